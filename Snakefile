@@ -1,0 +1,30 @@
+# "Attention Is All You Need", from nothing to its tables: `snakemake --cores all`.
+#
+#   resources/downloads, resources/corpora            what came from elsewhere, checked
+#   results/{scale}/data/{task}/                      tokenised text, vocabulary, token arrays
+#   results/{scale}/runs/{task}/{experiment}/{seed}/  one training: weights, translations, scores
+#   results/{scale}/tables/                           what it was all for
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/fetch.smk"
+include: "workflow/rules/prepare.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/translate.smk"
+include: "workflow/rules/tables.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        collect(
+            "results/{scale}/tables/table2.{ending}",
+            scale=config["scale"],
+            ending=["csv", "md"],
+        ),

@@ -1,0 +1,181 @@
+"""BLEU against numbers worked by hand, sacreBLEU itself, perl, and multi-bleu written again from its definition."""
+
+import json
+import math
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer.bleu import scores, split_compounds, tokenize
+from transformer.files import InputError, sha256
+from transformer.stages import score
+
+HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
+REFERENCES = [
+    'Ein "Mann" läuft, z.B. zum Fluss-Ufer.',
+    "Zwei Hunde spielen im tiefen Schnee.",
+    "Ein Kind isst ein Eis.",
+]
+
+
+def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Corpus BLEU from its definition: clipped n-gram matches over the corpus, brevity penalty, no smoothing."""
+    pairs = [
+        (hypothesis.split(), reference.split()) for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    log_precision = 0.0
+    for n in range(1, 5):
+        matches = total = 0
+        for sides in pairs:
+            ours, theirs = (Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in sides)
+            matches += sum(min(count, theirs[ngram]) for ngram, count in ours.items())
+            total += ours.total()
+        if not matches:
+            return 0.0
+        log_precision += math.log(matches / total) / 4
+    length, reference_length = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
+    return 100 * math.exp(log_precision + min(0.0, 1 - reference_length / length))
+
+
+def test_precisions_worked_by_hand():
+    """6/7, 5/6, 4/5, 3/4: their product is 3/7."""
+    found = scores(["the cat sat on the mat today"], ["the cat sat on the mat"], "en")
+    assert found["tokenized"]["bleu"] == pytest.approx(100 * (3 / 7) ** 0.25)
+
+
+def test_brevity_penalty_worked_by_hand():
+    found = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
+    assert found["tokenized"]["bleu"] == pytest.approx(100 * math.exp(1 - 6 / 5))
+
+
+def test_no_smoothing():
+    found = scores(["a b c"], ["a b c"], "en")
+    assert found["tokenized"]["bleu"] == 0.0
+
+
+words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).map(" ".join)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=6))
+def test_tokenized_is_multi_bleu(pairs):
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    found = scores(hypotheses, references, "en")
+    assert found["tokenized"]["bleu"] == pytest.approx(multi_bleu(hypotheses, references))
+    lower = [[side.lower() for side in sides] for sides in (hypotheses, references)]
+    assert found["tokenized_lc"]["bleu"] == pytest.approx(multi_bleu(*lower))
+
+
+def test_sacrebleu_is_sacrebleu():
+    found = scores(HYPOTHESES, REFERENCES, "de")["sacrebleu"]
+    metric = sacrebleu.BLEU()
+    assert found["bleu"] == metric.corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert found["signature"] == str(metric.get_signature())
+
+
+def test_german_variants_on_words_split_by_hand():
+    hypotheses = ['Der " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im Schnee .", "Ein Kind isst Eis ."]
+    references = ['Ein " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im tiefen Schnee ."]
+    references.append("Ein Kind isst ein Eis .")
+    found = scores(HYPOTHESES, REFERENCES, "de")
+    assert found["tokenized"]["bleu"] == pytest.approx(multi_bleu(hypotheses, references))
+    for side in (hypotheses, references):
+        side[0] = side[0].replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer")
+    assert found["compound_split"]["bleu"] == pytest.approx(multi_bleu(hypotheses, references))
+    assert found["compound_split"]["bleu"] > found["tokenized"]["bleu"]
+
+
+def test_the_papers_variant():
+    german, french = scores(HYPOTHESES, REFERENCES, "de"), scores(HYPOTHESES, REFERENCES, "fr")
+    assert german["paper"] == "compound_split"
+    assert french["paper"] == "tokenized"
+    assert "compound_split" not in french
+
+
+def test_signatures_say_what_was_done():
+    found = scores(HYPOTHESES, REFERENCES, "de")
+    ours = f"smooth:none|version:{sacrebleu.__version__}|sacremoses:"
+    start = {name: variant["signature"].split(ours)[0] for name, variant in found.items() if name != "paper"}
+    assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de|"
+    assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split|"
+    assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de|"
+
+
+def test_tokens_are_not_escaped():
+    assert tokenize(['It\'s "A & B" [<c>].'], "en") == ['It \'s " A & B " [ < c > ] .']
+
+
+def test_splits_as_perl_by_hand():
+    """A match takes both its neighbours, so that the second hyphen of a-b-c stays; of a letter of two bytes, one."""
+    assert split_compounds(["Fluss-Ufer - a-b-c", "ä-ö-ü x-"]) == [
+        "Fluss ##AT##-##AT## Ufer - a ##AT##-##AT## b-c",
+        "ä ##AT##-##AT## ö ##AT##-##AT## ü x-",
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("perl"), reason="perl is not installed")
+def test_splits_as_perl():
+    lines = ["Fluss-Ufer - a-b-c", "ä-ö-ü x-", "1-€-Job -- a--b -c d-", "…-… €-ß-ö-a"]
+    program = r"s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g"
+    perl = subprocess.run(["perl", "-ple", program], input="\n".join(lines).encode(), capture_output=True, check=True)
+    assert split_compounds(lines) == perl.stdout.decode().splitlines()
+
+
+def test_unequal_sides_give_both_counts():
+    with pytest.raises(InputError, match="3 and 2"):
+        scores(HYPOTHESES, REFERENCES[:2], "de")
+
+
+def test_no_sentences():
+    with pytest.raises(InputError, match="found none"):
+        scores([], [], "de")
+
+
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_stage(tmp_path, capsys):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    (tmp_path / "run.json").write_text('{"task": "en-de", "flops": 1e15}')
+    output = tmp_path / "score.json"
+    arguments = ["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(tmp_path / "run.json")]
+    score.main([*arguments, "--json", str(output)])
+    expected = scores(HYPOTHESES, REFERENCES, "de")
+    assert json.loads(output.read_text()) == {
+        "language": "de",
+        "sentences": 3,
+        "scores": expected,
+        "hyp_sha256": sha256(hyp),
+        "ref_sha256": sha256(ref),
+        "run": {"task": "en-de", "flops": 1e15},
+    }
+    printed = capsys.readouterr().out
+    paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
+    assert paper.split()[1:3] == ["compound_split", f"{expected['compound_split']['bleu']:.2f}"]
+    assert expected["sacrebleu"]["signature"] in printed
+
+
+def test_stage_without_a_run(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    score.main(["--hyp", hyp, "--ref", ref, "--language", "de", "--json", str(tmp_path / "score.json")])
+    assert json.loads((tmp_path / "score.json").read_text())["run"] is None
+
+
+def test_stage_names_files_of_unequal_length(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES[:2])
+    with pytest.raises(InputError, match=r"hyp has 3, .*ref has 2"):
+        score.main(["--hyp", hyp, "--ref", ref, "--language", "de"])
+
+
+def test_stage_names_a_broken_run(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    (tmp_path / "run.json").write_text('{"task": ')
+    with pytest.raises(InputError, match=r"run\.json: cannot be read as JSON"):
+        score.main(["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(tmp_path / "run.json")])

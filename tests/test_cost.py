@@ -1,0 +1,89 @@
+"""Costs against the paper's printed numbers, PyTorch's own counters, and sums worked by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer.config import Model
+from transformer.cost import forward_flops, paper_flops, parameters, training_flops
+from transformer.loss import smoothed_cross_entropy
+from transformer.model import Packed, Transformer
+
+BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64, "embedding_rows": 40960}
+BIG = {"d_model": 1024, "d_ff": 4096, "h": 16}
+SMALL = Model(3, 20, 28, 2, 7, 11, P_drop=0.1, P_drop_attention=0.0, positions="sinusoid", embedding_rows=37)
+
+
+def row(**changes) -> SimpleNamespace:
+    """A row of Table 3."""
+    return SimpleNamespace(**BASE | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "millions", "authors"),
+    [
+        ({}, 65, 65_126_400),
+        ({"d_k": 16}, 58, 58_034_688),
+        ({"d_k": 32}, 60, 60_398_592),
+        ({"N": 2}, 36, 35_700_736),
+        ({"N": 4}, 50, 50_413_568),
+        ({"N": 8}, 80, 79_839_232),
+        ({"d_model": 256, "d_k": 32, "d_v": 32}, 28, 27_856_896),
+        ({"d_model": 1024, "d_k": 128, "d_v": 128}, 168, 167_976_960),
+        ({"d_ff": 1024}, 53, 52_531_200),
+        ({"d_ff": 4096}, 90, 90_316_800),
+    ],
+)
+def test_parameters_of_table_3(changes, millions, authors):
+    """The printed millions, and exactly the authors' code, which has 32 rows more that tell the target language."""
+    model = row(**changes)
+    assert round(parameters(model) / 1e6) == millions
+    assert parameters(model) + 32 * model.d_model == authors
+
+
+def test_parameters_of_big_are_more_than_printed():
+    """The paper's 213 million fits none of the conventions that give its other ten counts."""
+    assert parameters(row(**BIG)) + 32 * 1024 == 218_333_184
+
+
+def test_parameters_are_those_of_the_model():
+    assert parameters(SMALL) == sum(weight.numel() for weight in Transformer(SMALL).parameters())
+
+
+@pytest.mark.parametrize(("changes", "tera"), [({}, 9.53), ({"N": 2}, 5.07), ({"d_k": 16}, 8.44), (BIG, 32.27)])
+def test_flops_of_a_step(changes, tera):
+    """25,000 source and 25,000 target tokens in sentences of 30, a vocabulary of 37,000."""
+    model = row(embedding_rows=37000, **changes)
+    assert training_flops(model, 25000, 25000, *[25000 * 30] * 3) / 1e12 == pytest.approx(tera, abs=0.005)
+
+
+def packed(sentences: int, length: int) -> Packed:
+    """Sentences of one length, so that nothing is padded."""
+    ids = torch.randint(2, SMALL.embedding_rows, (sentences * length,))
+    positions = torch.arange(length).repeat(sentences)
+    return Packed(ids, positions, torch.arange(sentences * length), (sentences, length), None)
+
+
+def test_flops_are_those_that_pytorch_counts():
+    sentences, L_s, L_t = 5, 13, 17
+    source, target = packed(sentences, L_s), packed(sentences, L_t)
+    model = Transformer(SMALL)
+    with FlopCounterMode(display=False) as counter:
+        loss, _ = smoothed_cross_entropy(model(source, target), model.embedding.weight, target.ids, 0.1)
+        loss.backward()
+    sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
+    assert training_flops(SMALL, *sums) == counter.get_total_flops()
+
+
+def test_flops_by_hand():
+    """One layer, all widths one: P = 2, F = 2; 2 · 8 · (2 + 3) for layers, 2 · 5 · 3 softmax, 2 · 2 · (4 + 9 + 6)."""
+    model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, embedding_rows=5)
+    assert forward_flops(model, 2, 3, 4, 9, 6) == 80 + 30 + 76
+
+
+def test_the_papers_estimate():
+    """Table 2: 12 hours and 3.5 days on 8 P100s."""
+    assert f"{paper_flops(0.5, 8, 9.5):.1e}" == "3.3e+18"
+    assert f"{paper_flops(3.5, 8, 9.5):.1e}" == "2.3e+19"

@@ -1,0 +1,86 @@
+"""Weights and resume states on disk: whole or absent, read as data only (safetensors), and averaged (§6.1)."""
+
+import json
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from transformer.config import Model
+from transformer.files import InputError, replacing
+from transformer.model import Transformer
+
+
+def save(path: str | Path, tensors: dict[str, Tensor], about: dict) -> None:
+    """Write tensors, with `about` as JSON in the file's header."""
+    data = safetensors.torch.save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, encode(about))
+    with replacing(path, "wb") as file:
+        file.write(data)
+
+
+def encode(about: dict) -> dict[str, str]:
+    return {"about": json.dumps(about)}
+
+
+def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
+    """The tensors and `about` that `save` wrote. Raises InputError on a missing, truncated or foreign file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {})["about"])
+            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118 (not a dict)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
+
+
+def load_model(path: str | Path, config: Model) -> Transformer:
+    """A model in evaluation mode with the weights at `path`. Raises InputError where they are another model's."""
+    tensors, _ = load(path)
+    with torch.device("meta"):
+        model = Transformer(config)
+    expected = {name: tuple(t.shape) for name, t in model.state_dict().items()}
+    found = {name: tuple(t.shape) for name, t in tensors.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise InputError(f"{path}: {name}: expected shape {expected.get(name)}, found {found.get(name)}")
+    model = Transformer(config)
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
+    """§6.1: the mean of each parameter over checkpoints of one run, summed in float64.
+
+    Returns the tensors and {"digest", "steps"}. Raises InputError on a step that comes twice or on mixed runs.
+    """
+    total: dict[str, Tensor] = {}
+    digests, steps = set(), []
+    for path in paths:
+        tensors, about = load(path)
+        digests.add(about["digest"])
+        steps.append(about["step"])
+        for name, tensor in tensors.items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    if len(digests) != 1 or len(set(steps)) != len(steps):
+        raise InputError(f"{paths[0].parent}: expected different steps of one run, found steps {steps} of {digests}")
+    mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+    return mean, {"digest": digests.pop(), "steps": steps}
+
+
+def adam_tensors(model: nn.Module, adam: torch.optim.Adam) -> dict[str, Tensor]:
+    """Adam's moments and step counts by parameter name, for `save`."""
+    return {
+        f"adam.{key}.{name}": value
+        for name, parameter in model.named_parameters()
+        for key, value in adam.state[parameter].items()
+    }
+
+
+def restore_adam(model: nn.Module, adam: torch.optim.Adam, tensors: dict[str, Tensor]) -> None:
+    """Put back what `adam_tensors` took."""
+    for name, parameter in model.named_parameters():
+        keys = ("step", "exp_avg", "exp_avg_sq")
+        adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in keys}

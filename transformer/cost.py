@@ -1,0 +1,64 @@
+"""What a model costs: its parameters, and the floating-point operations of its training (Table 2)."""
+
+from transformer.config import Model
+
+
+def parameters(model: Model) -> int:
+    """Trained numbers: the one embedding matrix (§3.4), and the layers' matrices, biases and LayerNorms.
+
+    Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The table of
+    learned positions (Table 3, row E) is not counted.
+    """
+    keys, values = model.h * model.d_k, model.h * model.d_v
+    attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
+    feed_forward = 2 * model.d_model * model.d_ff + model.d_ff + model.d_model
+    layer_norm = 2 * model.d_model
+    encoder_layer = attention + feed_forward + 2 * layer_norm
+    decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
+    return model.embedding_rows * model.d_model + model.N * (encoder_layer + decoder_layer)
+
+
+def training_flops(
+    model: Model,
+    source_tokens: int,
+    target_tokens: int,
+    source_squares: int,
+    target_squares: int,
+    cross_products: int,
+) -> float:
+    """FLOPs of learning from these tokens: forward, and backward at twice its cost (`forward_flops` says of what)."""
+    return 3 * forward_flops(model, source_tokens, target_tokens, source_squares, target_squares, cross_products)
+
+
+def forward_flops(
+    model: Model,
+    source_tokens: int,
+    target_tokens: int,
+    source_squares: int,
+    target_squares: int,
+    cross_products: int,
+) -> float:
+    """FLOPs of the matrix products in one forward pass; a multiplication and an addition are two.
+
+    For sentence pairs of lengths Lₛ and Lₜ, end of sentence included, S = Σ Lₛ, T = Σ Lₜ and V embedding rows:
+
+        2 N (3P + F) (S + T) + 2 V d_model T + 2 N h (d_k + d_v) (Σ Lₛ² + Σ Lₜ² + Σ Lₛ Lₜ)
+
+        P = d_model h (d_k + d_v)     F = 2 d_model d_ff
+
+    A token's self-attention projects 2P. The attention between encoder and decoder adds P: to a source token its keys
+    and values, to a target token its query and output. The last term is Q Kᵀ and its product with V in all three
+    attentions, masked or not. Arguments: S, T, Σ Lₛ², Σ Lₜ², Σ Lₛ Lₜ. LayerNorm, softmax's exponentials, biases,
+    dropout and the optimiser are no matrix products and not counted.
+    """
+    projections = model.d_model * model.h * (model.d_k + model.d_v)
+    feed_forward = 2 * model.d_model * model.d_ff
+    layers = 2 * model.N * (3 * projections + feed_forward) * (source_tokens + target_tokens)
+    softmax = 2 * model.embedding_rows * model.d_model * target_tokens
+    pairs = source_squares + target_squares + cross_products
+    return float(layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)
+
+
+def paper_flops(days: float, gpus: int, tflops: float) -> float:
+    """§6.1's estimate: training time · GPUs · sustained single-precision TFLOPS of one, 9.5 for a P100."""
+    return days * 24 * 60 * 60 * gpus * tflops * 1e12

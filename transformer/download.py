@@ -1,0 +1,146 @@
+"""Files from the network, checked before they get their name.
+
+The bytes gather in `NAME.part` beside the output. It outlives a failure: the next try goes on from there.
+"""
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import requests  # redirects, TLS, proxies and time-outs
+import urllib3
+from tqdm import tqdm
+
+from transformer.files import InputError, sha256
+
+CONNECT_SECONDS = 20  # a packet lost thrice on the way is sent again within these
+READ_SECONDS = 60  # between two pieces, not for the file: the old servers stall, and their large files take hours
+ATTEMPTS = 5  # in a row that brought nothing new
+PAUSE_SECONDS = 1.0  # after the first of them, doubled after each: 15 s in all outlast a restarting server
+
+
+class Refused(Exception):
+    """An address without the file; the message is the reason. Asking again is of no use."""
+
+
+def fetch(urls: list[str], digest: str, size: int, output: str | Path, mirror: str | Path | None = None) -> None:
+    """Write the file of `size` bytes and SHA-256 `digest` to `output`, from the first of `urls` that has it.
+
+    With `mirror`, a folder, the address `https://HOST/PATH` is read from `mirror/HOST/PATH` and never from the network.
+    Raises InputError, with a reason for every address, when none has the file.
+    """
+    output = Path(output)
+    if output.is_file() and not difference(output, digest, size):
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    part = output.with_name(f"{output.name}.part")
+    reasons = []
+    for url in urls:
+        place = Path(mirror, *url.split("/")[2:]) if mirror else url  # from HOST on
+        try:
+            obtain(place, part, digest, size)
+        except Refused as refused:
+            reasons.append(f"{place}: {refused}")
+            print(f"{output.name}: {reasons[-1]}", file=sys.stderr)
+        else:
+            os.replace(part, output)
+            return
+    raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
+
+
+def difference(path: Path, digest: str, size: int) -> str | None:
+    """What is wrong with a file, or None."""
+    if length(path) != size:
+        return f"expected {size} bytes, found {length(path)}"
+    if (found := sha256(path)) != digest:
+        return f"expected SHA-256 {digest}, found {found}"
+    return None
+
+
+def obtain(place: str | Path, part: Path, digest: str, size: int) -> None:
+    """Make `part` the right file. Raises Refused, and removes `part`, if what `place` gives is not that file."""
+    resumed = length(part) > 0
+    if isinstance(place, Path):
+        copy(place, part)
+    else:
+        download(place, part, size)
+    if wrong := difference(part, digest, size):
+        part.unlink()
+        if not resumed:
+            raise Refused(wrong)
+        obtain(place, part, digest, size)  # the bytes that were there before may be to blame
+
+
+def copy(source: Path, part: Path) -> None:
+    """Take a file from a mirror."""
+    if not source.is_file():
+        raise Refused("no such file")
+    shutil.copyfile(source, part)
+
+
+def download(url: str, part: Path, size: int) -> None:
+    """Complete `part` to `size` bytes, if need be in many attempts, as long as they bring something new."""
+    failures, farthest = 0, length(part)
+    while length(part) < size:
+        try:
+            transfer(url, part, length(part), size)
+        except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
+            failures = failures + 1 if length(part) <= farthest else 1
+            farthest = max(farthest, length(part))
+            if failures == ATTEMPTS:
+                raise Refused(f"{cause(error)}, {ATTEMPTS} times") from error
+            pause = PAUSE_SECONDS * 2 ** (failures - 1)
+            print(f"{url}: {cause(error)}; again in {pause:g} s", file=sys.stderr)
+            time.sleep(pause)
+        except requests.RequestException as error:
+            raise Refused(cause(error)) from error
+
+
+def transfer(url: str, part: Path, start: int, size: int) -> None:
+    """One request: append the bytes from `start` on, or begin again if the server cannot give a part."""
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    with requests.get(url, headers=headers, stream=True, timeout=(CONNECT_SECONDS, READ_SECONDS)) as response:
+        ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+        if start and response.status_code in (206, 416) and not ranged:
+            return transfer(url, part, 0, size)
+        start = start if response.status_code == 206 else 0
+        refuse(response, start, size)
+        receive(response, part, start, size)
+
+
+def refuse(response: requests.Response, start: int, size: int) -> None:
+    """Raise unless the response is the file from `start` on, as far as its head tells."""
+    status = f"HTTP {response.status_code} {response.reason}"
+    if response.status_code in (408, 429) or response.status_code >= 500:  # these pass
+        raise requests.ConnectionError(status)
+    if response.status_code != (206 if start else 200):
+        raise Refused(status)
+    if (total := start + int(response.headers.get("Content-Length", size - start))) != size:
+        raise Refused(f"expected {size} bytes, found {total}")
+
+
+def receive(response: requests.Response, part: Path, start: int, size: int) -> None:
+    """Write the body to `part` from `start` on, as it comes: not decoded, and at most one piece more than `size`."""
+    bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, disable=None)  # on a terminal
+    with bar, open(part, "ab" if start else "wb") as file:
+        while file.tell() <= size and (piece := response.raw.read1(1 << 20, decode_content=False)):
+            file.write(piece)
+            bar.update(len(piece))
+        file.flush()
+        os.fsync(file.fileno())
+    if length(part) < size:
+        raise requests.ConnectionError(f"ended after {length(part)} of {size} bytes")
+
+
+def cause(error: BaseException) -> str:
+    """The first link of a chain of exceptions: libraries wrap what went wrong many times."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    return f"{type(error).__name__}: {error}"
+
+
+def length(path: Path) -> int:
+    """The size of a file in bytes, 0 if there is none."""
+    return path.stat().st_size if path.exists() else 0

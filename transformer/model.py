@@ -1,0 +1,267 @@
+"""§3 Model Architecture, top-down in the paper's order and symbols.
+
+A batch is packed: one flat stream of real tokens with the sentences' offsets, so that embedding, projections,
+feed-forward and softmax never see padding. Only attention knows where sentences begin.
+Shapes: n tokens, B sentences, L the longest sentence's length, V embedding rows.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.config import PAD, Model
+
+LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
+POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Sentences laid end to end.
+
+    ids: [n] token ids. positions: [n] place of each token in its sentence. slots: [n] place of each token in the padded
+    [B, L] grid, row by row. shape: (B, L). mask: [B, 1, 1, L], 0 on real tokens and -inf on padding (§3.2.3), or None
+    where no sentence is shorter than L.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    slots: Tensor
+    shape: tuple[int, int]
+    mask: Tensor | None
+
+
+class Transformer(nn.Module):
+    """§3.1 Encoder and decoder stacks (Figure 1) over one embedding matrix (§3.4)."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
+        self.dropout = nn.Dropout(config.P_drop)
+        initialize(self)
+
+    def forward(self, source: Packed, target: Packed) -> Tensor:
+        """Decoder output for each token of `target`, which is shifted right: [n_target, d_model].
+
+        The logits are `output @ self.embedding.weight.T` (§3.4); the loss takes that product (loss.py).
+        """
+        return self.decode(target, self.encode(source), source)
+
+    def encode(self, source: Packed) -> Tensor:
+        """The memory: [n_source, d_model]."""
+        x = self.dropout(self.embedding(source.ids, source.positions))
+        for layer in self.encoder:
+            x = layer(x, source)
+        return x
+
+    def decode(self, target: Packed, memory: Tensor, source: Packed) -> Tensor:
+        """Every target token at once, each seeing only those before it: [n_target, d_model]."""
+        x = self.dropout(self.embedding(target.ids, target.positions))
+        for layer in self.decoder:
+            x = layer(x, target, memory, source)
+        return x
+
+
+class EncoderLayer(nn.Module):
+    """§3.1: self-attention, then feed-forward."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.self_attention = SelfAttention(config, causal=False)
+        self.feed_forward = FeedForward(config)
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
+
+    def forward(self, x: Tensor, source: Packed) -> Tensor:
+        x = self.residuals[0](x, self.self_attention(x, source))
+        return self.residuals[1](x, self.feed_forward(x))
+
+
+class DecoderLayer(nn.Module):
+    """§3.1: masked self-attention, attention over the memory, then feed-forward."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.self_attention = SelfAttention(config, causal=True)
+        self.cross_attention = CrossAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
+
+    def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
+        x = self.residuals[0](x, self.self_attention(x, target))
+        x = self.residuals[1](x, self.cross_attention(x, target, memory, source))
+        return self.residuals[2](x, self.feed_forward(x))
+
+
+class Residual(nn.Module):
+    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))), post-norm."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.dropout = nn.Dropout(config.P_drop)
+        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
+
+    def forward(self, x: Tensor, sublayer: Tensor) -> Tensor:
+        return self.norm(x + self.dropout(sublayer))
+
+
+def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool, P_drop: float) -> Tensor:
+    """§3.2.1, equation 1: softmax(Q K^T / sqrt(d_k) + mask) V, over padded sentences.
+
+    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. Returns [B, h, L_q, d_v].
+    `causal` lets position i see only positions up to i (§3.2.3); then L_q = L_k.
+    """
+    if Q.is_cuda:  # one fused kernel; on a CPU the equation itself is faster at a sentence's length
+        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, is_causal=causal, dropout_p=P_drop)
+    scores = (Q * Q.shape[-1] ** -0.5) @ K.transpose(-2, -1)
+    if mask is not None:
+        scores = scores + mask.to(scores.dtype)
+    if causal:
+        scores = scores + scores.new_full(scores.shape[-2:], -math.inf).triu(1)
+    return F.dropout(scores.softmax(dim=-1), P_drop) @ V
+
+
+class MultiHead(nn.Module):
+    """§3.2.2: what self-attention and cross-attention share. W^Q, W^K, W^V are one matrix where the input is one."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.h, self.d_k, self.d_v = config.h, config.d_k, config.d_v
+        self.P_drop = config.P_drop_attention
+        self.output = nn.Linear(config.h * config.d_v, config.d_model)  # W^O
+
+    def heads(self, x: Tensor, packed: Packed) -> Tensor:
+        """[n, h * d] packed to [B, h, L, d] padded."""
+        B, L = packed.shape
+        return Pad.apply(x, packed.slots, B * L).view(B, L, self.h, -1).transpose(1, 2)
+
+    def concat(self, heads: Tensor, packed: Packed) -> Tensor:
+        """[B, h, L, d_v] padded to [n, h * d_v] packed."""
+        B, L = packed.shape
+        return Unpad.apply(heads.transpose(1, 2).reshape(B * L, self.h * self.d_v), packed.slots)
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0)
+
+
+class SelfAttention(MultiHead):
+    """§3.2.3: queries, keys and values all come from the previous layer."""
+
+    def __init__(self, config: Model, causal: bool):
+        super().__init__(config)
+        self.causal = causal
+        self.widths = [config.h * config.d_k, config.h * config.d_k, config.h * config.d_v]
+        self.query_key_value = nn.Linear(config.d_model, sum(self.widths))
+
+    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+        Q, K, V = (self.heads(part, packed) for part in self.query_key_value(x).split(self.widths, dim=-1))
+        # Causal needs no mask of the padding: it follows every real token of its sentence.
+        mask = None if self.causal else packed.mask
+        return self.output(self.concat(self.attend(Q, K, V, mask, self.causal), packed))
+
+
+class CrossAttention(MultiHead):
+    """§3.2.3: queries from the decoder, keys and values from the memory."""
+
+    def __init__(self, config: Model):
+        super().__init__(config)
+        self.widths = [config.h * config.d_k, config.h * config.d_v]
+        self.query = nn.Linear(config.d_model, config.h * config.d_k)
+        self.key_value = nn.Linear(config.d_model, sum(self.widths))
+
+    def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
+        Q = self.heads(self.query(x), target)
+        K, V = self.keys_values(memory, source)
+        return self.output(self.concat(self.attend(Q, K, V, source.mask, causal=False), target))
+
+    def keys_values(self, memory: Tensor, source: Packed) -> tuple[Tensor, Tensor]:
+        """K and V of the memory, padded: [B, h, L, d_k] and [B, h, L, d_v]."""
+        K, V = (self.heads(part, source) for part in self.key_value(memory).split(self.widths, dim=-1))
+        return K, V
+
+
+class FeedForward(nn.Module):
+    """§3.3, equation 2: max(0, x W_1 + b_1) W_2 + b_2."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(F.relu(self.inner(x)))
+
+
+class Embedding(nn.Module):
+    """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
+
+    The same matrix serves source, target and the softmax.
+    """
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(config.embedding_rows, config.d_model))
+        self.learned = config.positions == "learned"
+        if self.learned:
+            self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
+        else:
+            self.register_buffer("position_table", sinusoids(POSITIONS, config.d_model), persistent=False)
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """ids, positions: [n], any shape. Returns [n, d_model]."""
+        tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
+        return tokens * (ids != PAD).unsqueeze(-1) + F.embedding(positions, self.position_table)
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """§3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. [length, d_model]."""
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    angle = position / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model].float()
+
+
+def initialize(model: Transformer) -> None:
+    """The authors' code (the paper does not say): embeddings N(0, 1 / d_model), matrices Glorot uniform, biases zero.
+
+    Q, K and V count as the one matrix that they are, so their bound is narrower than three matrices' would be.
+    """
+    for name, parameter in model.named_parameters():
+        if name.startswith("embedding."):
+            nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
+        elif parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+
+
+class Pad(torch.autograd.Function):
+    """Packed [n, d] to padded [size, d], zero elsewhere. Each way is one copy by row (autograd's own would add)."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, slots: Tensor, size: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
+
+
+class Unpad(torch.autograd.Function):
+    """Padded [size, d] to packed [n, d]: the inverse of Pad."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, slots: Tensor) -> Tensor:
+        ctx.save_for_backward(slots)
+        ctx.size = x.shape[0]
+        return x.index_select(0, slots)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        (slots,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.size, gradient.shape[1]).index_copy_(0, slots, gradient), None

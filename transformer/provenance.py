@@ -1,0 +1,47 @@
+"""Where a number comes from: code, libraries, machine, time."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
+
+
+def commit() -> str:
+    """The commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
+    if head.returncode:
+        return "unknown"
+    changes = subprocess.run([*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True)
+    return head.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
+
+
+def versions() -> dict[str, str]:
+    """Python's and each library's version."""
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+def hardware(device: torch.device) -> str:
+    """The processor that did the work, and how many threads of it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{processor()}, {torch.get_num_threads()} of {os.cpu_count()} cores"
+
+
+def processor() -> str:
+    """The processor's own name where Linux tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def now() -> str:
+    """UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,29 @@
+"""Average the last checkpoints of a run (§6.1).
+
+    python -m transformer average --run results/demo/runs/en-de/base/1
+
+Writes RUN/average.safetensors, the mean of the checkpoints in RUN/checkpoints.
+"""
+
+import argparse
+from pathlib import Path
+
+from transformer import checkpoints
+from transformer.config import load
+from transformer.files import InputError
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Average exactly as many checkpoints as the experiment says."""
+    parser = argparse.ArgumentParser(
+        prog="transformer average", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=Path, required=True, help="folder of the run")
+    args = parser.parse_args(argv)
+    expected = load(args.run / "experiment.yaml").training.averaged_checkpoints
+    paths = sorted((args.run / "checkpoints").glob("*.safetensors"))
+    if len(paths) != expected:
+        raise InputError(f"{args.run / 'checkpoints'}: expected {expected} checkpoints, found {len(paths)}")
+    tensors, about = checkpoints.average(paths)
+    checkpoints.save(args.run / "average.safetensors", tensors, about)
+    print(f"{args.run}: averaged steps {', '.join(map(str, about['steps']))}")

@@ -1,0 +1,45 @@
+"""Turn tokenised text into token arrays that training maps into memory.
+
+    python -m transformer encode --data results/demo/data/en-de --splits train dev --processes 2
+
+Reads DATA/{split}.{source,target}.tok and DATA/vocabulary.model; writes DATA/{split}.{side}.ids and .offsets, and last
+DATA/data.json: counts, and the checksum by which a run names its data.
+"""
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+
+from transformer.corpus import SIDES, TokenArray, write_tokens
+from transformer.files import InputError, replacing, sha256
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Encode each side of each split, check the counts, write the checksum."""
+    parser = argparse.ArgumentParser(
+        prog="transformer encode", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="the folder of one task's data")
+    parser.add_argument("--splits", nargs="+", required=True)
+    parser.add_argument("--processes", type=int, required=True)
+    args = parser.parse_args(argv)
+    vocabulary = args.data / "vocabulary.model"
+    about = {"files": {"vocabulary.model": sha256(vocabulary)}, "splits": {}}
+    for split in args.splits:
+        about["splits"][split] = json.loads((args.data / f"{split}.json").read_text(encoding="utf-8"))
+        for side in SIDES:
+            ids, offsets = (args.data / f"{split}.{side}.{kind}" for kind in ("ids", "offsets"))
+            tokens = write_tokens(args.data / f"{split}.{side}.tok", vocabulary, ids, offsets, args.processes)
+            check(TokenArray.open(ids, offsets), about["splits"][split]["kept"], ids)
+            about["splits"][split][f"{side}_tokens"] = tokens
+            about["files"] |= {path.name: sha256(path) for path in (ids, offsets)}
+    about["sha256"] = hashlib.sha256(json.dumps(about["files"], sort_keys=True).encode()).hexdigest()
+    with replacing(args.data / "data.json") as file:
+        json.dump(about, file, indent=1)
+
+
+def check(array: TokenArray, expected: int, path: Path) -> None:
+    """The array holds as many sentences as the text."""
+    if len(array) != expected:
+        raise InputError(f"{path}: expected {expected} sentences, found {len(array)}")

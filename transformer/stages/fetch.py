@@ -1,0 +1,32 @@
+"""Fetch one file from the first of its addresses that gives the right bytes.
+
+    python -m transformer fetch --url https://data.statmt.org/wmt14/training-parallel-nc-v9.tgz \\
+        --sha256 cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485 --size 80418416 \\
+        --output resources/downloads/training-parallel-nc-v9.tgz
+
+What came before a failure stays in OUTPUT.part and is not sent again. OUTPUT appears once its size and sum are right.
+"""
+
+import argparse
+
+from transformer.download import fetch
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    fetch(args.urls, args.sha256, args.size, args.output, args.mirror)
+    print(f"{args.output}: {args.size} bytes, SHA-256 as expected")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="transformer fetch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--url", required=True, action="append", dest="urls", metavar="URL", help="an address; repeat for others"
+    )
+    parser.add_argument("--sha256", required=True, metavar="SUM", help="the SHA-256 of the file, in hexadecimal")
+    parser.add_argument("--size", required=True, type=int, metavar="N", help="its length in bytes")
+    parser.add_argument("--mirror", metavar="DIR", help="read DIR/HOST/PATH of the addresses, never the network")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write it")
+    return parser.parse_args(argv)

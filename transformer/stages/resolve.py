@@ -1,0 +1,26 @@
+"""Write the experiment.yaml and the decoding.yaml of one run.
+
+    python -m transformer resolve --experiment '{"scale": "demo", "rows": [...], ...}' --output RUN/experiment.yaml
+    python -m transformer resolve --decoding '{"beam": 4, ...}' --output RUN/decoding.yaml
+
+The JSON holds what config.yaml says of the run (transformer/config.py, `resolve`).
+"""
+
+import argparse
+import json
+
+from transformer.config import Decoding, resolve, save
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Resolve one section and save it."""
+    parser = argparse.ArgumentParser(
+        prog="transformer resolve", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--experiment", type=json.loads, help="JSON: the parts of one run")
+    what.add_argument("--decoding", type=json.loads, help="JSON: the decoding settings")
+    parser.add_argument("--output", required=True, help="the YAML file to write")
+    args = parser.parse_args(argv)
+    section = Decoding.read(args.decoding, "decoding") if args.decoding else resolve(args.experiment)
+    save(section, args.output)

@@ -1,0 +1,85 @@
+"""Train one run (§5), or go on where it was interrupted.
+
+    python -m transformer train --run results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
+
+Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
+RUN/checkpoints (those to be averaged), RUN/metrics.jsonl, RUN/vocabulary.model and RUN/run.json. Training that was
+finished before is not done again; delete RUN/state to do it again.
+"""
+
+import argparse
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from transformer import provenance
+from transformer.batches import ParallelText
+from transformer.config import Experiment, load
+from transformer.corpus import SIDES, TokenArray
+from transformer.files import InputError, replacing
+from transformer.training import Progress, Run
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, then publish what the later stages read."""
+    parser = argparse.ArgumentParser(
+        prog="transformer train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
+    parser.add_argument("--threads", type=int, required=True, help="processor threads")
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    experiment = load(args.run / "experiment.yaml")
+    data = json.loads((args.data / "data.json").read_text(encoding="utf-8"))
+    digest = experiment.digest(data["sha256"])
+    text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
+    folder = args.run / "state" / digest[:16]
+    started = provenance.now()
+    run = Run(experiment, text, dev, digest, folder, provenance.commit())
+    progress = run.train()
+    publish(args.run, folder, args.data / "vocabulary.model")
+    with replacing(args.run / "run.json") as file:
+        json.dump(describe(run, progress, data["sha256"], started), file, indent=1)
+
+
+def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
+    """One split's token arrays, whose ids all have a row in the model's embedding."""
+    sides = [TokenArray.open(*(data / f"{split}.{side}.{kind}" for kind in ("ids", "offsets"))) for side in SIDES]
+    largest = max(int(side.ids.max()) for side in sides)
+    if largest >= experiment.model.embedding_rows:
+        raise InputError(f"{data}: token id {largest}, but embedding_rows is {experiment.model.embedding_rows}")
+    return ParallelText(*sides)
+
+
+def publish(run: Path, folder: Path, vocabulary: Path) -> None:
+    """Put beside each other what averaging and translating need, each by a rename."""
+    aside = run / ".checkpoints.part"
+    for old in (aside, run / "checkpoints"):
+        shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(folder / "checkpoints", aside)
+    aside.rename(run / "checkpoints")
+    for source in (folder / "metrics.jsonl", vocabulary):
+        with replacing(run / source.name, "wb") as file:
+            file.write(source.read_bytes())
+
+
+def describe(run: Run, progress: Progress, data_sha256: str, started: str) -> dict:
+    """run.json: what was trained, on what, by which code, where and for how long."""
+    experiment = run.experiment
+    names = ("scale", "label", "task", "experiment", "seed", "source", "target")
+    about = {name: getattr(experiment, name) for name in names} | asdict(progress)
+    return about | {
+        "commit": progress.commits[-1],
+        "steps": progress.step,
+        "data_sha256": data_sha256,
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "products": str(run.dtype).removeprefix("torch."),
+        "hardware": provenance.hardware(run.device),
+        "versions": provenance.versions(),
+        "started": started,
+        "finished": provenance.now(),
+    }

@@ -1,0 +1,58 @@
+"""Translate raw text by beam search (§6.1).
+
+    python -m transformer translate --run results/demo/runs/en-de/base/1 < text
+    python -m transformer translate --run RUN --input test.source.txt --output RUN/test.hyp --threads 2
+
+Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
+again, all as the run was trained. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from transformer.checkpoints import load_model
+from transformer.config import Decoding, load
+from transformer.files import InputError, replacing
+from transformer.subwords import Subwords
+from transformer.text import read_lines
+from transformer.tokenization import Moses
+from transformer.translation import Translator
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Translate --input or standard input."""
+    parser = argparse.ArgumentParser(
+        prog="transformer translate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=Path, required=True, help="folder of a trained run")
+    parser.add_argument("--input", type=Path, default=Path("/dev/stdin"), help="text; standard input if not given")
+    parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    lines = list(read_lines(args.input))
+    translations = open_translator(args.run).translate(lines)
+    if len(translations) != len(lines):
+        raise InputError(f"{args.input}: {len(lines)} lines, but {len(translations)} translations")
+    text = "".join(line + "\n" for line in translations)
+    if args.output is None:
+        sys.stdout.write(text)
+        return
+    with replacing(args.output) as file:
+        file.write(text)
+
+
+def open_translator(run: Path) -> Translator:
+    """Everything that a run folder holds for translating."""
+    experiment = load(run / "experiment.yaml")
+    return Translator(
+        model=load_model(run / "average.safetensors", experiment.model),
+        vocabulary=Subwords(run / "vocabulary.model"),
+        source=Moses(experiment.source, experiment.preparation),
+        target=Moses(experiment.target, experiment.preparation),
+        decoding=load(run / "decoding.yaml", Decoding),
+    )

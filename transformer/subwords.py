@@ -1,0 +1,79 @@
+"""§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece."""
+
+import io
+import re
+from pathlib import Path
+
+import sentencepiece
+
+from transformer.config import EOS, PAD, UNK
+from transformer.files import InputError, replacing
+
+
+def learn(texts: list[Path], size: int, sentences: int, output: Path) -> None:
+    """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
+
+    The text is taken as it is (identity normalisation); the same texts give the same vocabulary (one thread, fixed
+    seed). Raises InputError where the texts do not hold that many subwords.
+    """
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(0)
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            input=[str(text) for text in texts],
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size,
+            pad_id=PAD,
+            eos_id=EOS,
+            unk_id=UNK,
+            bos_id=-1,
+            normalization_rule_name="identity",
+            character_coverage=1.0,
+            # Words are what Moses says, as in subword-nmt: no split at a change of script or at a digit.
+            split_by_unicode_script=False,
+            split_by_number=False,
+            input_sentence_size=sentences,
+            shuffle_input_sentence=True,
+            num_threads=1,
+            minloglevel=1,
+        )
+    except RuntimeError as error:
+        limit = re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", str(error))
+        if not limit:
+            raise
+        raise InputError(f"{texts[0]}: vocabulary of {size} is larger than the text allows: {limit[1]}") from None
+    with replacing(output, "wb") as file:
+        file.write(model.getvalue())
+
+
+class Subwords:
+    """A learned vocabulary. Raises InputError where its special ids are not this project's."""
+
+    def __init__(self, path: str | Path):
+        self.path = str(path)
+        self.processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self.processor.load(self.path)
+        except (OSError, RuntimeError):
+            raise InputError(f"{path}: not a SentencePiece model") from None
+        found = (self.processor.pad_id(), self.processor.eos_id(), self.processor.unk_id(), self.processor.bos_id())
+        if found != (PAD, EOS, UNK, -1):
+            raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {found}")
+
+    def __len__(self) -> int:
+        return self.processor.vocab_size()
+
+    def __getstate__(self) -> str:
+        return self.path
+
+    def __setstate__(self, path: str) -> None:
+        self.__init__(path)
+
+    def encode(self, lines: list[str]) -> list[list[int]]:
+        """Tokenised sentences to ids, each ending in EOS."""
+        return self.processor.encode(lines, add_eos=True)
+
+    def decode(self, sentences: list[list[int]]) -> list[str]:
+        """Ids (with or without EOS) to tokenised sentences."""
+        return self.processor.decode(sentences)

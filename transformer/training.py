@@ -1,0 +1,247 @@
+"""§5 Training: one process, resumable at any saved step.
+
+Nothing random outlives a step: dropout draws from (seed, step), the batches from (seed, epoch). A run that was
+interrupted and resumed therefore equals, bit for bit on a CPU, one that was not.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from transformer import checkpoints
+from transformer.batches import Batch, ParallelText, plan
+from transformer.config import Experiment
+from transformer.cost import training_flops
+from transformer.files import InputError, replacing
+from transformer.loss import smoothed_cross_entropy
+from transformer.model import Transformer
+from transformer.optimizer import adam, learning_rate
+
+STATES_KEPT = 2  # resume states: the newest, and one before it in case a disk damages the newest
+
+
+@dataclass
+class Progress:
+    """How far a run has come; with the weights and Adam's moments, all that resuming needs."""
+
+    digest: str
+    step: int = 0
+    epoch: int = 0
+    position: int = 0  # batches of this epoch already trained on
+    source_tokens: int = 0
+    target_tokens: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    dev_perplexity: float = math.nan
+    commits: list[str] = field(default_factory=list)  # of the code, one for each start
+
+
+class Run:
+    """One training: `Run(...).train()` goes on from the newest state in `folder` to the last step.
+
+    folder: holds state/{step}.safetensors, checkpoints/{step}.safetensors (the ones to be averaged) and metrics.jsonl.
+    """
+
+    def __init__(
+        self, experiment: Experiment, text: ParallelText, dev: ParallelText, digest: str, folder: Path, commit: str
+    ):
+        self.experiment, self.training = experiment, experiment.training
+        self.text, self.dev, self.folder = text, dev, folder
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.dtype = product_dtype(self.device)
+        torch.manual_seed(experiment.seed)
+        self.model = Transformer(experiment.model).to(self.device)
+        self.adam = adam(self.model, self.training)
+        self.progress = Progress(digest)
+        self.budgets = (self.training.source_tokens, self.training.target_tokens)
+        self.metrics = folder / "metrics.jsonl"
+        self.resume()
+        if self.progress.commits[-1:] != [commit]:
+            self.progress.commits.append(commit)
+
+    def train(self) -> Progress:
+        """Train to the last step, saving on the way; returns at once where that was done before."""
+        started, before = time.monotonic(), self.progress.seconds
+        watch = Watch(self)
+        for batch in self.batches():
+            smoothed = self.update(batch)
+            self.progress.seconds = before + time.monotonic() - started
+            watch.step(batch, smoothed)
+            self.keep()
+        return self.progress
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches that are still to be trained on, the plan's epochs one after the other."""
+        progress = self.progress
+        while progress.step < self.training.steps:
+            batches = plan(self.experiment.seed, progress.epoch, self.text.lengths, self.budgets)
+            for indices in batches[progress.position : progress.position + self.training.steps - progress.step]:
+                yield self.text.batch(indices, self.device)
+            if progress.position == len(batches):
+                progress.epoch, progress.position = progress.epoch + 1, 0
+
+    def update(self, batch: Batch) -> torch.Tensor:
+        """One step of §5.3 on one batch. Returns (smoothed, plain) loss sums, [2]."""
+        progress = self.progress
+        progress.step += 1
+        torch.manual_seed((self.experiment.seed << 32) + progress.step)
+        smoothed, plain = self.losses(batch)
+        (smoothed / len(batch.labels)).backward()
+        rate = learning_rate(progress.step, self.experiment.model.d_model, self.training.warmup_steps)
+        for group in self.adam.param_groups:
+            group["lr"] = rate
+        self.adam.step()
+        self.adam.zero_grad()
+        progress.position += 1
+        progress.source_tokens += len(batch.source.ids)
+        progress.target_tokens += len(batch.labels)
+        progress.flops += training_flops(self.experiment.model, *token_sums(batch))
+        return torch.stack([smoothed.detach(), plain])
+
+    def losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """(smoothed, plain): sums over the batch's target tokens (loss.py)."""
+        with self.autocast():
+            output = self.model(batch.source, batch.target)
+        epsilon = self.training.epsilon_ls
+        return smoothed_cross_entropy(output.float(), self.model.embedding.weight, batch.labels, epsilon, self.dtype)
+
+    def autocast(self) -> AbstractContextManager:
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
+
+    @torch.no_grad()
+    def perplexity(self) -> float:
+        """Dev perplexity per subword: exp of the unsmoothed cross-entropy, base e (Table 3)."""
+        self.model.eval()
+        total = 0.0
+        for indices in plan(0, 0, self.dev.lengths, self.budgets):
+            total += self.losses(self.dev.batch(indices, self.device))[1].item()
+        self.model.train()
+        return math.exp(total / self.dev.lengths[1].sum())
+
+    def keep(self) -> None:
+        """Save whatever is due at this step: a checkpoint to be averaged, a resume state."""
+        training, step = self.training, self.progress.step
+        left = training.steps - step
+        if left % training.checkpoint_every == 0 and left // training.checkpoint_every < training.averaged_checkpoints:
+            about = {"digest": self.progress.digest, "step": step}
+            checkpoints.save(self.folder / f"checkpoints/{step:08}.safetensors", self.model.state_dict(), about)
+        if step % self.experiment.running.save_every == 0 or left == 0:
+            self.save_state()
+
+    def save_state(self) -> None:
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= checkpoints.adam_tensors(self.model, self.adam)
+        checkpoints.save(self.folder / f"state/{self.progress.step:08}.safetensors", tensors, asdict(self.progress))
+        for old in self.states()[STATES_KEPT:]:
+            old.unlink()
+
+    def states(self) -> list[Path]:
+        """Resume states, newest first."""
+        return sorted(self.folder.glob("state/*.safetensors"), reverse=True)
+
+    def resume(self) -> None:
+        """Take up the newest state that is whole, and cut the metrics back to it; say so."""
+        for path in self.states():
+            try:
+                tensors, about = checkpoints.load(path)
+            except InputError as error:
+                print(f"skipped a resume state: {error}", flush=True)
+                continue
+            if about["digest"] != self.progress.digest:
+                raise InputError(f"{path}: state of another experiment: {about['digest']}")
+            self.progress = Progress(**about)
+            prefix = "model."
+            weights = {n.removeprefix(prefix): tensor for n, tensor in tensors.items() if n.startswith(prefix)}
+            self.model.load_state_dict(weights)
+            checkpoints.restore_adam(self.model, self.adam, tensors)
+            print(f"resumed from step {self.progress.step} ({path})", flush=True)
+            break
+        self.cut_metrics()
+
+    def cut_metrics(self) -> None:
+        """Drop what an interrupted run logged after its last saved state: those steps are done again."""
+        lines = self.metrics.read_text().splitlines() if self.metrics.exists() else []
+        with replacing(self.metrics) as file:
+            file.writelines(line + "\n" for line in lines if json.loads(line)["step"] <= self.progress.step)
+
+
+class Watch:
+    """Logs a run: a line of metrics.jsonl and a line for the person who watches, every `log_every` steps."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.name = f"{run.experiment.task} {run.experiment.experiment} seed {run.experiment.seed}"
+        self.started, self.first = time.monotonic(), run.progress.step
+        self.reset()
+
+    def reset(self) -> None:
+        self.losses, self.tokens, self.since = torch.zeros(2, device=self.run.device), 0, time.monotonic()
+
+    def step(self, batch: Batch, losses: torch.Tensor) -> None:
+        """Count one step; evaluate and log where it is due."""
+        progress, running = self.run.progress, self.run.experiment.running
+        self.losses += losses
+        self.tokens += len(batch.labels)
+        last = progress.step == self.run.training.steps
+        if progress.step % running.evaluate_every == 0 or last:
+            progress.dev_perplexity = self.run.perplexity()
+            self.write({"step": progress.step, "dev_perplexity": progress.dev_perplexity})
+        if progress.step % running.log_every == 0 or last:
+            self.log()
+            self.reset()
+
+    def log(self) -> None:
+        progress, steps = self.run.progress, self.run.training.steps
+        smoothed, plain = (self.losses / self.tokens).tolist()
+        if not math.isfinite(smoothed):
+            raise FloatingPointError(f"{self.name}: loss {smoothed} at step {progress.step}; the last state is intact")
+        speed = self.tokens / (time.monotonic() - self.since)
+        left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
+        rate = learning_rate(progress.step, self.run.experiment.model.d_model, self.run.training.warmup_steps)
+        self.write(
+            {
+                "step": progress.step,
+                "epoch": progress.epoch,
+                "smoothed_loss": smoothed,
+                "perplexity": math.exp(plain),
+                "rate": rate,
+                "source_tokens": progress.source_tokens,
+                "target_tokens": progress.target_tokens,
+                "seconds": round(progress.seconds, 1),
+                "target_tokens_per_second": round(speed),
+            }
+        )
+        print(
+            f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  dev perplexity "
+            f"{progress.dev_perplexity:.2f}  {speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left",
+            flush=True,
+        )
+
+    def write(self, entry: dict) -> None:
+        with open(self.run.metrics, "a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+def product_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 for matrix products where the hardware multiplies it faster, else float32. Weights and Adam: float32."""
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return torch.bfloat16 if fast else torch.float32
+
+
+def token_sums(batch: Batch) -> tuple[int, int, int, int, int]:
+    """Over the sentences: source tokens, target tokens, squares of each, products of both (cost.py)."""
+    source, target = (
+        np.bincount(packed.slots.numpy(force=True) // packed.shape[1]) for packed in (batch.source, batch.target)
+    )
+    return source.sum(), target.sum(), (source**2).sum(), (target**2).sum(), (source * target).sum()

@@ -1,0 +1,66 @@
+"""Raw text in one language to raw text in the other."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from transformer.batches import pack
+from transformer.config import EOS, Decoding
+from transformer.files import InputError
+from transformer.incremental import CachedDecoder
+from transformer.model import POSITIONS, Transformer
+from transformer.search import beam_search
+from transformer.subwords import Subwords
+from transformer.tokenization import Moses
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A trained model with all that stands between it and plain text."""
+
+    model: Transformer
+    vocabulary: Subwords
+    source: Moses
+    target: Moses
+    decoding: Decoding
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """One translation per line, in order; a blank line stays blank. Raises InputError on too long a line."""
+        full = [index for index, line in enumerate(lines) if line.strip()]
+        sentences = self.vocabulary.encode([self.source.tokenize(lines[index]) for index in full])
+        for index, sentence in zip(full, sentences, strict=True):
+            if len(sentence) + self.decoding.extra_length > POSITIONS:
+                most = POSITIONS - self.decoding.extra_length
+                raise InputError(f"line {index + 1}: {len(sentence)} subwords, at most {most} can be translated")
+        decoded = self.vocabulary.decode(self.search(sentences))
+        translations = [""] * len(lines)
+        for index, words in zip(full, decoded, strict=True):
+            translations[index] = self.target.detokenize(words)
+        return translations
+
+    @torch.inference_mode()
+    def search(self, sentences: list[list[int]]) -> list[list[int]]:
+        """Token ids to token ids, without EOS. Sentences of like length are decoded together."""
+        results: list[list[int]] = [[]] * len(sentences)
+        device = self.model.embedding.weight.device
+        for batch in by_length(sentences, self.decoding.batch_tokens):
+            source = pack([np.array(sentences[index]) for index in batch], device)
+            # §6.1: input length + 50; EOS counts on both sides.
+            lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
+            decoder = CachedDecoder(self.model, source, len(self.vocabulary))
+            found = beam_search(decoder, lengths + self.decoding.extra_length, self.decoding.beam, self.decoding.alpha)
+            for index, (ids, _) in zip(batch, found, strict=True):
+                results[index] = [token for token in ids if token != EOS]
+        return results
+
+
+def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:
+    """Indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, one at least."""
+    batches: list[list[int]] = []
+    for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):
+        if batches and len(sentences[batches[-1][0]]) * (len(batches[-1]) + 1) <= batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches

@@ -1,0 +1,173 @@
+# Validates config.yaml, then answers the rules' questions about it.
+import json
+from pathlib import Path
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from snakemake.exceptions import WorkflowError
+
+
+def check_config():
+    """Refuse what the schema refuses, and names and numbers that do not fit each other, in one line."""
+    schema = Path(workflow.basedir, "workflow/schemas/config.schema.yaml")
+    validator = Draft202012Validator(yaml.safe_load(schema.read_text()))
+    error = best_match(validator.iter_errors(config))
+    if error:
+        where = ".".join(map(str, error.absolute_path)) or "top level"
+        raise WorkflowError(f"config.yaml: {where}: {error.message}")
+    if config["scale"] not in config["scales"]:
+        raise WorkflowError(
+            f"config.yaml: scale: expected one of {', '.join(config['scales'])}, found '{config['scale']}'"
+        )
+    for scale, settings in config["scales"].items():
+        for experiment in settings["experiments"]:
+            named(experiment, "experiments", f"scales.{scale}.experiments")
+        for task, about in settings["tasks"].items():
+            check_task(about, f"scales.{scale}.tasks.{task}")
+
+
+def check_task(task, where):
+    """The corpora of a task exist and have its languages; its embedding holds its vocabulary."""
+    for corpus in [*task["train"], task["dev"], task["test"]]:
+        files = named(corpus, "corpora", where).get("files", {"en": {}, "de": {}, "fr": {}})
+        for language in (task["source"], task["target"]):
+            if language not in files:
+                raise WorkflowError(
+                    f"config.yaml: {where}: corpus '{corpus}' has no '{language}', only {', '.join(files)}"
+                )
+            if "download" in files[language]:
+                named(files[language]["download"], "downloads", f"corpora.{corpus}")
+    if task["vocabulary"] > task["embedding_rows"]:
+        raise WorkflowError(
+            f"config.yaml: {where}: vocabulary {task['vocabulary']} is larger than embedding_rows {task['embedding_rows']}"
+        )
+
+
+def named(name, section, where):
+    """The entry `name` of a section of config.yaml."""
+    if name not in config[section]:
+        raise WorkflowError(f"config.yaml: {where}: '{name}' is not in {section}")
+    return config[section][name]
+
+
+check_config()
+
+
+def any_of(names):
+    """A wildcard constraint: one of these names, literally."""
+    return "|".join(name.replace(".", r"\.") for name in names)
+
+
+wildcard_constraints:
+    scale=any_of(config["scales"]),
+    task=any_of({task for scale in config["scales"].values() for task in scale["tasks"]}),
+    experiment=any_of(config["experiments"]),
+    seed=r"\d+",
+    split="train|dev|test",
+    file=any_of(config["downloads"]),
+    language="[a-z]+",
+
+
+def task_of(wildcards):
+    """A task's entry in config.yaml at the scale of `wildcards`."""
+    return config["scales"][wildcards.scale]["tasks"][wildcards.task]
+
+
+def corpora_of(wildcards):
+    """The corpora of one split of a task."""
+    corpora = task_of(wildcards)[wildcards.split]
+    return corpora if isinstance(corpora, list) else [corpora]
+
+
+def url_options(wildcards):
+    """The addresses of a download, as options of the fetch stage."""
+    return [word for url in config["downloads"][wildcards.file]["urls"] for word in ("--url", url)]
+
+
+def side(name):
+    """An input function: the files of one side (source or target) of a split's corpora."""
+
+    def files(wildcards):
+        language = task_of(wildcards)[name]
+        return [f"resources/corpora/{corpus}.{language}" for corpus in corpora_of(wildcards)]
+
+    return files
+
+
+def file_of(wildcards):
+    """A corpus file's entry in config.yaml."""
+    return config["corpora"][wildcards.corpus]["files"][wildcards.language]
+
+
+def archive_of(wildcards):
+    """The download or the local file that a corpus file lies in."""
+    about = file_of(wildcards)
+    return about["path"] if "path" in about else f"resources/downloads/{about['download']}"
+
+
+def unpack_options(wildcards):
+    """How to get a corpus file out of its archive, as options of the unpack stage."""
+    about = file_of(wildcards)
+    options = ["--format", about.get("format", "text")]
+    if "member" in about:
+        options += ["--member", about["member"]]
+    if "lines" in config["corpora"][wildcards.corpus]:
+        options += ["--lines", config["corpora"][wildcards.corpus]["lines"]]
+    return options
+
+
+def languages_of(wildcards):
+    """A task's two languages, source first."""
+    return [task_of(wildcards)[name] for name in ("source", "target")]
+
+
+def clean_option(wildcards):
+    """Only training text is cleaned."""
+    return "--clean" if wildcards.split == "train" else ""
+
+
+def experiment_parts(wildcards):
+    """What config.yaml says of one run, as JSON for the resolve stage: rows that are laid over each other in order."""
+    scale, task = config["scales"][wildcards.scale], task_of(wildcards)
+    own = [scale["experiments"], task.get("experiments", {})]
+    return json.dumps(
+        {
+            "scale": wildcards.scale,
+            "label": scale["label"],
+            "task": wildcards.task,
+            "experiment": wildcards.experiment,
+            "seed": int(wildcards.seed),
+            "source": task["source"],
+            "target": task["target"],
+            "rows": [
+                config["base"],
+                scale["base"],
+                config["experiments"][wildcards.experiment],
+                *(rows.get(wildcards.experiment, {}) for rows in own),
+            ],
+            "width": scale["width"],
+            "depth": scale["depth"],
+            "embedding_rows": task["embedding_rows"],
+            "optimizer": config["optimizer"],
+            "preparation": config["preparation"],
+            "running": config["running"],
+        }
+    )
+
+
+def scores_of(wildcards):
+    """The scores of Table 2: base and big, on every task of the scale, with every seed."""
+    return collect(
+        "results/{scale}/runs/{task}/{experiment}/{seed}/test.json",
+        scale=wildcards.scale,
+        task=config["scales"][wildcards.scale]["tasks"],
+        experiment=["base", "big"],
+        seed=config["seeds"],
+    )
+
+
+def train_threads(wildcards):
+    """Small models train faster side by side than one after the other on all cores."""
+    runs = 2 * len(config["scales"][wildcards.scale]["tasks"]) * len(config["seeds"])
+    return max(1, (workflow.cores or 1) // runs)

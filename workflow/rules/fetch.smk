@@ -1,0 +1,57 @@
+# §5.1: from addresses, files and the project's own grammar to plain text, one sentence a line.
+
+
+rule fetch:
+    output:
+        "resources/downloads/{file}",
+    log:
+        "logs/fetch/{file}.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    resources:
+        # Where the bytes come from does not change them: as a param, another mirror would fetch all anew.
+        mirror=config["mirror"],
+    params:
+        urls=url_options,
+        sha256=lookup("downloads/{file}/sha256", within=config),
+        size=lookup("downloads/{file}/size", within=config),
+    shell:
+        "python -m transformer fetch {params.urls:q} --sha256 {params.sha256} --size {params.size}"
+        " --mirror {resources.mirror:q} --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule unpack:
+    input:
+        archive_of,
+    output:
+        "resources/corpora/{corpus}.{language}",
+    log:
+        "logs/unpack/{corpus}.{language}.log",
+    wildcard_constraints:
+        corpus=any_of(name for name, corpus in config["corpora"].items() if "files" in corpus),
+    conda:
+        "../../environment.yml"
+    params:
+        options=unpack_options,
+    shell:
+        "python -m transformer unpack --input {input:q} {params.options:q} --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule generate:
+    output:
+        multiext("resources/corpora/{corpus}", ".en", ".de", ".fr", ".trees"),
+    log:
+        "logs/generate/{corpus}.log",
+    wildcard_constraints:
+        corpus=any_of(name for name, corpus in config["corpora"].items() if "grammar" in corpus),
+    conda:
+        "../../environment.yml"
+    params:
+        seed=lookup("corpora/{corpus}/grammar/seed", within=config),
+        skip=lookup("corpora/{corpus}/grammar/skip", within=config),
+        take=lookup("corpora/{corpus}/grammar/take", within=config),
+        output=subpath(output[0], strip_suffix=".en"),
+    shell:
+        "python -m transformer generate --seed {params.seed} --skip {params.skip} --take {params.take}"
+        " --output {params.output:q} 2>&1 | tee {log:q}"

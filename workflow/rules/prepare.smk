@@ -1,0 +1,72 @@
+# §5.1: clean, tokenise, learn the shared byte-pair vocabulary, encode.
+
+
+rule tokenize:
+    input:
+        source=side("source"),
+        target=side("target"),
+    output:
+        "results/{scale}/data/{task}/{split}.source.tok",
+        "results/{scale}/data/{task}/{split}.target.tok",
+        "results/{scale}/data/{task}/{split}.json",
+    log:
+        "logs/tokenize/{scale}/{task}/{split}.log",
+    conda:
+        "../../environment.yml"
+    threads: 16
+    params:
+        languages=languages_of,
+        preparation=json.dumps(config["preparation"]),
+        clean=clean_option,
+        output=subpath(output[2], strip_suffix=".json"),
+    shell:
+        "python -m transformer tokenize --source {input.source:q} --target {input.target:q}"
+        " --languages {params.languages:q} --preparation {params.preparation:q} {params.clean}"
+        " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
+
+
+rule vocabulary:
+    input:
+        text=[
+            "results/{scale}/data/{task}/train.source.tok",
+            "results/{scale}/data/{task}/train.target.tok",
+        ],
+    output:
+        "results/{scale}/data/{task}/vocabulary.model",
+    log:
+        "logs/vocabulary/{scale}/{task}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        size=lookup("scales/{scale}/tasks/{task}/vocabulary", within=config),
+        sentences=lookup("preparation/vocabulary_sentences", within=config),
+    shell:
+        "python -m transformer vocabulary --text {input.text:q} --size {params.size} --sentences {params.sentences}"
+        " --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule encode:
+    input:
+        collect(
+            "results/{{scale}}/data/{{task}}/{split}.{ending}",
+            split=["train", "dev"],
+            ending=["source.tok", "target.tok", "json"],
+        ),
+        "results/{scale}/data/{task}/vocabulary.model",
+    output:
+        collect(
+            "results/{{scale}}/data/{{task}}/{split}.{side}.{kind}",
+            split=["train", "dev"],
+            side=["source", "target"],
+            kind=["ids", "offsets"],
+        ),
+        about="results/{scale}/data/{task}/data.json",
+    log:
+        "logs/encode/{scale}/{task}.log",
+    conda:
+        "../../environment.yml"
+    threads: 16
+    params:
+        data=subpath(output.about, parent=True),
+    shell:
+        "python -m transformer encode --data {params.data:q} --splits train dev --processes {threads} 2>&1 | tee {log:q}"

@@ -1,0 +1,57 @@
+# §5 and §6.1: train, and average the last checkpoints.
+
+
+rule experiment:
+    output:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/experiment.yaml",
+    log:
+        "logs/experiment/{scale}/{task}/{experiment}/{seed}.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        parts=experiment_parts,
+    shell:
+        "python -m transformer resolve --experiment {params.parts:q} --output {output:q} 2>&1 | tee {log:q}"
+
+
+# No module is among the inputs: editing code trains nothing anew. What a job has trained lies in the undeclared folder
+# state/ beside the outputs, which Snakemake leaves alone when it deletes those of a failed job.
+rule train:
+    input:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/experiment.yaml",
+        about="results/{scale}/data/{task}/data.json",
+        arrays=rules.encode.output,
+    output:
+        directory("results/{scale}/runs/{task}/{experiment}/{seed}/checkpoints"),
+        multiext(
+            "results/{scale}/runs/{task}/{experiment}/{seed}/",
+            "metrics.jsonl",
+            "vocabulary.model",
+        ),
+        run="results/{scale}/runs/{task}/{experiment}/{seed}/run.json",
+    log:
+        "logs/train/{scale}/{task}/{experiment}/{seed}.log",
+    conda:
+        "../../environment.yml"
+    threads: train_threads
+    params:
+        run=subpath(output.run, parent=True),
+        data=subpath(input.about, parent=True),
+    shell:
+        "python -m transformer train --run {params.run:q} --data {params.data:q} --threads {threads} 2>&1 | tee {log:q}"
+
+
+rule average:
+    input:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/checkpoints",
+    output:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/average.safetensors",
+    log:
+        "logs/average/{scale}/{task}/{experiment}/{seed}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        run=subpath(output[0], parent=True),
+    shell:
+        "python -m transformer average --run {params.run:q} 2>&1 | tee {log:q}"

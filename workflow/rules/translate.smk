@@ -1,0 +1,59 @@
+# §6.1: beam search, and BLEU.
+
+
+rule decoding:
+    output:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/decoding.yaml",
+    log:
+        "logs/decoding/{scale}/{task}/{experiment}/{seed}.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=json.dumps(config["decoding"]),
+    shell:
+        "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule translate:
+    input:
+        multiext(
+            "results/{scale}/runs/{task}/{experiment}/{seed}/",
+            "experiment.yaml",
+            "decoding.yaml",
+            "vocabulary.model",
+            "average.safetensors",
+        ),
+        text=side("source"),
+        code=["transformer/search.py", "transformer/incremental.py", "transformer/translation.py"],
+    output:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.hyp",
+    log:
+        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}.log",
+    conda:
+        "../../environment.yml"
+    threads: train_threads
+    params:
+        run=subpath(output[0], parent=True),
+    shell:
+        "python -m transformer translate --run {params.run:q} --input {input.text:q} --output {output:q}"
+        " --threads {threads} 2>&1 | tee {log:q}"
+
+
+rule score:
+    input:
+        hyp="results/{scale}/runs/{task}/{experiment}/{seed}/{split}.hyp",
+        ref=side("target"),
+        run="results/{scale}/runs/{task}/{experiment}/{seed}/run.json",
+        code="transformer/bleu.py",
+    output:
+        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.json",
+    log:
+        "logs/score/{scale}/{task}/{experiment}/{seed}/{split}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        language=lookup("scales/{scale}/tasks/{task}/target", within=config),
+    shell:
+        "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --language {params.language}"
+        " --run {input.run:q} --json {output:q} 2>&1 | tee {log:q}"
