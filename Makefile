@@ -1,18 +1,19 @@
-# `make` builds the tables of config.yaml's scale, `make test` runs the tests. Both first make .venv, once, some minutes.
+# `make` builds the tables of config.yaml's scale, `make test` runs the tests. Both first make .venv: once, some minutes.
 #
 #   make PYTHON=python3.12    makes .venv with another Python, 3.11 or newer
 #   make TORCH_INDEX=https://download.pytorch.org/whl/cpu
-#                             takes PyTorch's CPU build: without an NVIDIA GPU on Linux this saves gigabytes
+#                             takes PyTorch's CPU build: on Linux without an NVIDIA GPU this saves gigabytes
 
 PYTHON ?= python3
 TORCH_INDEX ?=
 
-# PATH: rules call `python`. -m: the first line of .venv/bin/snakemake names the folder that .venv was made in, and this
-# one may since have been moved or copied.
+# PATH, because rules call `python`. -m, because .venv/bin/snakemake begins with the name of the folder it was made in,
+# and this one may have been moved or copied.
 RUN = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
+INSTALL = $(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX))
 SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 
-.PHONY: all test lint format
+.PHONY: all test lint format lock
 
 all: .venv/installed
 	$(RUN) snakemake --cores all
@@ -22,15 +23,29 @@ test: .venv/installed
 	$(RUN) pytest
 
 lint: .venv/installed
-	$(RUN) ruff check && $(RUN) ruff format --check && $(RUN) snakefmt --check Snakefile workflow && $(RUN) snakemake --lint
+	$(RUN) pytest tests/test_style.py
 
 format: .venv/installed
 	$(RUN) ruff check --fix && $(RUN) ruff format && $(RUN) snakefmt Snakefile workflow
 
-# Made anew whenever a pin changes; written last, so that a .venv which was interrupted is not taken for a whole one.
+# Made anew whenever a pin changes; `installed` comes last, so that an interrupted .venv is not taken for a whole one.
 .venv/installed: pyproject.toml requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "$(PYTHON) is Python %d.%d; 3.11 or newer is needed: make PYTHON=..." % sys.version_info[:2])'
-	$(PYTHON) -m venv --clear .venv
-	$(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX)) -r requirements.lock
-	$(RUN) pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(EMPTY)
+	$(INSTALL) -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
+
+# After an edit of pyproject.toml's versions: writes requirements.lock and environment.yml's pip section anew.
+lock:
+	$(EMPTY)
+	$(INSTALL) -e '.[test]'
+	$(RUN) pip freeze --all --exclude pip --exclude-editable > .venv/frozen
+	(grep '^#' requirements.lock; sed -E '/^(nvidia-|cuda-|triton=)/d; s/\+.*//' .venv/frozen) > .venv/lock
+	(sed '/- pip:/q' environment.yml; sed -n 's/^[^#]/      - &/p' .venv/lock) > .venv/conda
+	mv .venv/lock requirements.lock && mv .venv/conda environment.yml
+
+define EMPTY
+@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
+    "$(PYTHON) is Python %d.%d; 3.11 or newer is needed: make PYTHON=..." % sys.version_info[:2])'
+$(PYTHON) -m venv --clear .venv
+endef

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize(
     "command",
     [
-        "ruff check",
-        "ruff format --check --diff",
+        "ruff check --output-format concise",
+        "ruff format --check",
         "snakefmt --check Snakefile workflow",
         "snakemake --lint",
     ],

@@ -1,10 +1,9 @@
-"""The demo corpus: English sentences with their German and French translations and their constituency trees.
+"""The demo corpus: English sentences, their German and French translations, and the English constituency trees.
 
-A synchronous grammar, small and bounded. `Author` draws an abstract sentence, which belongs to no language: nested
-tuples of words and grammatical roles. `english`, `german` and `french` each put it into words. What a translator has to
-get right is there in miniature: agreement in case, gender and number, also across a relative clause; verbs that end a
-German clause and prefixes that leave their verb; pronouns that take the gender of what they stand for; "make ... more
-difficult". The lexicon, at the end, is five tables.
+A small synchronous grammar: every rule builds a phrase in the three languages at once, and `Author` draws the rules.
+What is hard in real translation is here in miniature: agreement in case, gender and number, also across a relative
+clause; verbs that end a German clause, and prefixes that leave their verb; pronouns that take the gender of what they
+stand for; "make ... more difficult". The lexicon, at the end, is a few tables.
 """
 
 import random
@@ -18,6 +17,8 @@ from transformer.files import InputError
 
 TRIES = 10_000  # so many drafts in a row without a new sentence mean that the grammar has no more
 WORDS = range(4, 26)  # English words in a sentence
+Tree = tuple  # a node is (label, child, ...), a leaf (tag, word)
+Row = tuple  # of a table of the lexicon: a noun, a verb, an adjective, a preposition
 
 
 class Item(NamedTuple):
@@ -32,7 +33,7 @@ class Item(NamedTuple):
 def take(seed: int, skip: int, count: int) -> list[Item]:
     """Items `skip` to `skip + count` of `sentences(seed)`: slices that do not overlap share no sentence.
 
-    Raises InputError if `skip` or `count` is negative or the grammar has fewer sentences.
+    Raises InputError if `skip` or `count` is negative, or the grammar has fewer sentences.
     """
     if skip < 0 or count < 0:
         raise InputError(f"grammar: skip and take must be at least 0, found {skip} and {count}")
@@ -54,111 +55,34 @@ def distinct(items: Iterable[Item]) -> Iterator[Item]:
             found, failures = found + 1, 0
             yield item
         elif (failures := failures + 1) == TRIES:
-            raise InputError(f"grammar: no more than {found} distinct sentences found, {TRIES} tries gave nothing new")
+            raise InputError(f"grammar: only {found} distinct sentences found, then {TRIES} tries gave nothing new")
 
 
 def drafts(author: "Author") -> Iterator[Item]:
-    """Sentences of a proper length in which no content word repeats (not "the king sees the old king")."""
+    """Sentences of a proper length in which no content word repeats (no "the king sees the old king")."""
     while True:
         sentence = author.sentence()
-        tree = english(sentence)
-        content = [word for tag, word in leaves(tree) if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are")]
-        if len(content) == len(set(content)) and len(english_text(tree).split()) in WORDS:
-            yield Item(english_text(tree), german(sentence), french(sentence), bracketed(tree))
+        words = leaves(sentence.en)
+        content = [word for tag, word in words if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are")]
+        if len(content) == len(set(content)) and len(words) in WORDS:
+            yield finished(sentence)
 
 
-# Abstract syntax. Lexical items are rows of the tables at the end. -----------------------------------------------------
+# Drawing. A letter is a kind of noun (see the lexicon); things are drawn as often as they are listed. -----------------
 
-
-class Nominal(NamedTuple):
-    """A noun phrase. Its `owner` is named ("the king's"), or a pronoun if the determiner is "own" ("his")."""
-
-    noun: tuple
-    plural: bool = False
-    determiner: str = ""  # none: a name
-    adjectives: tuple = ()
-    owner: "NounPhrase | None" = None
-    place: "Place | None" = None
-    relative: "Clause | None" = None  # its subject or its object is a Trace of this noun phrase
-
-
-class Pair(NamedTuple):
-    """Two noun phrases of one kind, coordinated."""
-
-    first: Nominal
-    second: Nominal
-
-
-class Pronoun(NamedTuple):
-    antecedent: Nominal | Pair
-
-
-class Trace(NamedTuple):
-    """The silent place in a relative clause that the relative pronoun stands for."""
-
-    antecedent: Nominal
-
-
-NounPhrase = Nominal | Pair | Pronoun | Trace
-
-
-class Place(NamedTuple):
-    preposition: tuple
-    ground: Nominal
-
-
-class Predicate(NamedTuple):
-    """A verb and what it governs; `degree` grades the adjective: too, very or more."""
-
-    verb: tuple
-    object: NounPhrase | None = None
-    recipient: Nominal | None = None
-    adjective: tuple | None = None
-    degree: str = ""
-    place: Place | None = None
-    clause: "Subordinate | None" = None
-    modal: tuple | None = None
-    adverb: str = ""
-
-
-class Clause(NamedTuple):
-    """`opening` (an adverb or a subordinate clause) comes first, which turns the German word order around."""
-
-    subject: NounPhrase
-    predicate: Predicate
-    opening: "str | Subordinate" = ""
-    closing: "Subordinate | None" = None
-
-
-class Subordinate(NamedTuple):
-    conjunction: str
-    clause: Clause
-
-
-class Compound(NamedTuple):
-    first: Clause
-    conjunction: str
-    second: Clause
-
-
-def head(phrase: NounPhrase) -> tuple:
-    """The noun that gives kind and gender; a pair is feminine only if both are (only French has a plural gender)."""
-    if isinstance(phrase, Pair):
-        return phrase.first.noun if phrase.first.noun.fr_gender == "m" else phrase.second.noun
-    return phrase.noun if isinstance(phrase, Nominal) else head(phrase.antecedent)
-
-
-def is_plural(phrase: NounPhrase) -> bool:
-    if isinstance(phrase, Pair):
-        return True
-    return phrase.plural if isinstance(phrase, Nominal) else is_plural(phrase.antecedent)
-
-
-# Drawing ---------------------------------------------------------------------------------------------------------------
+SHAPES = ("plain", "plain", "plain", "plain", "compound", "opening", "closing", "reason")
+SUBJECTS = "pppppppaaaaaxlsotvf"
+FRAMES = {
+    "p": ("do",) * 7 + ("give",) * 3 + ("make", "be") + ("that",) * 3,
+    "a": ("do",) * 6 + ("be",),
+    "x": ("make", "be"),
+}
+SINGULAR = ("the", "the", "the", "the", "a", "a", "a", "this", "every")
+PLURAL = ("the", "the", "the", "this", "some", "two")
 
 
 class Author:
-    """Draws abstract sentences; `depth` is how many clauses may still nest.
+    """Draws sentences; `depth` is how many clauses may still nest.
 
     All choices come from `random()`, the one method whose stream Python promises not to change.
     """
@@ -172,333 +96,535 @@ class Author:
     def pick(self, items):
         return items[int(self.random() * len(items))]
 
-    def sentence(self) -> Clause | Compound:
-        shape = self.pick(SHAPES)
-        if shape == "compound":
-            return Compound(self.clause(0), self.pick(("and", "but")), self.clause(0))
-        clause = self.clause(2 if shape == "plain" else 1)
-        match shape:
-            case "adverb":
-                return clause._replace(opening=self.pick(("now", "sometimes")))
+    def sentence(self) -> "Part":
+        match self.pick(SHAPES):
+            case "compound":
+                return compound(self.clause(0), self.pick(("and", "but")), self.clause(0))
             case "opening":
-                return clause._replace(opening=self.subordinate())
+                return statement(self.clause(1), opening=self.subordinate())
             case "closing":
-                return clause._replace(closing=self.subordinate())
+                return statement(self.clause(1), closing=self.subordinate())
             case "reason":
-                return clause._replace(closing=self.reason(clause))
-        return clause
+                return self.reasoned()
+        return statement(self.clause(2))
 
-    def clause(self, depth: int) -> Clause:
-        subject = self.subject(depth)
-        return Clause(subject, self.predicate(subject, depth))
+    def subordinate(self) -> "Part":
+        return subordinate(self.pick(("because", "if", "while")), self.clause(0))
 
-    def subject(self, depth: int) -> NounPhrase:
-        kind = self.pick(SUBJECTS)
-        first = self.nominal(kind, depth)
-        return Pair(first, self.nominal(kind, 0)) if kind in "pa" and self.chance(0.1) else first
+    def reasoned(self) -> "Part":
+        """ "... because it is too heavy": what "it" is, the subject or the object, only the adjective tells."""
+        subject = self.phrase(self.pick("pa"), 1)
+        kind = self.pick("paftov")
+        verb, thing = self.verb(subject, "do", kind), self.phrase(kind, 1, subject)
+        it, other = (subject, thing) if self.chance(0.5) else (thing, subject)
+        apt = [a for a in ADJECTIVES if it.noun.kind in a.kinds and other.noun.kind not in a.kinds]
+        because = apt and subordinate("because", clause(pronoun(it), BE, quality(self.pick(apt), it, "too")))
+        return statement(clause(subject, verb, governed(verb, thing)), closing=because)
 
-    def subordinate(self) -> Subordinate:
-        return Subordinate(self.pick(("because", "if", "while")), self.clause(0))
-
-    def reason(self, clause: Clause) -> Subordinate | None:
-        """ "because it is too heavy": what "it" is, the subject or the object, only the adjective tells."""
-        candidates = [clause.subject, clause.predicate.object or clause.subject]
-        it = self.pick(candidates)
-        others = [head(other).kind for other in candidates if other is not it]
-        apt = [a for a in ADJECTIVES if head(it).kind in a.kinds and not any(other in a.kinds for other in others)]
-        if not apt:
-            return None
-        quality = Predicate(BE, adjective=self.pick(apt), degree=self.pick(("too", "very")))
-        return Subordinate("because", Clause(Pronoun(it), quality))
-
-    def predicate(self, subject: NounPhrase, depth: int) -> Predicate:
-        kind = head(subject).kind
+    def clause(self, depth: int, subject: "Phrase | None" = None) -> "Clause":
+        subject = subject or self.phrase(self.pick(SUBJECTS), depth)
+        kind = subject.noun.kind
         frame = self.pick(FRAMES.get(kind, ("be",)))
-        if frame == "that" and not depth:
-            frame = "do"
-        verb = self.pick([verb for verb in VERBS if verb.frame == frame and kind in verb.subjects])
-        predicate = self.complements(verb, subject, depth)
-        if kind in "pa" and frame not in ("be", "that") and self.chance(0.2):
-            predicate = predicate._replace(modal=self.pick(MODALS))
-        if kind in "pa" and self.chance(0.1):
-            predicate = predicate._replace(adverb=self.pick(("often", "always")))
-        return predicate
-
-    def complements(self, verb: tuple, subject: NounPhrase, depth: int) -> Predicate:
-        if verb.frame == "be":
-            return Predicate(verb, adjective=self.adjective(head(subject).kind), degree=self.pick(("", "very", "too")))
+        verb = self.verb(subject, frame if depth or frame != "that" else "do")
+        if verb is BE:
+            return clause(subject, verb, quality(self.adjective(kind), subject, self.pick(("", "too", "very"))))
         if verb.frame == "that":
-            return Predicate(verb, clause=Subordinate("that", self.clause(depth - 1)))
-        thing = self.nominal(self.pick(verb.objects), depth, subject) if verb.objects else None
-        predicate = Predicate(verb, object=thing)
-        match verb.frame:
-            case "give":
-                return predicate._replace(recipient=self.nominal("p", 0, subject))
-            case "put":
-                return predicate._replace(place=Place(self.pick(GOALS), self.nominal("s", 0, subject)))
-            case "make":
-                return predicate._replace(adjective=self.adjective("x"), degree="more")
-        return predicate._replace(place=self.place(subject)) if self.chance(0.25) else predicate
+            return clause(subject, verb, that=subordinate("that", self.clause(depth - 1)))
+        thing = self.phrase(self.pick(verb.of), depth, subject) if verb.of else None
+        if verb.frame == "make":
+            return clause(subject, verb, made(thing, self.adjective("x")))
+        recipient = self.nominal("p", subject) if verb.frame == "give" else None
+        place = self.place(subject) if verb.frame == "do" and self.chance(0.3) else None
+        return clause(subject, verb, governed(verb, thing, recipient), place)
 
-    def place(self, binder: NounPhrase | None) -> Place:
-        preposition = self.pick(PREPOSITIONS)
-        return Place(preposition, self.nominal(self.pick(preposition.kinds), 0, binder))
+    def verb(self, subject: "Phrase", frame: str, thing: str = "") -> Row:
+        return self.pick([v for v in VERBS if v.frame == frame and subject.noun.kind in v.by and thing in v.of])
 
-    def nominal(self, kind: str, depth: int, binder: NounPhrase | None = None) -> Nominal:
+    def phrase(self, kind: str, depth: int, binder: "Phrase | None" = None) -> "Phrase":
         """A noun phrase. A possessive pronoun in it refers to the `binder`, the subject of its clause."""
-        noun = self.pick([noun for noun in NOUNS if noun.kind == kind])
+        phrase = self.nominal(kind, binder)
+        if self.chance(0.08):
+            return pair(phrase, self.nominal(kind, binder))
+        if not depth or not phrase.noun.en_plural or kind in "lx":
+            return phrase
+        if self.chance(0.1):
+            return located(phrase, self.place())
+        return self.related(phrase, depth - 1) if self.chance(0.17) else phrase
+
+    def related(self, phrase: "Phrase", depth: int) -> "Phrase":
+        gap, kind = trace(phrase), phrase.noun.kind
+        if kind in "pa" and self.chance(0.6):
+            return related(phrase, self.clause(depth, gap))
+        subject = self.nominal(self.pick("ppa"), None)
+        verb = self.verb(subject, "do", kind)
+        return related(phrase, clause(subject, verb, governed(verb, gap)), verb)
+
+    def nominal(self, kind: str, binder: "Phrase | None") -> "Phrase":
+        noun = self.noun(kind)
         if not noun.en_plural:
-            return Nominal(noun)
-        plural = self.chance(0.3)
-        phrase = Nominal(noun, plural, self.pick(PLURAL if plural else SINGULAR), self.adjectives(kind))
-        if binder and self.chance(0.3):
-            phrase = phrase._replace(determiner="own", owner=binder)
-        elif self.chance(0.07):
-            phrase = phrase._replace(determiner="the", owner=self.owner())
-        if depth and kind in "paftovs" and self.chance(0.1):
-            return phrase._replace(place=self.place(None))
-        if depth and kind in "paftovs" and self.chance(0.15):
-            return phrase._replace(relative=self.relative(phrase, depth - 1))
-        return phrase
+            return noun_phrase(noun)
+        plural, adjectives = self.chance(0.3), self.adjectives(kind)
+        if binder and self.chance(0.25):
+            return noun_phrase(noun, "own", adjectives, plural, binder)
+        if self.chance(0.07):
+            owner = self.noun("p")
+            return noun_phrase(noun, "the", adjectives, plural, noun_phrase(owner, "the" if owner.en_plural else ""))
+        return noun_phrase(noun, self.pick(PLURAL if plural else SINGULAR), adjectives, plural)
 
-    def owner(self) -> Nominal:
-        noun = self.pick([noun for noun in NOUNS if noun.kind == "p"])
-        return Nominal(noun, self.chance(0.3), "the") if noun.en_plural else Nominal(noun)
+    def noun(self, kind: str) -> Row:
+        return self.pick([noun for noun in NOUNS if noun.kind == kind])
 
-    def adjectives(self, kind: str) -> tuple:
+    def adjectives(self, kind: str) -> tuple[Row, ...]:
         if self.chance(0.65):
             return ()
         if self.chance(0.8) or kind == "x":
             return (self.adjective(kind),)
         return (self.adjective(kind, "before"), self.adjective(kind, "after"))
 
-    def adjective(self, kind: str, side: str = "") -> tuple:
-        return self.pick([a for a in ADJECTIVES if kind in a.kinds and a.fr_side.startswith(side)])
+    def adjective(self, kind: str, side: str = "") -> Row:
+        return self.pick([a for a in ADJECTIVES if kind in a.kinds and side in a.fr_side])
 
-    def relative(self, phrase: Nominal, depth: int) -> Clause:
-        trace, kind = Trace(phrase), phrase.noun.kind
-        if kind in "pa" and self.chance(0.6):
-            return Clause(trace, self.predicate(trace, depth))
-        subject = self.nominal(self.pick("ppa"), 0)
-        verbs = [v for v in VERBS if v.frame == "do" and subject.noun.kind in v.subjects and kind in v.objects]
-        return Clause(subject, Predicate(self.pick(verbs), object=trace))
+    def place(self, binder: "Phrase | None" = None) -> "Part":
+        preposition = self.pick(PREPOSITIONS)
+        return place(preposition, self.nominal(self.pick(preposition.kinds), binder))
 
 
-# English, as a tree: a node is (label, child, ...), a leaf (tag, word). ------------------------------------------------
+# Rules, in three languages at once ------------------------------------------------------------------------------------
 
 
-def english(sentence: Clause | Compound) -> tuple:
-    if isinstance(sentence, Clause):
-        return capitalized((*english_clause(sentence), (".", ".")))
-    first, conjunction, second = sentence
-    comma = (",", ",") if conjunction == "but" else None
-    clauses = node("S", english_clause(first), comma, ("CC", conjunction), english_clause(second), (".", "."))
-    return capitalized(clauses)
+class Part(NamedTuple):
+    """Words in their final form. The English are one tree, but for what a verb governs: a list of trees."""
+
+    en: Tree | list[Tree]
+    de: str
+    fr: str
 
 
-def english_clause(clause: Clause) -> tuple:
-    opening = clause.opening
-    if isinstance(opening, str):
-        opening = opening and ("ADVP", ("RB", opening))
-    else:
-        opening = english_subordinate(opening)
-    predicate = english_predicate(clause.predicate, is_plural(clause.subject))
-    closing = clause.closing and english_subordinate(clause.closing)
-    return node("S", opening, opening and (",", ","), english_phrase(clause.subject), node(*predicate, closing))
+class Phrase(NamedTuple):
+    """A noun phrase, in German by case. Its head, `noun`, says what kind of thing it is and gives it its gender."""
+
+    en: Tree | None
+    de: dict[str, str]
+    fr: str
+    noun: Row
+    plural: bool
 
 
-def english_subordinate(subordinate: Subordinate) -> tuple:
-    return ("SBAR", ("IN", subordinate.conjunction), english_clause(subordinate.clause))
+class Clause(NamedTuple):
+    """A clause. German is in pieces (subject, finite verb, middle, prefix, after): `german_order` puts them in order."""
+
+    en: Tree
+    de: tuple[str, str, str, str, str]
+    fr: str
 
 
-def english_predicate(predicate: Predicate, plural: bool | None) -> tuple:
-    """A verb phrase; its verb is an infinitive where `plural` is None."""
-    verb, modal = predicate.verb, predicate.modal
-    adverb = predicate.adverb and ("ADVP", ("RB", predicate.adverb))
-    if not modal:
-        order = (adverb, english_verb(verb, plural)) if verb is not BE else (english_verb(verb, plural), adverb)
-        return node("VP", *order, *english_complements(predicate))
-    infinitive = english_predicate(predicate._replace(modal=None, adverb=""), None)
-    if modal.en == modal.en_singular:
-        return node("VP", ("MD", modal.en), adverb, infinitive)
-    return node("VP", adverb, english_verb(modal, plural), ("S", ("VP", ("TO", "to"), infinitive)))
+def statement(of: Clause, opening: Part | None = None, closing: Part | None = None) -> Part:
+    *subject, predicate = of.en[1:]
+    front = (opening.en, (",", ",")) if opening else ()
+    english = node("S", *front, *subject, node(*predicate, closing and closing.en))
+    german = german_order(of.de, "first" if opening else "second")
+    french = join(opening and f"{opening.fr} ,", of.fr, closing and closing.fr)
+    return Part(english, join(opening and opening.de, german, closing and closing.de), french)
 
 
-def english_verb(verb: tuple, plural: bool | None) -> tuple:
-    if plural is None:
-        return ("VB", verb.en)
-    return ("VBP", verb.en) if plural else ("VBZ", verb.en_singular)
+def compound(first: Clause, conjunction: str, second: Clause) -> Part:
+    english = node("S", first.en, conjunction == "but" and (",", ","), ("CC", conjunction), second.en)
+    german = join(german_order(first.de, "second"), GERMAN[conjunction], german_order(second.de, "second"))
+    return Part(english, german, join(first.fr, FRENCH[conjunction], second.fr))
 
 
-def english_complements(predicate: Predicate) -> tuple:
-    verb, thing = predicate.verb, predicate.object and english_phrase(predicate.object)
-    if predicate.clause:
-        return (english_subordinate(predicate.clause),)
-    if predicate.adjective:
-        quality = english_quality(predicate.adjective, predicate.degree)
-        return (("S", thing, quality),) if verb.frame == "make" else (quality,)
-    recipient = predicate.recipient and ("PP", ("TO", "to"), english_phrase(predicate.recipient))
-    place = predicate.place and english_place(predicate.place)
-    if verb.en_preposition:
-        thing = node("PP", ("IN", verb.en_preposition), thing)
-    particle = verb.en_particle and ("PRT", ("RP", verb.en_particle))
-    is_long = thing and thing[1][0] == "NP"  # a particle does not follow a noun phrase with a modifier
-    return (particle, thing, recipient, place) if is_long else (thing, particle, recipient, place)
+def subordinate(conjunction: str, of: Clause) -> Part:
+    german = f", {GERMAN[conjunction]} {german_order(of.de, 'last')} ,"
+    return Part(("SBAR", ("IN", conjunction), of.en), german, f"{FRENCH[conjunction]} {of.fr}")
 
 
-def english_quality(adjective: tuple, degree: str) -> tuple:
-    if degree == "more" and adjective.en_comparative:
-        return ("ADJP", ("JJR", adjective.en_comparative))
-    return node("ADJP", degree and ("RBR" if degree == "more" else "RB", degree), ("JJ", adjective.en))
+def clause(subject: Phrase, verb: Row, *parts: Part | None, that: Part | None = None) -> Clause:
+    parts = [part for part in parts if part]
+    english = ("VBP", verb.en) if subject.plural else ("VBZ", verb.en_sg)
+    predicate = node("VP", english, *(tree for part in parts for tree in part.en), that and that.en)
+    finite, middle = verb.de if subject.plural else verb.de_sg, join(*(part.de for part in parts))
+    german = subject.de["nom"], finite, middle, verb.de_prefix, that.de if that else ""
+    french = verb.fr if subject.plural else verb.fr_sg
+    return Clause(
+        node("S", subject.en, predicate),
+        german,
+        join(subject.fr, french, *(part.fr for part in parts), that and that.fr),
+    )
 
 
-def english_place(place: Place) -> tuple:
-    return ("PP", ("IN", place.preposition.en), english_phrase(place.ground))
+def governed(verb: Row, thing: Phrase | None, recipient: Phrase | None = None) -> Part:
+    """The objects of a verb and its English particle, which comes after the object unless that is long."""
+    if not thing:
+        return Part([("PRT", ("RP", verb.en_particle))] if verb.en_particle else [], "", "")
+    english = node("PP", ("IN", verb.en_preposition), thing.en) if verb.en_preposition else thing.en
+    english = [english, verb.en_particle and ("PRT", ("RP", verb.en_particle))]
+    if thing.en and thing.en[1][0] == "NP":
+        english.reverse()
+    german, french = thing.de[verb.de_case], thing.fr
+    if verb.de_preposition and german:
+        german = f"{verb.de_preposition} {german}"
+    if recipient:
+        english.append(("PP", ("TO", "to"), recipient.en))
+        german, french = f"{recipient.de['dat']} {german}", f"{french} à {recipient.fr}"
+    return Part(list(filter(None, english)), german, french)
 
 
-def english_phrase(phrase: NounPhrase) -> tuple | None:
-    match phrase:
-        case Trace():
-            return None
-        case Pronoun():
-            return ("NP", ("PRP", "they" if is_plural(phrase) else head(phrase).pronoun))
-        case Pair(first, second):
-            return ("NP", english_phrase(first), ("CC", "and"), english_phrase(second))
-    words = [*(("JJ", adjective.en) for adjective in phrase.adjectives), english_noun(phrase)]
-    tree = node("NP", english_determiner(phrase, words[0][1]), *words)
-    if phrase.place:
-        return ("NP", tree, english_place(phrase.place))
-    return ("NP", tree, english_relative(phrase)) if phrase.relative else tree
+def quality(adjective: Row, of: Phrase, degree: str = "") -> Part:
+    english = node("ADJP", degree and ("RB", degree), ("JJ", adjective.en))
+    return Part([english], join(GERMAN[degree], adjective.de), join(FRENCH[degree], french_adjective(adjective, of)))
 
 
-def english_noun(phrase: Nominal) -> tuple:
-    if not phrase.determiner:
-        return ("NNP", phrase.noun.en)
-    return ("NNS", phrase.noun.en_plural) if phrase.plural else ("NN", phrase.noun.en)
+def made(thing: Phrase, adjective: Row) -> Part:
+    """ "... the task more difficult", after "make"."""
+    english = ("S", thing.en, ("ADJP", ("RBR", "more"), ("JJ", adjective.en)))
+    french = f"{thing.fr} plus {french_adjective(adjective, thing)}"
+    return Part([english], f"{thing.de['acc']} {adjective.de}er", french)
 
 
-def english_determiner(phrase: Nominal, following: str) -> tuple | None:
-    if phrase.determiner == "own":
-        return ("PRP$", "their" if is_plural(phrase.owner) else ENGLISH_POSSESSIVE[head(phrase.owner).pronoun])
-    if phrase.owner:
-        owner = english_phrase(phrase.owner)
-        return (*owner, ("POS", "'" if owner[-1][1].endswith("s") else "'s"))
-    if phrase.determiner == "a" and following[0] in "aeiou":
-        return ("DT", "an")
-    if phrase.determiner == "this" and phrase.plural:
-        return ("DT", "these")
-    return phrase.determiner and ("CD" if phrase.determiner == "two" else "DT", phrase.determiner)
+def place(preposition: Row, ground: Phrase) -> Part:
+    german = re.sub("^bei dem ", "beim ", re.sub("^in dem ", "im ", f"{preposition.de} {ground.de['dat']}"))
+    return Part([("PP", ("IN", preposition.en), ground.en)], german, f"{preposition.fr} {ground.fr}")
 
 
-def english_relative(phrase: Nominal) -> tuple:
-    of_subject = isinstance(phrase.relative.subject, Trace)
-    person = ("WP", "who" if of_subject else "whom")
-    pronoun = person if phrase.noun.kind == "p" else ("WDT", "that")
-    return ("SBAR", ("WHNP", pronoun), english_clause(phrase.relative))
+def noun_phrase(
+    noun: Row, determiner: str = "", adjectives: tuple = (), plural: bool = False, owner: Phrase | None = None
+) -> Phrase:
+    """A noun phrase; a name has no determiner. The `owner` is a possessive pronoun if the determiner is "own"."""
+    words = noun, determiner, adjectives, plural, owner
+    german = {case: german_noun_phrase(case, *words) for case in STRONG}
+    return Phrase(english_noun_phrase(*words), german, french_noun_phrase(*words), noun, plural)
 
 
-def english_text(tree: tuple) -> str:
-    return re.sub(r" (?=[.,'])", "", " ".join(word for _, word in leaves(tree)))
+def pair(first: Phrase, second: Phrase) -> Phrase:
+    """Two phrases of one kind. In French, the one language with gender in the plural, the masculine prevails."""
+    english, noun = ("NP", first.en, ("CC", "and"), second.en), min(first.noun, second.noun, key=lambda n: n.fr_gender)
+    german = {case: f"{first.de[case]} und {second.de[case]}" for case in STRONG}
+    return Phrase(english, german, f"{first.fr} et {second.fr}", noun, plural=True)
 
 
-def node(label: str, *children: tuple | str | None) -> tuple:
-    """A tree of those children that are there."""
-    return (label, *filter(None, children))
+def pronoun(of: Phrase) -> Phrase:
+    english = ("NP", ("PRP", "they" if of.plural else of.noun.pronoun))
+    german = "sie" if of.plural else {"m": "er", "f": "sie", "n": "es"}[of.noun.de_gender]
+    french = {"m": "il", "f": "elle"}[of.noun.fr_gender] + ("s" if of.plural else "")
+    return of._replace(en=english, de={"nom": german}, fr=french)
 
 
-def leaves(tree: tuple) -> list[tuple]:
-    return [tree] if isinstance(tree[1], str) else [leaf for child in tree[1:] for leaf in leaves(child)]
+def trace(of: Phrase) -> Phrase:
+    """The silent place in a relative clause that its pronoun stands for."""
+    return of._replace(en=None, de=dict.fromkeys(STRONG, ""), fr="")
 
 
-def bracketed(tree: tuple) -> str:
-    label, *children = tree
-    return f"({label} {' '.join(child if isinstance(child, str) else bracketed(child) for child in children)})"
+def located(phrase: Phrase, at: Part) -> Phrase:
+    german = {case: f"{text} {at.de}" for case, text in phrase.de.items()}
+    return phrase._replace(en=("NP", phrase.en, *at.en), de=german, fr=f"{phrase.fr} {at.fr}")
 
 
-def capitalized(tree: tuple) -> tuple:
+def related(phrase: Phrase, of: Clause, verb: Row | None = None) -> Phrase:
+    """A noun phrase with a relative clause, of which it is the subject or, if given, the object of `verb`."""
+    person = ("WP", "whom" if verb else "who")
+    english = ("SBAR", ("WHNP", person if phrase.noun.kind == "p" else ("WDT", "that")), of.en)
+    relative = f"{german_relative(phrase, verb)} {german_order(of.de, 'last')}"
+    german = {case: f"{text} , {relative} ," for case, text in phrase.de.items()}
+    french = f"{phrase.fr} {'que' if verb else 'qui'} {of.fr}"
+    return phrase._replace(en=("NP", phrase.en, english), de=german, fr=french)
+
+
+# English --------------------------------------------------------------------------------------------------------------
+
+
+def english_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> Tree:
+    word = ("NNS", noun.en_plural) if plural else ("NN" if determiner else "NNP", noun.en)
+    words = (*(("JJ", adjective.en) for adjective in adjectives), word)
+    if determiner == "own":
+        possessive = "their" if owner.plural else {"he": "his", "she": "her", "it": "its"}[owner.noun.pronoun]
+        return ("NP", ("PRP$", possessive), *words)
+    if owner:
+        return ("NP", (*owner.en, ("POS", "'s")), *words)
+    if determiner == "a" and words[0][1][0] in "aeiou":
+        determiner = "an"
+    if determiner == "this" and plural:
+        determiner = "these"
+    return node("NP", determiner and ("CD" if determiner == "two" else "DT", determiner), *words)
+
+
+# German ---------------------------------------------------------------------------------------------------------------
+
+STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en", "gen": "es er es er"}  # in the order of
+ARTICLES = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den", "gen": "des der des der"}
+FORMS = "mfnp"  # masculine, feminine, neuter, plural
+
+
+def german_order(pieces: tuple[str, str, str, str, str], verb: str) -> str:
+    """The clause with its finite verb first, second or last; only there does the verb rejoin its prefix."""
+    subject, finite, middle, prefix, after = pieces
+    if verb == "last":
+        return join(subject, middle, prefix + finite, after)
+    return join(*((finite, subject) if verb == "first" else (subject, finite)), middle, prefix, after)
+
+
+def german_noun_phrase(
+    case: str, noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None
+) -> str:
+    form = "p" if plural else noun.de_gender
+    word, ending = german_determiner(case, form, determiner, owner)
+    genitive = determiner == "the" and owner and owner.noun.en_plural and owner.de["gen"]
+    return join(word, *(a.de.removesuffix("e") + ending for a in adjectives), german_noun(case, form, noun), genitive)
+
+
+def german_determiner(case: str, form: str, determiner: str, owner: Phrase | None) -> tuple[str, str]:
+    """The determiner, and the ending of the adjectives after it: strong only where the determiner has none."""
+    strong, article = (table[case].split()[FORMS.index(form)] for table in (STRONG, ARTICLES))
+    weak = "e" if form != "p" and (case == "nom" or (case == "acc" and form != "m")) else "en"
+    match determiner:
+        case "the":
+            return (owner.noun.de_genitive, strong) if owner and not owner.noun.en_plural else (article, weak)
+        case "this" | "every":
+            return GERMAN[determiner] + strong, weak
+        case "some":
+            return GERMAN[determiner] + strong, strong
+        case "a" | "own":
+            female = determiner == "own" and (owner.plural or owner.noun.de_gender == "f")
+            stem = "ein" if determiner == "a" else "ihr" if female else "sein"
+            return (stem, strong) if f"{case} {form}" in ("nom m", "nom n", "acc n") else (stem + strong, weak)
+    return GERMAN[determiner], strong
+
+
+def german_noun(case: str, form: str, noun: Row) -> str:
+    if form == "p":
+        return noun.de_plural + ("n" if case == "dat" and noun.de_plural[-1] not in "ns" else "")
+    is_weak = form == "m" and noun.de_genitive.endswith("n")  # der Junge, but den Jungen, dem Jungen
+    return noun.de_genitive if case == "gen" or (is_weak and case != "nom") else noun.de
+
+
+def german_relative(phrase: Phrase, verb: Row | None) -> str:
+    """The relative pronoun, in the case that its own clause's verb asks for."""
+    form = "p" if phrase.plural else phrase.noun.de_gender
+    case, preposition = (verb.de_case, verb.de_preposition) if verb else ("nom", "")
+    pronoun = ARTICLES[case].split()[FORMS.index(form)]
+    return join(preposition, "denen" if (case, form) == ("dat", "p") else pronoun)
+
+
+# French ---------------------------------------------------------------------------------------------------------------
+
+VOWEL = "[aeiouhâàéèêîôûœ]"  # no word of the lexicon begins with an aspirated h
+EUPHONY = {"ce": "cet", "sa": "son", "beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}  # singular, before a vowel
+CONTRACTIONS = {"de le": "du", "de les": "des", "à le": "au", "à les": "aux"}
+
+
+def french_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> str:
+    before, after = (
+        [french_form(a.fr if noun.fr_gender == "m" else a.fr_feminine, plural) for a in adjectives if a.fr_side == side]
+        for side in ("before", "after")
+    )
+    possessive = determiner == "own"
+    word = FRENCH_DETERMINERS["their" if possessive and owner.plural else determiner]
+    form = "p" if plural else noun.fr_gender
+    words = join(word["mfp".index(form)], *before, french_form(noun.fr, plural), *after)
+    if not plural:
+        words = re.sub(rf"\b({'|'.join(EUPHONY)})(?= {VOWEL})", lambda match: EUPHONY[match[0]], words)
+    return f"{words} de {owner.fr}" if owner and not possessive else words
+
+
+def french_adjective(adjective: Row, of: Phrase) -> str:
+    return french_form(adjective.fr if of.noun.fr_gender == "m" else adjective.fr_feminine, of.plural)
+
+
+def french_form(word: str, plural: bool) -> str:
+    if not plural or word[-1] in "sx":
+        return word
+    return f"{word[:-1]}ux" if word.endswith("al") else word + ("x" if word.endswith(("au", "eu")) else "s")
+
+
+def french_contracted(text: str) -> str:
+    """ "le homme" to "l'homme", "que il" to "qu'il", then "de le" to "du"."""
+    text = re.sub(rf"\b(l|d|qu|s)[ea] (?={VOWEL})", r"\1'", text, flags=re.IGNORECASE)
+    return re.sub(r"\b(de|à) les?\b", lambda match: CONTRACTIONS[match[0]], text)
+
+
+# Trees and strings ----------------------------------------------------------------------------------------------------
+
+
+def finished(sentence: Part) -> Item:
+    """The sentence with its capital and its full stop."""
+    tree = capitalized((*sentence.en, (".", ".")))
+    english = re.sub(r" (?=[.,'])", "", " ".join(word for _, word in leaves(tree)))
+    return Item(english, punctuated(sentence.de), punctuated(french_contracted(sentence.fr)), bracketed(tree))
+
+
+def punctuated(text: str) -> str:
+    """Commas come doubled where two clauses meet, and are not wanted at either end."""
+    text = re.sub("( ,)+", ",", text).strip(" ,")
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def capitalized(tree: Tree) -> Tree:
     label, first, *others = tree
     return (label, first[0].upper() + first[1:] if isinstance(first, str) else capitalized(first), *others)
 
 
-# German ----------------------------------------------------------------------------------------------------------------
-
-# By case, in the order masculine, feminine, neuter, plural
-ARTICLES = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den", "gen": "des der des der"}
-STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en", "gen": "es er es er"}
-ENDINGLESS = ("nom m", "nom n", "acc n")  # where "ein", "sein" and "ihr" have no ending, and leave it to the adjective
+def leaves(tree: Tree) -> list[Tree]:
+    return [tree] if isinstance(tree[1], str) else [leaf for child in tree[1:] for leaf in leaves(child)]
 
 
-def german(sentence: Clause | Compound) -> str:
-    if isinstance(sentence, Clause):
-        return finished(german_clause(sentence))
-    first, conjunction, second = sentence
-    return finished(join(german_clause(first), GERMAN[conjunction], german_clause(second)))
+def bracketed(tree: Tree) -> str:
+    label, *children = tree
+    return f"({label} {' '.join(child if isinstance(child, str) else bracketed(child) for child in children)})"
 
 
-def german_clause(clause: Clause, final: bool = False) -> str:
-    """A clause with its finite verb second, or `final`, where the verb rejoins its prefix and follows the infinitive."""
-    predicate, verb, modal = clause.predicate, clause.predicate.verb, clause.predicate.modal
-    finite = (modal or verb).de if is_plural(clause.subject) else (modal or verb).de_singular
-    middle, right, space, after = german_complements(predicate), verb.de_prefix, "", german_subordinate(predicate.clause)
-    if modal and modal.de_zu:
-        infinitive = join(middle, f"{right}zu{verb.de}" if right else f"zu {verb.de}")
-        middle, right, after = "", "", f", {infinitive} ," if middle else infinitive
-    elif modal:
-        right, space = verb.de_prefix + verb.de, " "
-    subject, middle = german_phrase(clause.subject, "nom"), join(GERMAN[predicate.adverb], middle)
-    if final:
-        order = (subject, middle, right + space + finite)
-    elif clause.opening:
-        order = (german_opening(clause.opening), finite, subject, middle, right)
-    else:
-        order = (subject, finite, middle, right)
-    return join(*order, after, german_subordinate(clause.closing))
+def node(label: str, *children: Tree | str | None) -> Tree:
+    """A tree of those children that are there."""
+    return (label, *filter(None, children))
 
 
-def german_opening(opening: str | Subordinate) -> str:
-    return GERMAN[opening] if isinstance(opening, str) else german_subordinate(opening).removeprefix(", ")
+def join(*words: str | None) -> str:
+    """Those words that are there, a comma being a word."""
+    return " ".join(filter(None, words))
 
 
-def german_subordinate(subordinate: Subordinate | None) -> str:
-    return f", {GERMAN[subordinate.conjunction]} {german_clause(subordinate.clause, final=True)} ," if subordinate else ""
+# Lexicon. "-" is an absent word, "_" a space within one. --------------------------------------------------------------
+# Kinds: person, animal, food, text, object, vessel, location, surface, x (abstract).
 
 
-def german_complements(predicate: Predicate) -> str:
-    verb, thing, recipient = predicate.verb, predicate.object, predicate.recipient
-    objects = [recipient and german_phrase(recipient, "dat"), thing and german_object(verb, thing)]
-    if recipient and recipient.determiner in INDEFINITE and thing.determiner not in INDEFINITE:
-        objects.reverse()
-    place = predicate.place and german_place(predicate.place, "acc" if verb.frame == "put" else "dat")
-    return join(*objects, place, predicate.adjective and german_quality(predicate.adjective, predicate.degree))
+def table(text: str) -> list[Row]:
+    header, *lines = text.strip().split("\n")
+    row = namedtuple("Row", header.split())
+    return [row(*("" if word == "-" else word.replace("_", " ") for word in line.split())) for line in lines]
 
 
-def german_object(verb: tuple, phrase: NounPhrase) -> str:
-    return join(verb.de_preposition, german_phrase(phrase, verb.de_case))
+NOUNS = table("""
+kind pronoun en    en_plural  de_gender de   de_genitive de_plural fr_gender fr
+p    she     Anna      -          f Anna      Annas     -          f Anna
+p    he      Paul      -          m Paul      Pauls     -          m Paul
+p    he      man       men        m Mann      Mannes    Männer     m homme
+p    she     woman     women      f Frau      Frau      Frauen     f femme
+p    he      boy       boys       m Junge     Jungen    Jungen     m garçon
+p    he      king      kings      m König     Königs    Könige     m roi
+p    she     queen     queens     f Königin   Königin   Königinnen f reine
+p    she     sister    sisters    f Schwester Schwester Schwestern f sœur
+a    it      dog       dogs       m Hund      Hundes    Hunde      m chien
+a    it      cat       cats       f Katze     Katze     Katzen     m chat
+a    it      horse     horses     n Pferd     Pferdes   Pferde     m cheval
+a    it      cow       cows       f Kuh       Kuh       Kühe       f vache
+a    it      bird      birds      m Vogel     Vogels    Vögel      m oiseau
+a    it      mouse     mice       f Maus      Maus      Mäuse      f souris
+a    it      bear      bears      m Bär       Bären     Bären      m ours
+f    it      apple     apples     m Apfel     Apfels    Äpfel      f pomme
+f    it      cake      cakes      m Kuchen    Kuchens   Kuchen     m gâteau
+f    it      egg       eggs       n Ei        Eis       Eier       m œuf
+t    it      book      books      n Buch      Buches    Bücher     m livre
+t    it      letter    letters    m Brief     Briefes   Briefe     f lettre
+t    it      newspaper newspapers f Zeitung   Zeitung   Zeitungen  m journal
+o    it      key       keys       m Schlüssel Schlüssels Schlüssel f clé
+o    it      hat       hats       m Hut       Hutes     Hüte       m chapeau
+v    it      bottle    bottles    f Flasche   Flasche   Flaschen   f bouteille
+v    it      lamp      lamps      f Lampe     Lampe     Lampen     f lampe
+l    it      house     houses     n Haus      Hauses    Häuser     f maison
+l    it      garden    gardens    m Garten    Gartens   Gärten     m jardin
+l    it      school    schools    f Schule    Schule    Schulen    f école
+l    it      church    churches   f Kirche    Kirche    Kirchen    f église
+s    it      table     tables     m Tisch     Tisches   Tische     f table
+s    it      bed       beds       n Bett      Bettes    Betten     m lit
+x    it      task      tasks      f Aufgabe   Aufgabe   Aufgaben   f tâche
+x    it      game      games      n Spiel     Spiels    Spiele     m jeu
+x    it      question  questions  f Frage     Frage     Fragen     f question
+""")
 
+ADJECTIVES = table("""
+kinds   en          de          fr          fr_feminine   fr_side
+paotvls old         alt         vieux       vieille       before
+pa      young       jung        jeune       jeune         before
+aftovls big         groß        grand       grande        before
+aftovls small       klein       petit       petite        before
+paotvls beautiful   schön       beau        belle         before
+tovlsx  new         neu         nouveau     nouvelle      before
+pa      hungry      hungrig     affamé      affamée       after
+pa      tired       müde        fatigué     fatiguée      after
+p       happy       glücklich   heureux     heureuse      after
+ftovs   heavy       schwer      lourd       lourde        after
+aftovls black       schwarz     noir        noire         after
+aftovls red         rot         rouge       rouge         after
+vl      empty       leer        vide        vide          after
+x       difficult   schwierig   difficile   difficile     after
+x       important   wichtig     important   importante    after
+x       interesting interessant intéressant intéressante  after
+""")
 
-def german_quality(adjective: tuple, degree: str) -> str:
-    return adjective.de_comparative if degree == "more" else join(GERMAN[degree], adjective.de)
+# By whom and of what kinds of things; the frame is what else a verb takes: a recipient, an adjective, a clause.
+VERBS = table("""
+frame by of      en en_sg en_particle en_preposition de_prefix de de_sg de_preposition de_case fr_sg fr
+be    paftovlsx - are   is      -    -   -      sind      ist      -   -   est         sont
+do    pa - sleep  sleeps  -    -   -      schlafen  schläft  -   -   dort        dorment
+do    p  -        sing   sings   -    -   -      singen    singt    -   -   chante      chantent
+do    p  -        laugh  laughs  -    -   -      lachen    lacht    -   -   rit         rient
+do    pa -        wake   wakes   up   -   auf    wachen    wacht    -   -   se_réveille se_réveillent
+do    pa -        arrive arrives -    -   an     kommen    kommt    -   -   arrive      arrivent
+do    pa paftovl  see    sees    -    -   -      sehen     sieht    -   acc voit        voient
+do    pa pa       hear   hears   -    -   -      hören     hört     -   acc entend      entendent
+do    p  pax      love   loves   -    -   -      lieben    liebt    -   acc aime        aiment
+do    p  plx      know   knows   -    -   -      kennen    kennt    -   acc connaît     connaissent
+do    pa paftov   find   finds   -    -   -      finden    findet   -   acc trouve      trouvent
+do    pa paftov   look   looks   -    for -      suchen    sucht    -   acc cherche     cherchent
+do    a  a        chase  chases  -    -   -      jagen     jagt     -   acc poursuit    poursuivent
+do    pa pa       follow follows -    -   -      folgen    folgt    -   dat suit        suivent
+do    p  pa       help   helps   -    -   -      helfen    hilft    -   dat aide        aident
+do    p  p        listen listens -    to  zu     hören     hört     -   dat écoute      écoutent
+do    p  pa       wait   waits   -    for -      warten    wartet   auf acc attend      attendent
+do    p  p        call   calls   up   -   an     rufen     ruft     -   acc appelle     appellent
+do    p  p        invite invites -    -   ein    laden     lädt     -   acc invite      invitent
+do    p  aftovs   buy    buys    -    -   -      kaufen    kauft    -   acc achète      achètent
+do    p  t        read   reads   -    -   -      lesen     liest    -   acc lit         lisent
+do    p  tox      forget forgets -    -   -      vergessen vergisst -   acc oublie      oublient
+do    p  f        eat    eats    -    -   -      essen     isst     -   acc mange       mangent
+do    a  f        eat    eats    -    -   -      fressen   frisst   -   acc mange       mangent
+do    p  f        eat    eats    up   -   auf    essen     isst     -   acc dévore      dévorent
+do    a  f        eat    eats    up   -   auf    fressen   frisst   -   acc dévore      dévorent
+do    p  ftov     pick   picks   up   -   auf    heben     hebt     -   acc ramasse     ramassent
+do    p  ftov     throw  throws  away -   weg    werfen    wirft    -   acc jette       jettent
+give  p  aftov    give   gives   -    -   -      geben     gibt     -   acc donne       donnent
+give  p  tov      give   gives   back -   zurück geben     gibt     -   acc rend        rendent
+give  p  aftovl   show   shows   -    -   -      zeigen    zeigt    -   acc montre      montrent
+make  px x        make   makes   -    -   -      machen    macht    -   acc rend        rendent
+that  p  -        think  thinks  -    -   -      glauben   glaubt   -   -   croit       croient
+that  p  -        know   knows   -    -   -      wissen    weiß     -   -   sait        savent
+that  p  -        say    says    -    -   -      sagen     sagt     -   -   dit         disent
+that  p  -        hope   hopes   -    -   -      hoffen    hofft    -   -   espère      espèrent
+""")
+BE = VERBS[0]
 
+PREPOSITIONS = table("""
+en     de     fr       kinds
+in     in     dans     l
+behind hinter derrière ls
+near   bei    près_de  l
+on     auf    sur      s
+under  unter  sous     s
+""")
 
-def german_place(place: Place, case: str) -> str:
-    """ "im", "beim", but "in dem Haus, das ...": an article that points to a relative clause stays whole."""
-    preposition, phrase = place.preposition.de, german_phrase(place.ground, case)
-    contracted = {"in dem": "im", "bei dem": "beim"}
-    article = f"{preposition} {phrase.split()[0]}"
-    return f"{preposition} {phrase}".replace(article, contracted.get(article, article), 1)
+DETERMINERS = table("""
+en    de    fr_masculine fr_feminine fr_plural
+the   -     le           la          les
+a     -     un           une         -
+this  dies  ce           cette       ces
+every jed   chaque       chaque      -
+some  einig -            -           quelques
+two   zwei  -            -           deux
+own   -     son          sa          ses
+their -     leur         leur        leurs
+-     -     -            -           -
+""")
 
-
-def german_phrase(phrase: NounPhrase, case: str) -> str:
-    match phrase:
-        case Trace():
-            return ""
-        case Pronoun():
-            return "sie" if is_plural(phrase) else {"m": "er", "f": "sie", "n": "es"}[head(phrase).de_gender]
-        case Pair(first, second):
-            return join(german_phrase(first, case), GERMAN["and"], german_phrase(second, case))
-    determiner, ending = german_determiner(phrase, case)
-    adjectives = [adjective.de.removesuffix("e") + ending for adjective in phrase.adjectives]
-    words = [determiner, *adjectives, german_noun(phrase, case)]
-    if phrase.determiner == "the" and phrase.owner and phrase.owner.determiner:
-        words.append(german_phrase(phrase.owner, "gen"))
-    return join(*words, phrase.place and german_place(phrase.place, "dat"), german_relative(phrase))
+PARTICLES = table("""
+en      de      fr
+and     und     et
+but     ,_aber  ,_mais
+because weil    parce_que
+if      wenn    si
+while   während pendant_que
+that    dass    que
+very    sehr    très
+too     zu      trop
+-       -       -
+""")
+GERMAN = {word.en: word.de for word in DETERMINERS + PARTICLES}
+FRENCH = {word.en: word.fr for word in PARTICLES}
+FRENCH_DETERMINERS = {word.en: word[2:] for word in DETERMINERS}

@@ -1,25 +1,26 @@
 # Validates config.yaml, then answers the rules' questions about it.
 import json
+import sys
 from pathlib import Path
 
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-from snakemake.exceptions import WorkflowError
+
+
+def refuse(where, problem):
+    """End with one line, rather than with a traceback, on a configuration that cannot be run."""
+    sys.exit(f"config.yaml: {where}: {problem}")
 
 
 def check_config():
-    """Refuse what the schema refuses, and names and numbers that do not fit each other, in one line."""
+    """Refuse what the schema refuses, then names and numbers that do not fit each other."""
     schema = Path(workflow.basedir, "workflow/schemas/config.schema.yaml")
     validator = Draft202012Validator(yaml.safe_load(schema.read_text()))
     error = best_match(validator.iter_errors(config))
     if error:
-        where = ".".join(map(str, error.absolute_path)) or "top level"
-        raise WorkflowError(f"config.yaml: {where}: {error.message}")
-    if config["scale"] not in config["scales"]:
-        raise WorkflowError(
-            f"config.yaml: scale: expected one of {', '.join(config['scales'])}, found '{config['scale']}'"
-        )
+        refuse(".".join(map(str, error.absolute_path)) or "top level", error.message)
+    named(config["scale"], "scales", "scale")
     for scale, settings in config["scales"].items():
         for experiment in settings["experiments"]:
             named(experiment, "experiments", f"scales.{scale}.experiments")
@@ -30,24 +31,21 @@ def check_config():
 def check_task(task, where):
     """The corpora of a task exist and have its languages; its embedding holds its vocabulary."""
     for corpus in [*task["train"], task["dev"], task["test"]]:
+        # The grammar's languages are those of its rule.
         files = named(corpus, "corpora", where).get("files", {"en": {}, "de": {}, "fr": {}})
         for language in (task["source"], task["target"]):
             if language not in files:
-                raise WorkflowError(
-                    f"config.yaml: {where}: corpus '{corpus}' has no '{language}', only {', '.join(files)}"
-                )
+                refuse(where, f"corpus '{corpus}' has no '{language}', only {', '.join(files)}")
             if "download" in files[language]:
                 named(files[language]["download"], "downloads", f"corpora.{corpus}")
     if task["vocabulary"] > task["embedding_rows"]:
-        raise WorkflowError(
-            f"config.yaml: {where}: vocabulary {task['vocabulary']} is larger than embedding_rows {task['embedding_rows']}"
-        )
+        refuse(where, f"vocabulary {task['vocabulary']} exceeds embedding_rows {task['embedding_rows']}")
 
 
 def named(name, section, where):
     """The entry `name` of a section of config.yaml."""
     if name not in config[section]:
-        raise WorkflowError(f"config.yaml: {where}: '{name}' is not in {section}")
+        refuse(where, f"expected one of {section} ({', '.join(config[section])}), found '{name}'")
     return config[section][name]
 
 

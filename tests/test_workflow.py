@@ -1,0 +1,196 @@
+"""The pipeline as its users run it: real Snakemake, in a copy of the project, on the demo and on an own corpus."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("Snakefile", "config.yaml", "environment.yml", "workflow", "profiles", "transformer")
+
+
+def copy_project(place: Path) -> Path:
+    """What the pipeline consists of, without results."""
+    for part in PARTS:
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+        copy(ROOT / part, place / part)
+    return place
+
+
+def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run Snakemake in `project`, whose own copy of the package the rules then use."""
+    python = Path(sys.executable)
+    environment = os.environ | {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+    command = [python, "-m", "snakemake", "--cores", "2", *arguments]
+    return subprocess.run(command, cwd=project, env=environment, text=True, capture_output=True, timeout=1500)
+
+
+def last_line(result: subprocess.CompletedProcess) -> str:
+    return result.stderr.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> Path:
+    """A copy of the project in which the whole demo has been run."""
+    project = copy_project(tmp_path_factory.mktemp("demo"))
+    result = snakemake(project)
+    assert result.returncode == 0, result.stderr
+    return project
+
+
+def test_demo_makes_table_2(demo):
+    rows = list(csv.DictReader((demo / "results/demo/tables/table2.csv").open(encoding="utf-8")))
+    ours = [row for row in rows if row["by"] == "ours"]
+    assert [row["model"] for row in ours] == ["Transformer (base)", "Transformer (big)"]
+    for row in ours:
+        assert "grammar" in row["label"]
+        for task in ("en-de", "en-fr"):
+            # The grammar is easy: a model that learned it is far above this, one that did not is near 0.
+            assert 50 < float(row[f"{task}_bleu"]) <= 100
+            assert float(row[f"{task}_flops"]) > 0
+    markdown = (demo / "results/demo/tables/table2.md").read_text(encoding="utf-8")
+    assert "ConvS2S" in markdown
+    assert "27.3" in markdown
+
+
+def test_demo_score_names_its_run_data_and_decoding(demo):
+    run = demo / "results/demo/runs/en-de/base/1"
+    score = json.loads((run / "test.json").read_text())
+    assert score["run"] == json.loads((run / "run.json").read_text())
+    data = json.loads((demo / "results/demo/data/en-de/data.json").read_text())
+    assert score["run"]["data_sha256"] == data["sha256"]
+    assert score["sentences"] == len((run / "test.hyp").read_text().splitlines()) == 500
+
+
+def test_demo_learns(demo):
+    lines = (demo / "results/demo/runs/en-fr/big/1/metrics.jsonl").read_text().splitlines()
+    perplexities = [entry["dev_perplexity"] for entry in map(json.loads, lines) if "dev_perplexity" in entry]
+    assert perplexities[-1] < perplexities[0]
+    assert perplexities[-1] < 2
+
+
+def test_second_run_has_nothing_to_do(demo):
+    result = snakemake(demo)
+    assert result.returncode == 0
+    assert "Nothing to be done" in result.stderr + result.stdout
+
+
+def test_cosmetic_edits_train_nothing(demo):
+    trained = sorted(demo.glob("results/demo/runs/*/*/1/run.json"))
+    before = {path: path.stat().st_mtime_ns for path in trained}
+    for module in demo.glob("transformer/**/*.py"):
+        module.write_text(module.read_text(encoding="utf-8") + "\n\n# a comment\n", encoding="utf-8")
+    with (demo / "config.yaml").open("a") as config:
+        config.write("# a comment\n")
+    result = snakemake(demo)
+    assert result.returncode == 0, result.stderr
+    assert len(trained) == 4
+    assert {path: path.stat().st_mtime_ns for path in trained} == before
+
+
+def test_changed_beam_translates_anew_but_trains_nothing(demo):
+    config = yaml.safe_load((demo / "config.yaml").read_text())
+    result = snakemake(demo, "--dry-run", "--config", f"decoding={json.dumps(config['decoding'] | {'beam': 5})}")
+    assert result.returncode == 0
+    assert "rule translate" in result.stdout
+    assert "rule train:" not in result.stdout
+
+
+def test_person_translates(demo):
+    sentence = (demo / "resources/corpora/grammar-test.en").read_text(encoding="utf-8").splitlines()[0]
+    command = [sys.executable, "-m", "transformer", "translate", "--run", "results/demo/runs/en-de/base/1"]
+    answer = subprocess.run(command, cwd=demo, input=sentence + "\n", text=True, capture_output=True, check=True).stdout
+    assert (
+        answer == (demo / "results/demo/runs/en-de/base/1/test.hyp").read_text(encoding="utf-8").split("\n")[0] + "\n"
+    )
+
+
+OWN = """
+corpora:
+  mine: {files: {en: {path: mine.en}, cs: {path: mine.cs}}}
+scales:
+  mine:
+    label: our corpus
+    width: 32
+    depth: 6
+    base: {steps: 4, warmup_steps: 2, source_tokens: 300, target_tokens: 300, checkpoint_every: 1,
+      averaged_checkpoints: 2}
+    experiments: {big: {steps: 4, checkpoint_every: 1, averaged_checkpoints: 2}}
+    tasks:
+      en-cs: {source: en, target: cs, train: [mine], dev: mine, test: mine, vocabulary: 40, embedding_rows: 40}
+"""
+
+
+def own_corpus(project: Path) -> Path:
+    """A project with a corpus of its own in another configuration file; returns that file."""
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
+    lines = [" ".join(words[n % 7 :] + words[: n % 5]) + " ." for n in range(60)]
+    for language in ("en", "cs"):
+        (project / f"mine.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    (project / "own.yaml").write_text(OWN)
+    return project / "own.yaml"
+
+
+def test_own_corpus_needs_configuration_alone(tmp_path):
+    project = copy_project(tmp_path)
+    own_corpus(project)
+    result = snakemake(project, "--configfile", "own.yaml", "--config", "scale=mine")
+    assert result.returncode == 0, result.stderr
+    table = (project / "results/mine/tables/table2.md").read_text(encoding="utf-8")
+    assert "EN-CS" in table
+    assert "our corpus" in table
+
+
+def test_paper_scale_lists_the_whole_job(tmp_path):
+    result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
+    assert result.returncode == 0, result.stderr
+    for what in ("training-giga-fren.tar", "newstest2014.de-en.de", "results/paper/runs/en-fr/big/1/test.hyp"):
+        assert what in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("scale=large", "config.yaml: scale: expected one of scales (demo, multi30k, paper), found 'large'"),
+        ("beams=4", "config.yaml: top level: Additional properties are not allowed ('beams' was unexpected)"),
+        ("base={N: six}", "config.yaml: base.N: 'six' is not of type 'integer'"),
+    ],
+)
+def test_bad_configuration_is_refused_in_one_line(tmp_path, setting, message):
+    result = snakemake(copy_project(tmp_path), "--dry-run", "--config", setting)
+    assert result.returncode != 0
+    assert last_line(result) == message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dev: mine,", "dev: yours,", "config.yaml: scales.mine.tasks.en-cs: expected one of corpora ("),
+        ("target: cs", "target: de", "config.yaml: scales.mine.tasks.en-cs: corpus 'mine' has no 'de', only en, cs"),
+        ("embedding_rows: 40", "embedding_rows: 39", "vocabulary 40 exceeds embedding_rows 39"),
+        ("{big:", "{bigger:", "config.yaml: scales.mine.experiments: expected one of experiments ("),
+    ],
+)
+def test_names_and_numbers_that_do_not_fit_are_refused(tmp_path, old, new, message):
+    project = copy_project(tmp_path)
+    own = own_corpus(project)
+    own.write_text(own.read_text().replace(old, new))
+    result = snakemake(project, "--dry-run", "--configfile", "own.yaml", "--config", "scale=mine")
+    assert result.returncode != 0
+    assert message in last_line(result)
+
+
+def test_missing_mirror_file_is_named(tmp_path):
+    project = copy_project(tmp_path)
+    result = snakemake(
+        project, "--config", "scale=multi30k", "mirror=nowhere", "--", "resources/corpora/multi30k-val.en"
+    )
+    assert result.returncode != 0
+    assert "nowhere/raw.githubusercontent.com/multi30k" in result.stdout + result.stderr
+    assert "val.en.gz" in result.stdout + result.stderr
