@@ -21,7 +21,6 @@ LAYERS = (  # lowest first; a new module must be placed
     ("__main__",),
 )
 WITHIN_A_LAYER = {
-    ("subwords", "model"),  # a vocabulary has the model's pad, eos and unk
     ("batches", "corpus"),  # a batch is cut from a corpus' token arrays
 }
 

@@ -123,7 +123,8 @@ def refuse(response: requests.Response, start: int, size: int) -> None:
 
 def receive(response: requests.Response, part: Path, start: int, size: int) -> None:
     """Write the body to `part` from `start` on, as it comes: not decoded, and at most one piece more than `size`."""
-    bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, disable=None)  # on a terminal
+    seconds = 0.1 if sys.stderr.isatty() else 10  # through a pipe, into a log, seldom
+    bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
     with bar, open(part, "ab" if start else "wb") as file:
         while file.tell() <= size and (piece := response.raw.read1(1 << 20, decode_content=False)):
             file.write(piece)

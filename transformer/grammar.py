@@ -16,7 +16,8 @@ from typing import NamedTuple
 from transformer.files import InputError
 
 TRIES = 10_000  # so many drafts in a row without a new sentence mean that the grammar has no more
-WORDS = range(4, 26)  # English words in a sentence
+LENGTHS = range(4, 26)  # English tokens before the full stop
+
 Tree = tuple  # a node is (label, child, ...), a leaf (tag, word)
 Row = tuple  # of a table of the lexicon: a noun, a verb, an adjective, a preposition
 
@@ -62,20 +63,20 @@ def drafts(author: "Author") -> Iterator[Item]:
     """Sentences of a proper length in which no content word repeats (no "the king sees the old king")."""
     while True:
         sentence = author.sentence()
-        words = leaves(sentence.en)
-        content = [word for tag, word in words if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are")]
-        if len(content) == len(set(content)) and len(words) in WORDS:
+        tokens = leaves(*sentence.en)
+        content = [word for tag, word in tokens if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are")]
+        if len(tokens) in LENGTHS and len(content) == len(set(content)):
             yield finished(sentence)
 
 
-# Drawing. A letter is a kind of noun (see the lexicon); things are drawn as often as they are listed. -----------------
+# Drawing. A letter is a kind of noun (see the lexicon); everything is drawn as often as it is listed. -----------------
 
 SHAPES = ("plain", "plain", "plain", "plain", "compound", "opening", "closing", "reason")
 SUBJECTS = "pppppppaaaaaxlsotvf"
 FRAMES = {
-    "p": ("do",) * 7 + ("give",) * 3 + ("make", "be") + ("that",) * 3,
-    "a": ("do",) * 6 + ("be",),
-    "x": ("make", "be"),
+    "p": "do do do do do do do give give give make be that that that",
+    "a": "do do do do do do be",
+    "x": "make be",
 }
 SINGULAR = ("the", "the", "the", "the", "a", "a", "a", "this", "every")
 PLURAL = ("the", "the", "the", "this", "some", "two")
@@ -113,39 +114,47 @@ class Author:
 
     def reasoned(self) -> "Part":
         """ "... because it is too heavy": what "it" is, the subject or the object, only the adjective tells."""
-        subject = self.phrase(self.pick("pa"), 1)
-        kind = self.pick("paftov")
-        verb, thing = self.verb(subject, "do", kind), self.phrase(kind, 1, subject)
+        subject, kind = self.phrase(self.pick("pa"), 1), self.pick("paftov")
+        verb, thing = self.verb("do", subject, kind), self.phrase(kind, 1, subject)
         it, other = (subject, thing) if self.chance(0.5) else (thing, subject)
         apt = [a for a in ADJECTIVES if it.noun.kind in a.kinds and other.noun.kind not in a.kinds]
-        because = apt and subordinate("because", clause(pronoun(it), BE, quality(self.pick(apt), it, "too")))
-        return statement(clause(subject, verb, governed(verb, thing)), closing=because)
+        if not apt:
+            return statement(clause(subject, verb, governed(verb, thing)))
+        reason = clause(pronoun(it), BE, quality(self.pick(apt), it, "too"))
+        return statement(clause(subject, verb, governed(verb, thing)), closing=subordinate("because", reason))
 
     def clause(self, depth: int, subject: "Phrase | None" = None) -> "Clause":
         subject = subject or self.phrase(self.pick(SUBJECTS), depth)
         kind = subject.noun.kind
-        frame = self.pick(FRAMES.get(kind, ("be",)))
-        verb = self.verb(subject, frame if depth or frame != "that" else "do")
-        if verb is BE:
-            return clause(subject, verb, quality(self.adjective(kind), subject, self.pick(("", "too", "very"))))
-        if verb.frame == "that":
-            return clause(subject, verb, that=subordinate("that", self.clause(depth - 1)))
+        frame = self.pick(FRAMES.get(kind, "be").split())
+        verb = self.verb("do" if frame == "that" and not depth else frame, subject)
+        match verb.frame:
+            case "be":
+                return clause(subject, verb, quality(self.adjective(kind), subject, self.pick(("", "too", "very"))))
+            case "that":
+                return clause(subject, verb, after=subordinate("that", self.clause(depth - 1)))
         thing = self.phrase(self.pick(verb.of), depth, subject) if verb.of else None
-        if verb.frame == "make":
-            return clause(subject, verb, made(thing, self.adjective("x")))
-        recipient = self.nominal("p", subject) if verb.frame == "give" else None
-        place = self.place(subject) if verb.frame == "do" and self.chance(0.3) else None
-        return clause(subject, verb, governed(verb, thing, recipient), place)
+        match verb.frame:
+            case "make":
+                return clause(subject, verb, made(thing, self.adjective("x", "after")))
+            case "give":
+                return clause(subject, verb, governed(verb, thing, self.nominal("p", subject)))
+        place = self.place(subject) if self.chance(0.3) else NOTHING
+        return clause(subject, verb, governed(verb, thing), place)
 
-    def verb(self, subject: "Phrase", frame: str, thing: str = "") -> Row:
+    def verb(self, frame: str, subject: "Phrase", thing: str = "") -> Row:
         return self.pick([v for v in VERBS if v.frame == frame and subject.noun.kind in v.by and thing in v.of])
+
+    def place(self, binder: "Phrase | None" = None) -> "Part":
+        preposition = self.pick(PREPOSITIONS)
+        return place(preposition, self.nominal(self.pick(preposition.kinds), binder))
 
     def phrase(self, kind: str, depth: int, binder: "Phrase | None" = None) -> "Phrase":
         """A noun phrase. A possessive pronoun in it refers to the `binder`, the subject of its clause."""
         phrase = self.nominal(kind, binder)
         if self.chance(0.08):
             return pair(phrase, self.nominal(kind, binder))
-        if not depth or not phrase.noun.en_plural or kind in "lx":
+        if not depth or is_name(phrase.noun) or kind in "lx":
             return phrase
         if self.chance(0.1):
             return located(phrase, self.place())
@@ -155,20 +164,20 @@ class Author:
         gap, kind = trace(phrase), phrase.noun.kind
         if kind in "pa" and self.chance(0.6):
             return related(phrase, self.clause(depth, gap))
-        subject = self.nominal(self.pick("ppa"), None)
-        verb = self.verb(subject, "do", kind)
+        subject = self.nominal(self.pick("ppa"))
+        verb = self.verb("do", subject, kind)
         return related(phrase, clause(subject, verb, governed(verb, gap)), verb)
 
-    def nominal(self, kind: str, binder: "Phrase | None") -> "Phrase":
+    def nominal(self, kind: str, binder: "Phrase | None" = None) -> "Phrase":
         noun = self.noun(kind)
-        if not noun.en_plural:
+        if is_name(noun):
             return noun_phrase(noun)
         plural, adjectives = self.chance(0.3), self.adjectives(kind)
         if binder and self.chance(0.25):
             return noun_phrase(noun, "own", adjectives, plural, binder)
         if self.chance(0.07):
             owner = self.noun("p")
-            return noun_phrase(noun, "the", adjectives, plural, noun_phrase(owner, "the" if owner.en_plural else ""))
+            return noun_phrase(noun, "the", adjectives, plural, noun_phrase(owner, "" if is_name(owner) else "the"))
         return noun_phrase(noun, self.pick(PLURAL if plural else SINGULAR), adjectives, plural)
 
     def noun(self, kind: str) -> Row:
@@ -177,33 +186,32 @@ class Author:
     def adjectives(self, kind: str) -> tuple[Row, ...]:
         if self.chance(0.65):
             return ()
-        if self.chance(0.8) or kind == "x":
+        if self.chance(0.8):
             return (self.adjective(kind),)
         return (self.adjective(kind, "before"), self.adjective(kind, "after"))
 
     def adjective(self, kind: str, side: str = "") -> Row:
         return self.pick([a for a in ADJECTIVES if kind in a.kinds and side in a.fr_side])
 
-    def place(self, binder: "Phrase | None" = None) -> "Part":
-        preposition = self.pick(PREPOSITIONS)
-        return place(preposition, self.nominal(self.pick(preposition.kinds), binder))
-
 
 # Rules, in three languages at once ------------------------------------------------------------------------------------
 
 
 class Part(NamedTuple):
-    """Words in their final form. The English are one tree, but for what a verb governs: a list of trees."""
+    """Words in their final form; the English as sister trees."""
 
-    en: Tree | list[Tree]
+    en: tuple[Tree, ...]
     de: str
     fr: str
+
+
+NOTHING = Part((), "", "")
 
 
 class Phrase(NamedTuple):
     """A noun phrase, in German by case. Its head, `noun`, says what kind of thing it is and gives it its gender."""
 
-    en: Tree | None
+    en: tuple[Tree, ...]
     de: dict[str, str]
     fr: str
     noun: Row
@@ -218,72 +226,66 @@ class Clause(NamedTuple):
     fr: str
 
 
-def statement(of: Clause, opening: Part | None = None, closing: Part | None = None) -> Part:
+def statement(of: Clause, opening: Part = NOTHING, closing: Part = NOTHING) -> Part:
     *subject, predicate = of.en[1:]
-    front = (opening.en, (",", ",")) if opening else ()
-    english = node("S", *front, *subject, node(*predicate, closing and closing.en))
-    german = german_order(of.de, "first" if opening else "second")
-    french = join(opening and f"{opening.fr} ,", of.fr, closing and closing.fr)
-    return Part(english, join(opening and opening.de, german, closing and closing.de), french)
+    comma = ((",", ","),) if opening.en else ()
+    english = ("S", *opening.en, *comma, *subject, (*predicate, *closing.en))
+    german = join(opening.de, german_order(of.de, "first" if opening.de else "second"), closing.de)
+    return Part((english,), german, join(opening.fr, opening.fr and ",", of.fr, closing.fr))
 
 
 def compound(first: Clause, conjunction: str, second: Clause) -> Part:
-    english = node("S", first.en, conjunction == "but" and (",", ","), ("CC", conjunction), second.en)
+    comma = ((",", ","),) if conjunction == "but" else ()
+    english = ("S", first.en, *comma, ("CC", conjunction), second.en)
     german = join(german_order(first.de, "second"), GERMAN[conjunction], german_order(second.de, "second"))
-    return Part(english, german, join(first.fr, FRENCH[conjunction], second.fr))
+    return Part((english,), german, join(first.fr, FRENCH[conjunction], second.fr))
 
 
 def subordinate(conjunction: str, of: Clause) -> Part:
     german = f", {GERMAN[conjunction]} {german_order(of.de, 'last')} ,"
-    return Part(("SBAR", ("IN", conjunction), of.en), german, f"{FRENCH[conjunction]} {of.fr}")
+    return Part((("SBAR", ("IN", conjunction), of.en),), german, f"{FRENCH[conjunction]} {of.fr}")
 
 
-def clause(subject: Phrase, verb: Row, *parts: Part | None, that: Part | None = None) -> Clause:
-    parts = [part for part in parts if part]
+def clause(subject: Phrase, verb: Row, *parts: Part, after: Part = NOTHING) -> Clause:
     english = ("VBP", verb.en) if subject.plural else ("VBZ", verb.en_sg)
-    predicate = node("VP", english, *(tree for part in parts for tree in part.en), that and that.en)
+    predicate = ("VP", english, *(tree for part in parts for tree in part.en), *after.en)
     finite, middle = verb.de if subject.plural else verb.de_sg, join(*(part.de for part in parts))
-    german = subject.de["nom"], finite, middle, verb.de_prefix, that.de if that else ""
-    french = verb.fr if subject.plural else verb.fr_sg
-    return Clause(
-        node("S", subject.en, predicate),
-        german,
-        join(subject.fr, french, *(part.fr for part in parts), that and that.fr),
-    )
+    german = (subject.de["nom"], finite, middle, verb.de_prefix, after.de)
+    french = (subject.fr, verb.fr if subject.plural else verb.fr_sg, *(part.fr for part in parts), after.fr)
+    return Clause(("S", *subject.en, predicate), german, join(*french))
 
 
 def governed(verb: Row, thing: Phrase | None, recipient: Phrase | None = None) -> Part:
-    """The objects of a verb and its English particle, which comes after the object unless that is long."""
+    """The objects of a verb, and its English particle, which follows the object unless that has a modifier."""
+    particle = (("PRT", ("RP", verb.en_particle)),) if verb.en_particle else ()
     if not thing:
-        return Part([("PRT", ("RP", verb.en_particle))] if verb.en_particle else [], "", "")
-    english = node("PP", ("IN", verb.en_preposition), thing.en) if verb.en_preposition else thing.en
-    english = [english, verb.en_particle and ("PRT", ("RP", verb.en_particle))]
-    if thing.en and thing.en[1][0] == "NP":
-        english.reverse()
-    german, french = thing.de[verb.de_case], thing.fr
-    if verb.de_preposition and german:
-        german = f"{verb.de_preposition} {german}"
-    if recipient:
-        english.append(("PP", ("TO", "to"), recipient.en))
-        german, french = f"{recipient.de['dat']} {german}", f"{french} à {recipient.fr}"
-    return Part(list(filter(None, english)), german, french)
-
-
-def quality(adjective: Row, of: Phrase, degree: str = "") -> Part:
-    english = node("ADJP", degree and ("RB", degree), ("JJ", adjective.en))
-    return Part([english], join(GERMAN[degree], adjective.de), join(FRENCH[degree], french_adjective(adjective, of)))
+        return Part(particle, "", "")
+    english = (("PP", ("IN", verb.en_preposition), *thing.en),) if verb.en_preposition else thing.en
+    english = particle + english if thing.en and thing.en[0][1][0] == "NP" else english + particle
+    german = join(thing.de[verb.de_case] and verb.de_preposition, thing.de[verb.de_case])
+    if not recipient:
+        return Part(english, german, thing.fr)
+    english += (("PP", ("TO", "to"), *recipient.en),)
+    return Part(english, f"{recipient.de['dat']} {german}", f"{thing.fr} à {recipient.fr}")
 
 
 def made(thing: Phrase, adjective: Row) -> Part:
     """ "... the task more difficult", after "make"."""
-    english = ("S", thing.en, ("ADJP", ("RBR", "more"), ("JJ", adjective.en)))
-    french = f"{thing.fr} plus {french_adjective(adjective, thing)}"
-    return Part([english], f"{thing.de['acc']} {adjective.de}er", french)
+    english = ("S", *thing.en, ("ADJP", ("RBR", "more"), ("JJ", adjective.en)))
+    return Part(
+        (english,), f"{thing.de['acc']} {adjective.de}er", f"{thing.fr} plus {french_quality(adjective, thing)}"
+    )
+
+
+def quality(adjective: Row, of: Phrase, degree: str = "") -> Part:
+    english = ("ADJP", ("RB", degree), ("JJ", adjective.en)) if degree else ("ADJP", ("JJ", adjective.en))
+    return Part((english,), join(GERMAN[degree], adjective.de), join(FRENCH[degree], french_quality(adjective, of)))
 
 
 def place(preposition: Row, ground: Phrase) -> Part:
-    german = re.sub("^bei dem ", "beim ", re.sub("^in dem ", "im ", f"{preposition.de} {ground.de['dat']}"))
-    return Part([("PP", ("IN", preposition.en), ground.en)], german, f"{preposition.fr} {ground.fr}")
+    german = f"{preposition.de} {ground.de['dat']}"
+    german = re.sub("^in dem ", "im ", re.sub("^bei dem ", "beim ", german))
+    return Part((("PP", ("IN", preposition.en), *ground.en),), german, f"{preposition.fr} {ground.fr}")
 
 
 def noun_phrase(
@@ -292,41 +294,44 @@ def noun_phrase(
     """A noun phrase; a name has no determiner. The `owner` is a possessive pronoun if the determiner is "own"."""
     words = noun, determiner, adjectives, plural, owner
     german = {case: german_noun_phrase(case, *words) for case in STRONG}
-    return Phrase(english_noun_phrase(*words), german, french_noun_phrase(*words), noun, plural)
+    return Phrase((english_noun_phrase(*words),), german, french_noun_phrase(*words), noun, plural)
 
 
 def pair(first: Phrase, second: Phrase) -> Phrase:
     """Two phrases of one kind. In French, the one language with gender in the plural, the masculine prevails."""
-    english, noun = ("NP", first.en, ("CC", "and"), second.en), min(first.noun, second.noun, key=lambda n: n.fr_gender)
+    english, noun = (
+        ("NP", *first.en, ("CC", "and"), *second.en),
+        max(first.noun, second.noun, key=lambda n: n.fr_gender),
+    )
     german = {case: f"{first.de[case]} und {second.de[case]}" for case in STRONG}
-    return Phrase(english, german, f"{first.fr} et {second.fr}", noun, plural=True)
+    return Phrase((english,), german, f"{first.fr} et {second.fr}", noun, plural=True)
 
 
 def pronoun(of: Phrase) -> Phrase:
     english = ("NP", ("PRP", "they" if of.plural else of.noun.pronoun))
     german = "sie" if of.plural else {"m": "er", "f": "sie", "n": "es"}[of.noun.de_gender]
-    french = {"m": "il", "f": "elle"}[of.noun.fr_gender] + ("s" if of.plural else "")
-    return of._replace(en=english, de={"nom": german}, fr=french)
+    french = {"m": "il", "f": "elle"}[of.noun.fr_gender]
+    return of._replace(en=(english,), de={"nom": german}, fr=french_form(french, of.plural))
 
 
 def trace(of: Phrase) -> Phrase:
     """The silent place in a relative clause that its pronoun stands for."""
-    return of._replace(en=None, de=dict.fromkeys(STRONG, ""), fr="")
+    return of._replace(en=(), de=dict.fromkeys(STRONG, ""), fr="")
 
 
 def located(phrase: Phrase, at: Part) -> Phrase:
     german = {case: f"{text} {at.de}" for case, text in phrase.de.items()}
-    return phrase._replace(en=("NP", phrase.en, *at.en), de=german, fr=f"{phrase.fr} {at.fr}")
+    return phrase._replace(en=(("NP", *phrase.en, *at.en),), de=german, fr=f"{phrase.fr} {at.fr}")
 
 
 def related(phrase: Phrase, of: Clause, verb: Row | None = None) -> Phrase:
-    """A noun phrase with a relative clause, of which it is the subject or, if given, the object of `verb`."""
+    """A noun phrase with a relative clause, of which it is the subject or, if that is given, the object of `verb`."""
     person = ("WP", "whom" if verb else "who")
     english = ("SBAR", ("WHNP", person if phrase.noun.kind == "p" else ("WDT", "that")), of.en)
     relative = f"{german_relative(phrase, verb)} {german_order(of.de, 'last')}"
     german = {case: f"{text} , {relative} ," for case, text in phrase.de.items()}
     french = f"{phrase.fr} {'que' if verb else 'qui'} {of.fr}"
-    return phrase._replace(en=("NP", phrase.en, english), de=german, fr=french)
+    return phrase._replace(en=(("NP", *phrase.en, english),), de=german, fr=french)
 
 
 # English --------------------------------------------------------------------------------------------------------------
@@ -335,16 +340,24 @@ def related(phrase: Phrase, of: Clause, verb: Row | None = None) -> Phrase:
 def english_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> Tree:
     word = ("NNS", noun.en_plural) if plural else ("NN" if determiner else "NNP", noun.en)
     words = (*(("JJ", adjective.en) for adjective in adjectives), word)
-    if determiner == "own":
-        possessive = "their" if owner.plural else {"he": "his", "she": "her", "it": "its"}[owner.noun.pronoun]
-        return ("NP", ("PRP$", possessive), *words)
-    if owner:
-        return ("NP", (*owner.en, ("POS", "'s")), *words)
-    if determiner == "a" and words[0][1][0] in "aeiou":
-        determiner = "an"
-    if determiner == "this" and plural:
-        determiner = "these"
-    return node("NP", determiner and ("CD" if determiner == "two" else "DT", determiner), *words)
+    return ("NP", *english_determiner(determiner, plural, owner, words[0][1]), *words)
+
+
+def english_determiner(determiner: str, plural: bool, owner: Phrase | None, following: str) -> tuple[Tree, ...]:
+    match determiner:
+        case "own":
+            return (
+                ("PRP$", "their" if owner.plural else {"he": "his", "she": "her", "it": "its"}[owner.noun.pronoun]),
+            )
+        case "the" if owner:
+            return ((*owner.en[0], ("POS", "'s")),)
+        case "two":
+            return (("CD", "two"),)
+        case "a" if following[0] in "aeiou":
+            return (("DT", "an"),)
+        case "this" if plural:
+            return (("DT", "these"),)
+    return (("DT", determiner),) if determiner else ()
 
 
 # German ---------------------------------------------------------------------------------------------------------------
@@ -367,7 +380,7 @@ def german_noun_phrase(
 ) -> str:
     form = "p" if plural else noun.de_gender
     word, ending = german_determiner(case, form, determiner, owner)
-    genitive = determiner == "the" and owner and owner.noun.en_plural and owner.de["gen"]
+    genitive = determiner == "the" and owner and not is_name(owner.noun) and owner.de["gen"]
     return join(word, *(a.de.removesuffix("e") + ending for a in adjectives), german_noun(case, form, noun), genitive)
 
 
@@ -377,7 +390,7 @@ def german_determiner(case: str, form: str, determiner: str, owner: Phrase | Non
     weak = "e" if form != "p" and (case == "nom" or (case == "acc" and form != "m")) else "en"
     match determiner:
         case "the":
-            return (owner.noun.de_genitive, strong) if owner and not owner.noun.en_plural else (article, weak)
+            return (owner.noun.de_genitive, strong) if owner and is_name(owner.noun) else (article, weak)
         case "this" | "every":
             return GERMAN[determiner] + strong, weak
         case "some":
@@ -407,26 +420,28 @@ def german_relative(phrase: Phrase, verb: Row | None) -> str:
 # French ---------------------------------------------------------------------------------------------------------------
 
 VOWEL = "[aeiouhâàéèêîôûœ]"  # no word of the lexicon begins with an aspirated h
-EUPHONY = {"ce": "cet", "sa": "son", "beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}  # singular, before a vowel
+EUPHONY = {"ce": "cet", "sa": "son", "beau": "bel", "vieux": "vieil"}  # in the singular, before a vowel
 CONTRACTIONS = {"de le": "du", "de les": "des", "à le": "au", "à les": "aux"}
 
 
 def french_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> str:
-    before, after = (
-        [french_form(a.fr if noun.fr_gender == "m" else a.fr_feminine, plural) for a in adjectives if a.fr_side == side]
-        for side in ("before", "after")
-    )
     possessive = determiner == "own"
-    word = FRENCH_DETERMINERS["their" if possessive and owner.plural else determiner]
-    form = "p" if plural else noun.fr_gender
-    words = join(word["mfp".index(form)], *before, french_form(noun.fr, plural), *after)
+    forms = FRENCH_DETERMINERS["their" if possessive and owner.plural else determiner]
+    before, after = (
+        [french_adjective(a, noun, plural) for a in adjectives if a.fr_side == side] for side in ("before", "after")
+    )
+    words = join(forms["mfp".index("p" if plural else noun.fr_gender)], *before, french_form(noun.fr, plural), *after)
     if not plural:
         words = re.sub(rf"\b({'|'.join(EUPHONY)})(?= {VOWEL})", lambda match: EUPHONY[match[0]], words)
     return f"{words} de {owner.fr}" if owner and not possessive else words
 
 
-def french_adjective(adjective: Row, of: Phrase) -> str:
-    return french_form(adjective.fr if of.noun.fr_gender == "m" else adjective.fr_feminine, of.plural)
+def french_quality(adjective: Row, of: Phrase) -> str:
+    return french_adjective(adjective, of.noun, of.plural)
+
+
+def french_adjective(adjective: Row, noun: Row, plural: bool) -> str:
+    return french_form(adjective.fr if noun.fr_gender == "m" else adjective.fr_feminine, plural)
 
 
 def french_form(word: str, plural: bool) -> str:
@@ -446,7 +461,8 @@ def french_contracted(text: str) -> str:
 
 def finished(sentence: Part) -> Item:
     """The sentence with its capital and its full stop."""
-    tree = capitalized((*sentence.en, (".", ".")))
+    (tree,) = sentence.en
+    tree = capitalized((*tree, (".", ".")))
     english = re.sub(r" (?=[.,'])", "", " ".join(word for _, word in leaves(tree)))
     return Item(english, punctuated(sentence.de), punctuated(french_contracted(sentence.fr)), bracketed(tree))
 
@@ -471,12 +487,7 @@ def bracketed(tree: Tree) -> str:
     return f"({label} {' '.join(child if isinstance(child, str) else bracketed(child) for child in children)})"
 
 
-def node(label: str, *children: Tree | str | None) -> Tree:
-    """A tree of those children that are there."""
-    return (label, *filter(None, children))
-
-
-def join(*words: str | None) -> str:
+def join(*words: str) -> str:
     """Those words that are there, a comma being a word."""
     return " ".join(filter(None, words))
 
@@ -491,6 +502,10 @@ def table(text: str) -> list[Row]:
     return [row(*("" if word == "-" else word.replace("_", " ") for word in line.split())) for line in lines]
 
 
+def is_name(noun: Row) -> bool:
+    return not noun.en_plural
+
+
 NOUNS = table("""
 kind pronoun en    en_plural  de_gender de   de_genitive de_plural fr_gender fr
 p    she     Anna      -          f Anna      Annas     -          f Anna
@@ -500,7 +515,7 @@ p    she     woman     women      f Frau      Frau      Frauen     f femme
 p    he      boy       boys       m Junge     Jungen    Jungen     m garçon
 p    he      king      kings      m König     Königs    Könige     m roi
 p    she     queen     queens     f Königin   Königin   Königinnen f reine
-p    she     sister    sisters    f Schwester Schwester Schwestern f sœur
+p    she     aunt      aunts      f Tante     Tante     Tanten     f tante
 a    it      dog       dogs       m Hund      Hundes    Hunde      m chien
 a    it      cat       cats       f Katze     Katze     Katzen     m chat
 a    it      horse     horses     n Pferd     Pferdes   Pferde     m cheval
@@ -536,7 +551,7 @@ pa      young       jung        jeune       jeune         before
 aftovls big         groß        grand       grande        before
 aftovls small       klein       petit       petite        before
 paotvls beautiful   schön       beau        belle         before
-tovlsx  new         neu         nouveau     nouvelle      before
+tovlsx  good        gut         bon         bonne         before
 pa      hungry      hungrig     affamé      affamée       after
 pa      tired       müde        fatigué     fatiguée      after
 p       happy       glücklich   heureux     heureuse      after
@@ -558,7 +573,7 @@ do    p  -        sing   sings   -    -   -      singen    singt    -   -   chan
 do    p  -        laugh  laughs  -    -   -      lachen    lacht    -   -   rit         rient
 do    pa -        wake   wakes   up   -   auf    wachen    wacht    -   -   se_réveille se_réveillent
 do    pa -        arrive arrives -    -   an     kommen    kommt    -   -   arrive      arrivent
-do    pa paftovl  see    sees    -    -   -      sehen     sieht    -   acc voit        voient
+do    pa paftovls see    sees    -    -   -      sehen     sieht    -   acc voit        voient
 do    pa pa       hear   hears   -    -   -      hören     hört     -   acc entend      entendent
 do    p  pax      love   loves   -    -   -      lieben    liebt    -   acc aime        aiment
 do    p  plx      know   knows   -    -   -      kennen    kennt    -   acc connaît     connaissent

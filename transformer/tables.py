@@ -3,14 +3,13 @@
 Ours come from score files (`python -m transformer score --run --json`): one run's BLEU, and what was run.
 """
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from transformer.files import InputError
+from transformer.files import InputError, read_json
 
 # Our measures and their headings: the variant that the paper reports for the language, then two beside it.
 MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU", "tokenized_lc": "BLEU lc"}
@@ -201,11 +200,3 @@ def item(mapping: Any, key: str, where: str) -> Any:
     if not isinstance(mapping, dict) or key not in mapping:
         raise InputError(f"{where}: missing key {key!r}")
     return mapping[key]
-
-
-def read_json(path: str | Path) -> Any:
-    """The content of a JSON file. Raises InputError naming the file."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}") from error

@@ -219,9 +219,10 @@ class Watch:
                 "target_tokens_per_second": round(speed),
             }
         )
+        dev = "" if math.isnan(progress.dev_perplexity) else f"dev perplexity {progress.dev_perplexity:.2f}  "
         print(
-            f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  dev perplexity "
-            f"{progress.dev_perplexity:.2f}  {speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left",
+            f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
+            f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left",
             flush=True,
         )
 

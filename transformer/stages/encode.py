@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from transformer.corpus import SIDES, TokenArray, write_tokens
-from transformer.files import InputError, replacing, sha256
+from transformer.files import InputError, read_json, replacing, sha256
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     vocabulary = args.data / "vocabulary.model"
     about = {"files": {"vocabulary.model": sha256(vocabulary)}, "splits": {}}
     for split in args.splits:
-        about["splits"][split] = json.loads((args.data / f"{split}.json").read_text(encoding="utf-8"))
+        about["splits"][split] = read_json(args.data / f"{split}.json")
         for side in SIDES:
             ids, offsets = (args.data / f"{split}.{side}.{kind}" for kind in ("ids", "offsets"))
             tokens = write_tokens(args.data / f"{split}.{side}.tok", vocabulary, ids, offsets, args.processes)

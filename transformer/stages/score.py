@@ -11,8 +11,7 @@ import argparse
 import json
 
 from transformer.bleu import scores
-from transformer.files import replacing, sha256
-from transformer.tables import read_json
+from transformer.files import read_json, replacing, sha256
 from transformer.text import read_pairs
 
 

@@ -9,6 +9,7 @@ finished before is not done again; delete RUN/state to do it again.
 
 import argparse
 import json
+import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +20,7 @@ from transformer import provenance
 from transformer.batches import ParallelText
 from transformer.config import Experiment, load
 from transformer.corpus import SIDES, TokenArray
-from transformer.files import InputError, replacing
+from transformer.files import InputError, read_json, replacing
 from transformer.training import Progress, Run
 
 
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
-    data = json.loads((args.data / "data.json").read_text(encoding="utf-8"))
+    data = read_json(args.data / "data.json")
     digest = experiment.digest(data["sha256"])
     text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
     folder = args.run / "state" / digest[:16]
@@ -60,7 +61,7 @@ def publish(run: Path, folder: Path, vocabulary: Path) -> None:
     aside = run / ".checkpoints.part"
     for old in (aside, run / "checkpoints"):
         shutil.rmtree(old, ignore_errors=True)
-    shutil.copytree(folder / "checkpoints", aside)
+    shutil.copytree(folder / "checkpoints", aside, copy_function=os.link)  # the same bytes, on disk once
     aside.rename(run / "checkpoints")
     for source in (folder / "metrics.jsonl", vocabulary):
         with replacing(run / source.name, "wb") as file:

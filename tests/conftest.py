@@ -1,0 +1,38 @@
+"""What many tests share: one processor thread, and one tiny run whose sizes are distinct primes."""
+
+import os
+
+import pytest
+
+from transformer.config import Experiment, Model, Preparation, Running, Training
+
+os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors gain nothing from more threads
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    """A run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
+    return Experiment(
+        scale="test",
+        label="a test",
+        task="en-de",
+        experiment="tiny",
+        seed=1,
+        source="en",
+        target="de",
+        model=Model(2, 13, 17, 3, 5, 7, P_drop=0.1, P_drop_attention=0.0, positions="sinusoid", embedding_rows=37),
+        training=Training(
+            steps=11,
+            warmup_steps=4,
+            source_tokens=41,
+            target_tokens=43,
+            checkpoint_every=2,
+            averaged_checkpoints=3,
+            epsilon_ls=0.1,
+            beta1=0.9,
+            beta2=0.98,
+            epsilon=1e-9,
+        ),
+        preparation=Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000),
+        running=Running(log_every=2, evaluate_every=5, save_every=3),
+    )

@@ -1,0 +1,395 @@
+"""The model against PyTorch's own layers, numbers worked by hand, and what must not change an output."""
+
+import dataclasses
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer.batches import pack
+from transformer.config import PAD
+from transformer.model import (
+    POSITIONS,
+    CrossAttention,
+    DecoderLayer,
+    Embedding,
+    EncoderLayer,
+    Pad,
+    Residual,
+    SelfAttention,
+    Transformer,
+    Unpad,
+    attention,
+    sinusoids,
+)
+
+CPU = torch.device("cpu")
+LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones together
+
+
+@pytest.fixture
+def model(experiment) -> Transformer:
+    """In double precision, where rounding hides nothing; without dropout."""
+    torch.manual_seed(1)
+    return Transformer(experiment.model).double().eval()
+
+
+@pytest.fixture
+def square(experiment):
+    """Sizes that PyTorch's layers can have: d_k = d_v = d_model / h."""
+    return replace(experiment.model, d_model=15, d_v=5, P_drop=0.0)
+
+
+def sentences(seed: int, lengths: tuple[int, ...] = LENGTHS, rows: int = 37) -> list[np.ndarray]:
+    """Random token ids, none of them PAD."""
+    random = np.random.default_rng(seed)
+    return [random.integers(1, rows, length) for length in lengths]
+
+
+def packed(sentences: list[np.ndarray]):
+    return pack(sentences, CPU)
+
+
+def split(output: torch.Tensor, lengths: tuple[int, ...] = LENGTHS) -> tuple[torch.Tensor, ...]:
+    return output.split(lengths)
+
+
+def randomize(module: nn.Module) -> nn.Module:
+    """Every parameter random, so that no bias is zero and no gain is one."""
+    torch.manual_seed(2)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double()
+
+
+# What must not change an output.
+
+
+def test_a_later_target_token_changes_no_earlier_output(model):
+    source, before = sentences(1), sentences(2)
+    after = [sentence.copy() for sentence in before]
+    after[1][3] = before[1][3] % 36 + 1
+    old, new = (split(model(packed(source), packed(target)))[1] for target in (before, after))
+    torch.testing.assert_close(new[:3], old[:3])
+    assert all(not torch.allclose(new[position], old[position]) for position in range(3, 7))
+
+
+def test_every_source_token_changes_every_target_output(model):
+    (target,) = sentences(2, (3,))
+    (source,) = sentences(1, (4,))
+    old = model(packed([source]), packed([target]))
+    for position in range(4):
+        other = source.copy()
+        other[position] = source[position] % 36 + 1
+        new = model(packed([other]), packed([target]))
+        assert not any(torch.allclose(*rows) for rows in zip(new, old, strict=True))
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_a_pair_alone_equals_the_pair_among_longer_and_shorter_ones(model, row):
+    sources, targets = sentences(1), sentences(2, LENGTHS[::-1])
+    together = split(model(packed(sources), packed(targets)), LENGTHS[::-1])[row]
+    alone = model(packed([sources[row]]), packed([targets[row]]))
+    torch.testing.assert_close(together, alone)
+
+
+def test_a_pair_alone_has_the_gradients_of_the_pair_among_others(model):
+    sources, targets = sentences(1), sentences(2)
+    gradients = []
+    for output in (
+        split(model(packed(sources), packed(targets)))[2],
+        model(packed([sources[2]]), packed([targets[2]])),
+    ):
+        model.zero_grad()
+        output.square().sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
+    torch.testing.assert_close(*gradients)
+
+
+# Against PyTorch.
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
+def test_attention_is_pytorchs(causal, padded):
+    torch.manual_seed(1)
+    L_q, L_k = (5, 5) if causal else (4, 6)
+    inputs = [torch.randn(2, 3, *size, dtype=torch.float64) for size in ((L_q, 7), (L_k, 7), (L_k, 11))]
+    real = torch.tensor([[True] * L_k, [True, True] + [False] * (L_k - 2)])[:, None, None, :]
+    own_mask = torch.zeros(real.shape).masked_fill(~real, -math.inf) if padded else None
+    allowed = torch.ones(2, 1, L_q, L_k, dtype=torch.bool)
+    if padded:
+        allowed = allowed & real
+    if causal:
+        allowed = allowed.tril()
+    results = []
+    for function, arguments in (
+        (attention, (own_mask, causal, 0.0)),
+        (F.scaled_dot_product_attention, (allowed,)),
+    ):
+        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        heads = function(*leaves, *arguments)
+        results.append((heads, *torch.autograd.grad(heads.square().sum(), leaves)))
+    torch.testing.assert_close(*results)
+
+
+def test_attention_by_hand():
+    """Two keys, the first of which the query matches: weights e^2 / (e^2 + 1) and 1 / (e^2 + 1), as 4 / sqrt(4) = 2."""
+    Q, K = torch.tensor([[[[2.0, 0, 0, 0]]]]), torch.tensor([[[[2.0, 0, 0, 0], [0, 2.0, 0, 0]]]])
+    V = torch.tensor([[[[1.0], [10.0]]]])
+    assert attention(Q, K, V, None, False, 0.0).item() == pytest.approx(1 * 0.880797 + 10 * 0.119203, abs=1e-5)
+
+
+def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Tensor]:
+    """As torch.nn.MultiheadAttention names them."""
+    inputs = [own.query_key_value] if isinstance(own, SelfAttention) else [own.query, own.key_value]
+    return {
+        "in_proj_weight": torch.cat([linear.weight for linear in inputs]),
+        "in_proj_bias": torch.cat([linear.bias for linear in inputs]),
+        "out_proj.weight": own.output.weight,
+        "out_proj.bias": own.output.bias,
+    }
+
+
+def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
+    """As torch.nn's layers name them."""
+    weights = {f"self_attn.{name}": tensor for name, tensor in attention_weights(own.self_attention).items()}
+    if isinstance(own, DecoderLayer):
+        cross = attention_weights(own.cross_attention)
+        weights |= {f"multihead_attn.{name}": tensor for name, tensor in cross.items()}
+    parts = {"linear1": own.feed_forward.inner, "linear2": own.feed_forward.outer}
+    parts |= {f"norm{number}": residual.norm for number, residual in enumerate(own.residuals, start=1)}
+    return weights | {
+        f"{name}.{kind}": getattr(part, kind) for name, part in parts.items() for kind in ("weight", "bias")
+    }
+
+
+def theirs(kind: type[nn.Module], own: EncoderLayer | DecoderLayer, config) -> nn.Module:
+    """PyTorch's layer with the weights of ours."""
+    layer = kind(
+        config.d_model,
+        config.h,
+        config.d_ff,
+        dropout=0.0,
+        activation="relu",
+        layer_norm_eps=1e-6,
+        batch_first=True,
+        norm_first=False,
+        dtype=torch.float64,
+    )
+    layer.load_state_dict(layer_weights(own))
+    return layer
+
+
+def padded(x: torch.Tensor, lengths: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    """[n, d] packed to [B, L, d] padded, and where the padding is, as PyTorch wants it."""
+    grid = nn.utils.rnn.pad_sequence(x.split(lengths), batch_first=True)
+    return grid, torch.arange(grid.shape[1]) >= torch.tensor(lengths)[:, None]
+
+
+def test_the_encoder_layer_is_pytorchs(square):
+    own = randomize(EncoderLayer(square))
+    x = torch.randn(sum(LENGTHS), square.d_model, dtype=torch.float64)
+    grid, padding = padded(x, LENGTHS)
+    expected = theirs(nn.TransformerEncoderLayer, own, square)(grid, src_key_padding_mask=padding)
+    torch.testing.assert_close(own(x, packed(sentences(1))), expected[~padding])
+
+
+def test_the_decoder_layer_is_pytorchs(square):
+    own = randomize(DecoderLayer(square))
+    memory_lengths = (3, 2, 6, 4)
+    x = torch.randn(sum(LENGTHS), square.d_model, dtype=torch.float64)
+    memory = torch.randn(sum(memory_lengths), square.d_model, dtype=torch.float64)
+    (grid, padding), (memory_grid, memory_padding) = padded(x, LENGTHS), padded(memory, memory_lengths)
+    future = torch.ones(max(LENGTHS), max(LENGTHS), dtype=torch.bool).triu(1)
+    expected = theirs(nn.TransformerDecoderLayer, own, square)(
+        grid, memory_grid, tgt_mask=future, tgt_key_padding_mask=padding, memory_key_padding_mask=memory_padding
+    )
+    output = own(x, packed(sentences(1)), memory, packed(sentences(2, memory_lengths)))
+    torch.testing.assert_close(output, expected[~padding])
+
+
+def test_the_stacks_apply_their_layers_in_turn(model):
+    """§3.1: no normalisation or other step stands between the layers, or after the last."""
+    source, target = packed(sentences(1)), packed(sentences(2))
+    memory = model.embedding(source.ids, source.positions)
+    for layer in model.encoder:
+        memory = layer(memory, source)
+    torch.testing.assert_close(model.encode(source), memory)
+    x = model.embedding(target.ids, target.positions)
+    for layer in model.decoder:
+        x = layer(x, target, memory, source)
+    torch.testing.assert_close(model(source, target), x)
+
+
+# §3.4 and §3.5: embeddings and positions.
+
+
+def test_sinusoids_by_hand():
+    """d_model = 4: angles pos and pos / 100, sine and cosine in turn."""
+    expected = [
+        [0, 1, 0, 1],
+        [0.841471, 0.540302, 0.0099998, 0.99995],
+        [0.909297, -0.416147, 0.0199987, 0.9998],
+    ]
+    torch.testing.assert_close(sinusoids(3, 4), torch.tensor(expected), atol=1e-6, rtol=0)
+
+
+def test_sinusoids_of_an_odd_width_lack_the_last_cosine():
+    """Angles of width 3 are pos and pos / 10000^(2/3) = pos / 464.159."""
+    torch.testing.assert_close(sinusoids(2, 3)[1], torch.tensor([0.841471, 0.540302, 0.0021544]), atol=1e-6, rtol=0)
+
+
+def test_the_product_of_two_positions_depends_on_their_distance_alone():
+    """§3.5: sin a sin b + cos a cos b = cos (a - b)."""
+    table = sinusoids(50, 8).double()
+    products = table @ table.T
+    for distance in (1, 7, 30):
+        diagonal = products.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("positions", ["sinusoid", "learned"])
+def test_an_embedding_is_the_scaled_row_plus_the_position(experiment, positions):
+    embedding = randomize(Embedding(replace(experiment.model, positions=positions)))
+    output = embedding(torch.tensor([9, 4]), torch.tensor([0, 6]))
+    rows = embedding.weight[[9, 4]] * 13**0.5
+    torch.testing.assert_close(output, rows + embedding.position_table[[0, 6]])
+
+
+def test_pad_embeds_to_its_position_alone(experiment):
+    embedding = randomize(Embedding(experiment.model))
+    positions = torch.tensor([0, 5])
+    assert torch.equal(embedding(torch.full((2,), PAD), positions), embedding.position_table[positions])
+
+
+@pytest.mark.parametrize(("positions", "learned"), [("sinusoid", 0), ("learned", POSITIONS * 13)])
+def test_only_learned_positions_are_parameters(experiment, positions, learned):
+    """13 is d_model. The sinusoids are not in a checkpoint either: they can be made again."""
+    model = Transformer(replace(experiment.model, positions=positions))
+    count = {name: tensor.numel() for name, tensor in model.named_parameters() if name.startswith("embedding.")}
+    assert sum(count.values()) == 37 * 13 + learned
+    assert set(count) == {name for name in model.state_dict() if name.startswith("embedding.")}
+
+
+def test_learned_positions_learn(experiment):
+    model = Transformer(replace(experiment.model, positions="learned"))
+    model(packed(sentences(1)), packed(sentences(2))).square().sum().backward()
+    used = model.embedding.position_table.grad.abs().sum(dim=1) > 0
+    assert used.nonzero().flatten().tolist() == list(range(max(LENGTHS)))
+
+
+def test_one_matrix_embeds_source_and_target_and_is_the_only_one_with_a_row_for_each_token(model):
+    """§3.4: what the softmax multiplies with is the same tensor (loss.py takes `embedding.weight`)."""
+    vocabulary_sized = [name for name, tensor in model.state_dict().items() if 37 in tensor.shape]
+    assert vocabulary_sized == ["embedding.weight"]
+    source, target = packed([np.array([11])]), packed([np.array([12])])
+    gradient = torch.autograd.grad(model(source, target).square().sum(), model.embedding.weight)[0]
+    assert gradient.abs().sum(dim=1).nonzero().flatten().tolist() == [11, 12]
+
+
+# Initialisation.
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs"),
+    [
+        ("encoder.1.self_attention.query_key_value", 13, 3 * (5 + 5 + 7)),  # one fused matrix, one bound
+        ("encoder.0.self_attention.output", 3 * 7, 13),
+        ("encoder.0.feed_forward.inner", 13, 17),
+        ("encoder.1.feed_forward.outer", 17, 13),
+        ("decoder.0.self_attention.query_key_value", 13, 3 * (5 + 5 + 7)),
+        ("decoder.1.cross_attention.query", 13, 3 * 5),
+        ("decoder.0.cross_attention.key_value", 13, 3 * (5 + 7)),
+        ("decoder.0.cross_attention.output", 3 * 7, 13),
+    ],
+)
+def test_matrices_start_uniform_within_glorots_bound(model, name, inputs, outputs):
+    bound = math.sqrt(6 / (inputs + outputs))
+    linear = model.get_submodule(name)
+    assert 0.95 * bound < linear.weight.abs().max().item() <= bound
+    assert linear.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.15)
+    assert not linear.bias.any()
+
+
+@pytest.mark.parametrize("positions", ["sinusoid", "learned"])
+def test_embeddings_start_normal(experiment, positions):
+    torch.manual_seed(1)
+    model = Transformer(replace(experiment.model, embedding_rows=1009, positions=positions))
+    for parameter in model.embedding.parameters():
+        assert parameter.mean().item() == pytest.approx(0, abs=0.01)
+        assert parameter.std().item() == pytest.approx(13**-0.5, rel=0.03)
+
+
+def test_normalisation_starts_as_none(model):
+    norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
+    assert len(norms) == 2 * 2 + 2 * 3
+    assert all((norm.weight == 1).all() and not norm.bias.any() for norm in norms)
+
+
+# §5.4: dropout.
+
+
+@pytest.mark.parametrize("kind", ["P_drop", "P_drop_attention"])
+def test_dropout_acts_in_training_alone(experiment, kind):
+    config = replace(experiment.model, **{"P_drop": 0.0, "P_drop_attention": 0.0, kind: 0.5})
+    model = Transformer(config)
+    source, target = packed(sentences(1)), packed(sentences(2))
+    assert not torch.equal(model(source, target), model(source, target))
+    evaluated = model.eval()(source, target)
+    assert torch.equal(evaluated, model(source, target))
+    none = Transformer(replace(config, P_drop=0.0, P_drop_attention=0.0))
+    none.load_state_dict(model.state_dict())
+    assert torch.equal(none(source, target), evaluated)
+
+
+def test_dropout_acts_on_the_embedding_sums(experiment):
+    """With no layer that is all that is left: zero, or 1 / (1 - P_drop) times the sum."""
+    model = Transformer(replace(experiment.model, N=0, P_drop=0.25))
+    source = packed(sentences(1, (31, 37)))
+    whole, dropped = model.embedding(source.ids, source.positions), model.encode(source)
+    zero = dropped == 0
+    torch.testing.assert_close(dropped[~zero], whole[~zero] / 0.75)
+    assert zero.double().mean().item() == pytest.approx(0.25, abs=0.1)
+
+
+def test_dropout_acts_on_the_sublayer_before_it_is_added(experiment):
+    """Were it on the sum, x would be dropped too; were the norm first, the output would not have zero mean."""
+    torch.manual_seed(1)
+    residual = Residual(replace(experiment.model, P_drop=0.5))
+    x = torch.randn(11, 13)
+    nothing = torch.zeros(11, 13)
+    torch.testing.assert_close(residual(x, nothing), F.layer_norm(x, (13,), eps=1e-6))
+    halves = residual(nothing, torch.ones(11, 13))
+    torch.testing.assert_close(halves.mean(dim=1), torch.zeros(11), atol=1e-5, rtol=0)
+    assert halves.unique().numel() > 1
+
+
+# Packed to padded and back.
+
+SLOTS = torch.tensor([0, 1, 4, 5, 6])  # of two sentences, of 2 and 3 tokens, in a grid of 2 by 4
+
+
+def test_pad_and_unpad_by_hand():
+    x = torch.arange(1.0, 6.0)[:, None]
+    grid = Pad.apply(x, SLOTS, 8)
+    assert grid.flatten().tolist() == [1, 2, 0, 0, 3, 4, 5, 0]
+    assert torch.equal(Unpad.apply(grid, SLOTS), x)
+
+
+def test_gradients_of_pad_and_unpad():
+    torch.manual_seed(1)
+    x, grid = (torch.randn(rows, 3, dtype=torch.float64, requires_grad=True) for rows in (5, 8))
+    assert torch.autograd.gradcheck(lambda x: Pad.apply(x, SLOTS, 8), x)
+    assert torch.autograd.gradcheck(lambda grid: Unpad.apply(grid, SLOTS), grid)
+
+
+def test_sizes_of_every_kind_fit(experiment):
+    """d_k, d_v and d_model are free of each other, as rows A and B of Table 3 need."""
+    assert len(set(dataclasses.astuple(experiment.model)[:6])) == 6
+    output = Transformer(experiment.model)(packed(sentences(1)), packed(sentences(2)))
+    assert output.shape == (sum(LENGTHS), 13)

@@ -1,0 +1,108 @@
+"""Raw text to raw text: every line answered in its place, whatever it is decoded together with."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
+
+from transformer.config import EOS, PAD
+from transformer.files import InputError
+from transformer.model import POSITIONS
+from transformer.subwords import Subwords
+from transformer.tokenization import Moses
+from transformer.translation import Translator, by_length
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    vocabulary = Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"))
+    languages = (Moses(language, PREPARATION) for language in ("en", "de"))
+    return Translator(random_model(1), vocabulary, *languages, DECODING)
+
+
+def with_decoding(translator, **changes):
+    return replace(translator, decoding=replace(translator.decoding, **changes))
+
+
+LINES = random_lines(5, 20)
+
+
+def test_lines_keep_their_order(translator):
+    """Decoding starts with the longest; each line's answer is the one that it gets alone."""
+    translations = translator.translate(LINES)
+    assert translations == [translator.translate([line])[0] for line in LINES]
+    assert len(set(translations)) > 10
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 7, 10_000])
+def test_batch_tokens_change_no_translation(translator, batch_tokens):
+    assert with_decoding(translator, batch_tokens=batch_tokens).translate(LINES) == translator.translate(LINES)
+
+
+def test_blank_lines_stay_blank(translator):
+    translations = translator.translate(["", LINES[0], "  \t", LINES[1], ""])
+    assert translations == ["", *translator.translate(LINES[:1]), "", *translator.translate(LINES[1:2]), ""]
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", " "]], ids=str)
+def test_nothing_to_translate(translator, lines):
+    assert translator.translate(lines) == [""] * len(lines)
+
+
+def test_search_gives_ids_of_subwords_without_eos(translator):
+    sentences = translator.vocabulary.encode(LINES)
+    found = translator.search(sentences)
+    assert all(PAD < token < len(translator.vocabulary) and token != EOS for ids in found for token in ids)
+    assert max(map(len, found)) <= max(map(len, sentences)) + DECODING.extra_length
+
+
+def test_output_is_at_most_extra_length_longer_than_the_input(translator):
+    """An embedding row that EOS never wins with: every translation goes up to its limit."""
+    model = random_model(1)
+    with torch.no_grad():
+        model.embedding.weight[EOS] = -1e3 * model.decoder[-1].residuals[2].norm.bias  # zero: no preference ...
+        model.decoder[-1].residuals[2].norm.bias += model.embedding.weight[EOS + 1]  # ... against one for a word
+    endless = replace(with_decoding(translator, extra_length=3, beam=1), model=model)
+    sentences = translator.vocabulary.encode(LINES)
+    assert [len(ids) for ids in endless.search(sentences)] == [len(ids) + 3 for ids in sentences]
+
+
+def test_too_long_a_line_is_named(translator):
+    """One subword more than fits, EOS included; one less is accepted as far as the search."""
+    most = POSITIONS - DECODING.extra_length
+    (per_word,) = {len(ids) - 1 for ids in translator.vocabulary.encode(["ab", "cd"])}
+    line = " ".join(["ab"] * (most // per_word))
+    (found,) = map(len, translator.vocabulary.encode([line]))
+    assert found == most + 1
+    with pytest.raises(InputError, match=f"^line 3: {found} subwords, at most {most} can be translated$"):
+        translator.translate([LINES[0], "", line])
+
+
+sentence_lengths = st.lists(st.integers(1, 30), max_size=40)
+
+
+@given(sentence_lengths, st.integers(1, 100))
+def test_by_length(lengths, batch_tokens):
+    sentences = [[0] * length for length in lengths]
+    batches = by_length(sentences, batch_tokens)
+    order = [index for batch in batches for index in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
+    for batch in batches:
+        padded = len(batch) * max(lengths[index] for index in batch)
+        assert len(batch) == 1 or padded <= batch_tokens
+
+
+@given(sentence_lengths, st.integers(1, 100))
+def test_by_length_fills_its_batches(lengths, batch_tokens):
+    """No batch could have taken the first sentence of the next."""
+    batches = by_length([[0] * length for length in lengths], batch_tokens)
+    for batch in batches[:-1]:
+        assert lengths[batch[0]] * (len(batch) + 1) > batch_tokens
+
+
+def test_by_length_by_hand():
+    assert by_length([[0] * n for n in (2, 5, 3, 5, 1)], 10) == [[1, 3], [2, 0, 4]]
