@@ -3,10 +3,13 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 from transformer.config import Experiment, Model, Preparation, Running, Training
 
 os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors gain nothing from more threads
+settings.register_profile("any machine", deadline=None)  # a slow one breaks no property
+settings.load_profile("any machine")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Cached steps against the full decoder: what a hypothesis' next token may be does not depend on how it was computed."""
+"""Cached steps against the full decoder: what may follow a hypothesis does not depend on how it was computed."""
 
 import numpy as np
 import pytest

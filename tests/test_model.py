@@ -163,9 +163,9 @@ def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
         weights |= {f"multihead_attn.{name}": tensor for name, tensor in cross.items()}
     parts = {"linear1": own.feed_forward.inner, "linear2": own.feed_forward.outer}
     parts |= {f"norm{number}": residual.norm for number, residual in enumerate(own.residuals, start=1)}
-    return weights | {
-        f"{name}.{kind}": getattr(part, kind) for name, part in parts.items() for kind in ("weight", "bias")
-    }
+    for name, part in parts.items():
+        weights |= {f"{name}.weight": part.weight, f"{name}.bias": part.bias}
+    return weights
 
 
 def theirs(kind: type[nn.Module], own: EncoderLayer | DecoderLayer, config) -> nn.Module:
@@ -347,14 +347,16 @@ def test_dropout_acts_in_training_alone(experiment, kind):
     assert torch.equal(none(source, target), evaluated)
 
 
-def test_dropout_acts_on_the_embedding_sums(experiment):
+def test_dropout_acts_on_the_embedding_sums_of_both_stacks(experiment):
     """With no layer that is all that is left: zero, or 1 / (1 - P_drop) times the sum."""
+    torch.manual_seed(1)
     model = Transformer(replace(experiment.model, N=0, P_drop=0.25))
-    source = packed(sentences(1, (31, 37)))
-    whole, dropped = model.embedding(source.ids, source.positions), model.encode(source)
-    zero = dropped == 0
-    torch.testing.assert_close(dropped[~zero], whole[~zero] / 0.75)
-    assert zero.double().mean().item() == pytest.approx(0.25, abs=0.1)
+    tokens = packed(sentences(1, (31, 37)))
+    whole = model.embedding(tokens.ids, tokens.positions)
+    for dropped in (model.encode(tokens), model.decode(tokens, whole, tokens)):
+        zero = dropped == 0
+        torch.testing.assert_close(dropped[~zero], whole[~zero] / 0.75)
+        assert zero.double().mean().item() == pytest.approx(0.25, abs=0.1)
 
 
 def test_dropout_acts_on_the_sublayer_before_it_is_added(experiment):

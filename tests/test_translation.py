@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
 
-from transformer.config import EOS, PAD
+from transformer.config import EOS, PAD, UNK
 from transformer.files import InputError
 from transformer.model import POSITIONS
 from transformer.subwords import Subwords
@@ -23,10 +23,6 @@ def translator(tmp_path_factory):
     return Translator(random_model(1), vocabulary, *languages, DECODING)
 
 
-def with_decoding(translator, **changes):
-    return replace(translator, decoding=replace(translator.decoding, **changes))
-
-
 LINES = random_lines(5, 20)
 
 
@@ -39,7 +35,8 @@ def test_lines_keep_their_order(translator):
 
 @pytest.mark.parametrize("batch_tokens", [1, 7, 10_000])
 def test_batch_tokens_change_no_translation(translator, batch_tokens):
-    assert with_decoding(translator, batch_tokens=batch_tokens).translate(LINES) == translator.translate(LINES)
+    other = replace(translator, decoding=replace(DECODING, batch_tokens=batch_tokens))
+    assert other.translate(LINES) == translator.translate(LINES)
 
 
 def test_blank_lines_stay_blank(translator):
@@ -59,26 +56,37 @@ def test_search_gives_ids_of_subwords_without_eos(translator):
     assert max(map(len, found)) <= max(map(len, sentences)) + DECODING.extra_length
 
 
-def test_output_is_at_most_extra_length_longer_than_the_input(translator):
-    """An embedding row that EOS never wins with: every translation goes up to its limit."""
-    model = random_model(1)
+def endless_model():
+    """Always says the same word, so that every translation goes up to its limit."""
+    model = random_model(1, N=1)
+    embedding, norm = model.embedding.weight, model.decoder[-1].residuals[2].norm
     with torch.no_grad():
-        model.embedding.weight[EOS] = -1e3 * model.decoder[-1].residuals[2].norm.bias  # zero: no preference ...
-        model.decoder[-1].residuals[2].norm.bias += model.embedding.weight[EOS + 1]  # ... against one for a word
-    endless = replace(with_decoding(translator, extra_length=3, beam=1), model=model)
+        norm.weight.zero_()
+        norm.bias.copy_(embedding[UNK + 1])
+        embedding[EOS] = -embedding[UNK + 1]
+    return model
+
+
+def test_output_is_at_most_extra_length_longer_than_the_input(translator):
+    endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=3))
     sentences = translator.vocabulary.encode(LINES)
     assert [len(ids) for ids in endless.search(sentences)] == [len(ids) + 3 for ids in sentences]
 
 
 def test_too_long_a_line_is_named(translator):
-    """One subword more than fits, EOS included; one less is accepted as far as the search."""
+    """One subword more than fits, counting EOS."""
     most = POSITIONS - DECODING.extra_length
-    (per_word,) = {len(ids) - 1 for ids in translator.vocabulary.encode(["ab", "cd"])}
-    line = " ".join(["ab"] * (most // per_word))
-    (found,) = map(len, translator.vocabulary.encode([line]))
-    assert found == most + 1
-    with pytest.raises(InputError, match=f"^line 3: {found} subwords, at most {most} can be translated$"):
+    line = " ".join(["ab"] * most)
+    assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
+    with pytest.raises(InputError, match=f"^line 3: {most + 1} subwords, at most {most} can be translated$"):
         translator.translate([LINES[0], "", line])
+
+
+def test_the_longest_line_is_translated(translator):
+    """The last position that the decoder can reach is the last that the model has."""
+    endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=1, beam=1))
+    (found,) = endless.search(translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
+    assert len(found) == POSITIONS
 
 
 sentence_lengths = st.lists(st.integers(1, 30), max_size=40)

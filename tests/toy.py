@@ -1,4 +1,4 @@
-"""The smallest real things that tests train and translate with: sentences to copy, a vocabulary, a run's two folders."""
+"""The smallest real things that tests train and translate with: sentences to copy, a vocabulary, a run's folders."""
 
 import json
 import random
@@ -38,7 +38,7 @@ def random_model(seed: int, **changes) -> Transformer:
     return model.eval()
 
 
-def experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
+def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
     """A few steps on small batches; `model`, `running` and the rest change single values."""
     steps = {"steps": 8, "warmup_steps": 4, "checkpoint_every": 2, "averaged_checkpoints": 3, "epsilon_ls": 0.1}
     tokens = {"source_tokens": 60, "target_tokens": 60}

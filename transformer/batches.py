@@ -12,17 +12,17 @@ import torch
 from transformer.config import PAD
 from transformer.corpus import TokenArray
 from transformer.files import InputError
-from transformer.model import Packed
+from transformer.model import POSITIONS, Packed
 
 
 def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
-    """The batches of one epoch, in the order of training: each an array of sentence indices, every pair exactly once.
+    """The batches of one epoch, in the order of training: arrays of sentence indices, each pair that fits exactly once.
 
     lengths: [2, sentences], tokens on the source and on the target side, EOS included. budgets: the most tokens that a
-    batch may have on either side. Raises InputError if a pair alone exceeds them.
+    batch may have on either side.
     """
     random = np.random.default_rng((seed, epoch))
-    shuffled = random.permutation(lengths.shape[1])
+    shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets)))
     # By source, then target length; which of the equals stand together is new in each epoch.
     order = shuffled[np.lexsort(lengths[::-1, shuffled])]
     ends = np.cumsum(lengths[:, order], axis=1)
@@ -33,12 +33,14 @@ def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -
             np.searchsorted(side, spent + budget, "right")
             for side, spent, budget in zip(ends, before, budgets, strict=True)
         )
-        if stop == start:
-            worst = lengths[:, order[start]].tolist()
-            raise InputError(f"pair {order[start] + 1}: {worst} tokens, a batch holds at most {list(budgets)}")
         batches.append(order[start:stop])
         start = stop
     return [batches[index] for index in random.permutation(len(batches))]
+
+
+def fits(lengths: np.ndarray, budgets: tuple[int, int]) -> np.ndarray:
+    """[sentences] whether the model has positions for both sides of a pair, and a batch has room for it."""
+    return (lengths <= np.minimum(budgets, POSITIONS)[:, None]).all(axis=0)
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,10 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
         tensors, about = load(path)
         digests.add(about["digest"])
         steps.append(about["step"])
+        if len(digests) != 1 or len(set(steps)) != len(steps):
+            raise InputError(f"{path.parent}: expected different steps of one run, found steps {steps} of {digests}")
         for name, tensor in tensors.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    if len(digests) != 1 or len(set(steps)) != len(steps):
-        raise InputError(f"{paths[0].parent}: expected different steps of one run, found steps {steps} of {digests}")
     mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
     return mean, {"digest": digests.pop(), "steps": steps}
 

@@ -59,6 +59,10 @@ class Model(Section):
     positions: str
     embedding_rows: int
 
+    def __post_init__(self):
+        if self.positions not in ("sinusoid", "learned"):
+            raise InputError(f"positions: expected sinusoid or learned, found {self.positions!r}")
+
 
 @dataclass(frozen=True)
 class Training(Section):
@@ -136,11 +140,14 @@ def resolve(parts: dict) -> Experiment:
     `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows.
     """
     parts = dict(parts)
+    for key in ("experiment", "rows", "width", "depth", "optimizer", "embedding_rows"):
+        if key not in parts:
+            raise InputError(f"parts of a run: missing key {key!r}")
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
     row |= parts.pop("optimizer") | {"embedding_rows": parts.pop("embedding_rows")}
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)
-        row |= {key: divided(row[key], by, f"{parts['experiment']}: {key}") for key in keys}
+        row |= {key: divided(row[key], by, f"{parts['experiment']}: {key}") for key in keys if key in row}
     sections = {}
     for name, section in (("model", Model), ("training", Training)):
         names = [field.name for field in dataclasses.fields(section)]
@@ -151,8 +158,8 @@ def resolve(parts: dict) -> Experiment:
 
 
 def divided(value: int, by: int, where: str) -> int:
-    """`value / by`, exactly. Raises InputError where it does not divide."""
-    if value % by:
+    """`value / by`, exactly. Raises InputError where it is no int or does not divide."""
+    if checked(value, int, where) % by:
         raise InputError(f"{where}: {value} cannot be divided by {by}")
     return value // by
 
@@ -160,7 +167,7 @@ def divided(value: int, by: int, where: str) -> int:
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:
     """Read a YAML file as `section`. Raises InputError naming the file and the key."""
     try:
-        return section.read(yaml.safe_load(Path(path).read_text(encoding="utf-8")), str(path))
+        return section.read(yaml.safe_load(Path(path).read_bytes()), str(path))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except yaml.YAMLError as error:

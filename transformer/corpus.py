@@ -104,7 +104,10 @@ class TokenArray:
 
     @classmethod
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
-        array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
+        try:
+            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
+        except (OSError, ValueError) as error:  # missing, empty, or cut within a number
+            raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:
             raise InputError(f"{ids}: expected {array.offsets[-1]} tokens, as {offsets} says, found {len(array.ids)}")
         return array

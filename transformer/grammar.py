@@ -18,7 +18,6 @@ from transformer.files import InputError
 TRIES = 10_000  # so many drafts in a row without a new sentence mean that the grammar has no more
 LENGTHS = range(4, 26)  # English tokens before the full stop
 
-Tree = tuple  # a node is (label, child, ...), a leaf (tag, word)
 Row = tuple  # of a table of the lexicon: a noun, a verb, an adjective, a preposition
 
 
@@ -63,8 +62,9 @@ def drafts(author: "Author") -> Iterator[Item]:
     """Sentences of a proper length in which no content word repeats (no "the king sees the old king")."""
     while True:
         sentence = author.sentence()
-        tokens = leaves(*sentence.en)
-        content = [word for tag, word in tokens if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are")]
+        tokens = LEAF.findall(sentence.en)
+        words = (word for tag, word in tokens if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are"))
+        content = [word.removesuffix("s") for word in words]
         if len(tokens) in LENGTHS and len(content) == len(set(content)):
             yield finished(sentence)
 
@@ -72,11 +72,11 @@ def drafts(author: "Author") -> Iterator[Item]:
 # Drawing. A letter is a kind of noun (see the lexicon); everything is drawn as often as it is listed. -----------------
 
 SHAPES = ("plain", "plain", "plain", "plain", "compound", "opening", "closing", "reason")
-SUBJECTS = "pppppppaaaaaxlsotvf"
+SUBJECTS = "ppppppppppaaaaaaxxlsotvf"
 FRAMES = {
-    "p": "do do do do do do do give give give make be that that that",
-    "a": "do do do do do do be",
-    "x": "make be",
+    "p": ("do",) * 7 + ("give",) * 3 + ("that",) * 3 + ("make", "be"),
+    "a": ("do",) * 6 + ("be",),
+    "x": ("make", "make", "be"),
 }
 SINGULAR = ("the", "the", "the", "the", "a", "a", "a", "this", "every")
 PLURAL = ("the", "the", "the", "this", "some", "two")
@@ -100,7 +100,7 @@ class Author:
     def sentence(self) -> "Part":
         match self.pick(SHAPES):
             case "compound":
-                return compound(self.clause(0), self.pick(("and", "but")), self.clause(0))
+                return compound(statement(self.clause(0)), self.pick(("and", "but")), statement(self.clause(0)))
             case "opening":
                 return statement(self.clause(1), opening=self.subordinate())
             case "closing":
@@ -113,7 +113,7 @@ class Author:
         return subordinate(self.pick(("because", "if", "while")), self.clause(0))
 
     def reasoned(self) -> "Part":
-        """ "... because it is too heavy": what "it" is, the subject or the object, only the adjective tells."""
+        """What "it" is in "... because it is too heavy", the subject or the object, only the adjective tells."""
         subject, kind = self.phrase(self.pick("pa"), 1), self.pick("paftov")
         verb, thing = self.verb("do", subject, kind), self.phrase(kind, 1, subject)
         it, other = (subject, thing) if self.chance(0.5) else (thing, subject)
@@ -126,19 +126,19 @@ class Author:
     def clause(self, depth: int, subject: "Phrase | None" = None) -> "Clause":
         subject = subject or self.phrase(self.pick(SUBJECTS), depth)
         kind = subject.noun.kind
-        frame = self.pick(FRAMES.get(kind, "be").split())
+        frame = self.pick(FRAMES.get(kind, ("be",)))
         verb = self.verb("do" if frame == "that" and not depth else frame, subject)
         match verb.frame:
             case "be":
                 return clause(subject, verb, quality(self.adjective(kind), subject, self.pick(("", "too", "very"))))
             case "that":
                 return clause(subject, verb, after=subordinate("that", self.clause(depth - 1)))
-        thing = self.phrase(self.pick(verb.of), depth, subject) if verb.of else None
-        match verb.frame:
             case "make":
-                return clause(subject, verb, made(thing, self.adjective("x", "after")))
-            case "give":
-                return clause(subject, verb, governed(verb, thing, self.nominal("p", subject)))
+                return clause(subject, verb, made(self.phrase("x", depth, subject), self.adjective("x", "after")))
+            case "give":  # a longer object would rather follow the recipient
+                thing, recipient = self.phrase(self.pick(verb.of), 0, subject), self.nominal("p", subject)
+                return clause(subject, verb, governed(verb, thing, recipient))
+        thing = self.phrase(self.pick(verb.of), depth, subject) if verb.of else None
         place = self.place(subject) if self.chance(0.3) else NOTHING
         return clause(subject, verb, governed(verb, thing), place)
 
@@ -152,11 +152,11 @@ class Author:
     def phrase(self, kind: str, depth: int, binder: "Phrase | None" = None) -> "Phrase":
         """A noun phrase. A possessive pronoun in it refers to the `binder`, the subject of its clause."""
         phrase = self.nominal(kind, binder)
-        if self.chance(0.08):
-            return pair(phrase, self.nominal(kind, binder))
-        if not depth or is_name(phrase.noun) or kind in "lx":
+        if self.chance(0.08) and (other := self.nominal(kind, binder)).noun is not phrase.noun:
+            return pair(phrase, other)
+        if not depth or is_name(phrase.noun):
             return phrase
-        if self.chance(0.1):
+        if kind not in "lx" and self.chance(0.1):
             return located(phrase, self.place())
         return self.related(phrase, depth - 1) if self.chance(0.17) else phrase
 
@@ -164,7 +164,7 @@ class Author:
         gap, kind = trace(phrase), phrase.noun.kind
         if kind in "pa" and self.chance(0.6):
             return related(phrase, self.clause(depth, gap))
-        subject = self.nominal(self.pick("ppa"))
+        subject = self.nominal("p" if kind == "x" else self.pick("ppa"))
         verb = self.verb("do", subject, kind)
         return related(phrase, clause(subject, verb, governed(verb, gap)), verb)
 
@@ -177,7 +177,7 @@ class Author:
             return noun_phrase(noun, "own", adjectives, plural, binder)
         if self.chance(0.07):
             owner = self.noun("p")
-            return noun_phrase(noun, "the", adjectives, plural, noun_phrase(owner, "" if is_name(owner) else "the"))
+            return noun_phrase(noun, "'s", adjectives, plural, noun_phrase(owner, "" if is_name(owner) else "the"))
         return noun_phrase(noun, self.pick(PLURAL if plural else SINGULAR), adjectives, plural)
 
     def noun(self, kind: str) -> Row:
@@ -200,18 +200,18 @@ class Author:
 class Part(NamedTuple):
     """Words in their final form; the English as sister trees."""
 
-    en: tuple[Tree, ...]
+    en: str
     de: str
     fr: str
 
 
-NOTHING = Part((), "", "")
+NOTHING = Part("", "", "")
 
 
 class Phrase(NamedTuple):
     """A noun phrase, in German by case. Its head, `noun`, says what kind of thing it is and gives it its gender."""
 
-    en: tuple[Tree, ...]
+    en: str
     de: dict[str, str]
     fr: str
     noun: Row
@@ -219,152 +219,150 @@ class Phrase(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A clause. German is in pieces (subject, finite verb, middle, prefix, after): `german_order` puts them in order."""
+    """A clause in pieces, which `statement` and `german_order` put together."""
 
-    en: Tree
-    de: tuple[str, str, str, str, str]
+    en: tuple[str, str]  # subject, predicate
+    de: tuple[str, str, str, str, str]  # subject, finite verb, middle, prefix of the verb, after
     fr: str
 
 
 def statement(of: Clause, opening: Part = NOTHING, closing: Part = NOTHING) -> Part:
-    *subject, predicate = of.en[1:]
-    comma = ((",", ","),) if opening.en else ()
-    english = ("S", *opening.en, *comma, *subject, (*predicate, *closing.en))
+    subject, predicate = of.en
+    english = tree("S", opening.en, opening.en and tree(",", ","), subject, tree("VP", predicate, closing.en))
     german = join(opening.de, german_order(of.de, "first" if opening.de else "second"), closing.de)
-    return Part((english,), german, join(opening.fr, opening.fr and ",", of.fr, closing.fr))
+    return Part(english, german, join(opening.fr, opening.fr and ",", of.fr, closing.fr))
 
 
-def compound(first: Clause, conjunction: str, second: Clause) -> Part:
-    comma = ((",", ","),) if conjunction == "but" else ()
-    english = ("S", first.en, *comma, ("CC", conjunction), second.en)
-    german = join(german_order(first.de, "second"), GERMAN[conjunction], german_order(second.de, "second"))
-    return Part((english,), german, join(first.fr, FRENCH[conjunction], second.fr))
+def compound(first: Part, conjunction: str, second: Part) -> Part:
+    comma = tree(",", ",") if conjunction == "but" else ""
+    english = tree("S", first.en, comma, tree("CC", conjunction), second.en)
+    return Part(english, join(first.de, GERMAN[conjunction], second.de), join(first.fr, FRENCH[conjunction], second.fr))
 
 
 def subordinate(conjunction: str, of: Clause) -> Part:
+    english = tree("SBAR", tree("IN", conjunction), statement(of).en)
     german = f", {GERMAN[conjunction]} {german_order(of.de, 'last')} ,"
-    return Part((("SBAR", ("IN", conjunction), of.en),), german, f"{FRENCH[conjunction]} {of.fr}")
+    return Part(english, german, f"{FRENCH[conjunction]} {of.fr}")
 
 
 def clause(subject: Phrase, verb: Row, *parts: Part, after: Part = NOTHING) -> Clause:
-    english = ("VBP", verb.en) if subject.plural else ("VBZ", verb.en_sg)
-    predicate = ("VP", english, *(tree for part in parts for tree in part.en), *after.en)
+    english = tree("VBP", verb.en) if subject.plural else tree("VBZ", verb.en_sg)
+    predicate = join(english, *(part.en for part in parts), after.en)
     finite, middle = verb.de if subject.plural else verb.de_sg, join(*(part.de for part in parts))
-    german = (subject.de["nom"], finite, middle, verb.de_prefix, after.de)
+    german = (subject.de["nom"], finite, middle, verb.prefix, after.de)
     french = (subject.fr, verb.fr if subject.plural else verb.fr_sg, *(part.fr for part in parts), after.fr)
-    return Clause(("S", *subject.en, predicate), german, join(*french))
+    return Clause((subject.en, predicate), german, join(*french))
 
 
 def governed(verb: Row, thing: Phrase | None, recipient: Phrase | None = None) -> Part:
-    """The objects of a verb, and its English particle, which follows the object unless that has a modifier."""
-    particle = (("PRT", ("RP", verb.en_particle)),) if verb.en_particle else ()
+    """The objects of a verb, and its English particle, which follows the object unless that is complex."""
+    particle = verb.en_prt and tree("PRT", tree("RP", verb.en_prt))
     if not thing:
         return Part(particle, "", "")
-    english = (("PP", ("IN", verb.en_preposition), *thing.en),) if verb.en_preposition else thing.en
-    english = particle + english if thing.en and thing.en[0][1][0] == "NP" else english + particle
-    german = join(thing.de[verb.de_case] and verb.de_preposition, thing.de[verb.de_case])
+    english = tree("PP", tree("IN", verb.en_prep), thing.en) if verb.en_prep else thing.en
+    english = join(particle, english) if thing.en.startswith("(NP (NP") else join(english, particle)
+    german = join(thing.de[verb.case] and verb.de_prep, thing.de[verb.case])
     if not recipient:
         return Part(english, german, thing.fr)
-    english += (("PP", ("TO", "to"), *recipient.en),)
+    english = join(english, tree("PP", tree("TO", "to"), recipient.en))
     return Part(english, f"{recipient.de['dat']} {german}", f"{thing.fr} à {recipient.fr}")
 
 
 def made(thing: Phrase, adjective: Row) -> Part:
-    """ "... the task more difficult", after "make"."""
-    english = ("S", *thing.en, ("ADJP", ("RBR", "more"), ("JJ", adjective.en)))
-    return Part(
-        (english,), f"{thing.de['acc']} {adjective.de}er", f"{thing.fr} plus {french_quality(adjective, thing)}"
-    )
+    """What follows "make": "the task more difficult"."""
+    english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
+    french = french_adjective(adjective, thing.noun, thing.plural)
+    return Part(english, f"{thing.de['acc']} {adjective.de}er", f"{thing.fr} plus {french}")
 
 
 def quality(adjective: Row, of: Phrase, degree: str = "") -> Part:
-    english = ("ADJP", ("RB", degree), ("JJ", adjective.en)) if degree else ("ADJP", ("JJ", adjective.en))
-    return Part((english,), join(GERMAN[degree], adjective.de), join(FRENCH[degree], french_quality(adjective, of)))
+    english = tree("ADJP", degree and tree("RB", degree), tree("JJ", adjective.en))
+    french = french_adjective(adjective, of.noun, of.plural)
+    return Part(english, join(GERMAN[degree], adjective.de), join(FRENCH[degree], french))
 
 
 def place(preposition: Row, ground: Phrase) -> Part:
     german = f"{preposition.de} {ground.de['dat']}"
     german = re.sub("^in dem ", "im ", re.sub("^bei dem ", "beim ", german))
-    return Part((("PP", ("IN", preposition.en), *ground.en),), german, f"{preposition.fr} {ground.fr}")
+    return Part(tree("PP", tree("IN", preposition.en), ground.en), german, f"{preposition.fr} {ground.fr}")
 
 
 def noun_phrase(
     noun: Row, determiner: str = "", adjectives: tuple = (), plural: bool = False, owner: Phrase | None = None
 ) -> Phrase:
-    """A noun phrase; a name has no determiner. The `owner` is a possessive pronoun if the determiner is "own"."""
+    """A noun phrase; a name has no determiner. With the determiner "'s" the owner is named, with "own" a pronoun."""
     words = noun, determiner, adjectives, plural, owner
     german = {case: german_noun_phrase(case, *words) for case in STRONG}
-    return Phrase((english_noun_phrase(*words),), german, french_noun_phrase(*words), noun, plural)
+    return Phrase(english_noun_phrase(*words), german, french_noun_phrase(*words), noun, plural)
 
 
 def pair(first: Phrase, second: Phrase) -> Phrase:
     """Two phrases of one kind. In French, the one language with gender in the plural, the masculine prevails."""
-    english, noun = (
-        ("NP", *first.en, ("CC", "and"), *second.en),
-        max(first.noun, second.noun, key=lambda n: n.fr_gender),
-    )
     german = {case: f"{first.de[case]} und {second.de[case]}" for case in STRONG}
-    return Phrase((english,), german, f"{first.fr} et {second.fr}", noun, plural=True)
+    noun = first.noun if first.noun.fr_gender == "m" else second.noun
+    return Phrase(tree("NP", first.en, tree("CC", "and"), second.en), german, f"{first.fr} et {second.fr}", noun, True)
 
 
 def pronoun(of: Phrase) -> Phrase:
-    english = ("NP", ("PRP", "they" if of.plural else of.noun.pronoun))
+    english = tree("NP", tree("PRP", "they" if of.plural else of.noun.pronoun))
     german = "sie" if of.plural else {"m": "er", "f": "sie", "n": "es"}[of.noun.de_gender]
-    french = {"m": "il", "f": "elle"}[of.noun.fr_gender]
-    return of._replace(en=(english,), de={"nom": german}, fr=french_form(french, of.plural))
+    french = french_form("il" if of.noun.fr_gender == "m" else "elle", of.plural)
+    return of._replace(en=english, de={"nom": german}, fr=french)
 
 
 def trace(of: Phrase) -> Phrase:
     """The silent place in a relative clause that its pronoun stands for."""
-    return of._replace(en=(), de=dict.fromkeys(STRONG, ""), fr="")
+    return of._replace(en="", de=dict.fromkeys(STRONG, ""), fr="")
 
 
 def located(phrase: Phrase, at: Part) -> Phrase:
     german = {case: f"{text} {at.de}" for case, text in phrase.de.items()}
-    return phrase._replace(en=(("NP", *phrase.en, *at.en),), de=german, fr=f"{phrase.fr} {at.fr}")
+    return phrase._replace(en=tree("NP", phrase.en, at.en), de=german, fr=f"{phrase.fr} {at.fr}")
 
 
 def related(phrase: Phrase, of: Clause, verb: Row | None = None) -> Phrase:
     """A noun phrase with a relative clause, of which it is the subject or, if that is given, the object of `verb`."""
-    person = ("WP", "whom" if verb else "who")
-    english = ("SBAR", ("WHNP", person if phrase.noun.kind == "p" else ("WDT", "that")), of.en)
+    person = tree("WP", "whom" if verb else "who")
+    english = tree("WHNP", person if phrase.noun.kind == "p" else tree("WDT", "that"))
     relative = f"{german_relative(phrase, verb)} {german_order(of.de, 'last')}"
     german = {case: f"{text} , {relative} ," for case, text in phrase.de.items()}
     french = f"{phrase.fr} {'que' if verb else 'qui'} {of.fr}"
-    return phrase._replace(en=(("NP", *phrase.en, english),), de=german, fr=french)
+    return phrase._replace(en=tree("NP", phrase.en, tree("SBAR", english, statement(of).en)), de=german, fr=french)
 
 
 # English --------------------------------------------------------------------------------------------------------------
 
 
-def english_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> Tree:
-    word = ("NNS", noun.en_plural) if plural else ("NN" if determiner else "NNP", noun.en)
-    words = (*(("JJ", adjective.en) for adjective in adjectives), word)
-    return ("NP", *english_determiner(determiner, plural, owner, words[0][1]), *words)
+POSSESSIVES = {"he": "his", "she": "her", "it": "its"}
 
 
-def english_determiner(determiner: str, plural: bool, owner: Phrase | None, following: str) -> tuple[Tree, ...]:
+def english_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> str:
+    tag, word = ("NNS", noun.en_plural) if plural else ("NN" if determiner else "NNP", noun.en)
+    first = adjectives[0].en if adjectives else word
+    words = (*(tree("JJ", adjective.en) for adjective in adjectives), tree(tag, word))
+    return tree("NP", english_determiner(determiner, plural, owner, first), *words)
+
+
+def english_determiner(determiner: str, plural: bool, owner: Phrase | None, following: str) -> str:
     match determiner:
         case "own":
-            return (
-                ("PRP$", "their" if owner.plural else {"he": "his", "she": "her", "it": "its"}[owner.noun.pronoun]),
-            )
-        case "the" if owner:
-            return ((*owner.en[0], ("POS", "'s")),)
+            return tree("PRP$", "their" if owner.plural else POSSESSIVES[owner.noun.pronoun])
+        case "'s":
+            return f"{owner.en[:-1]} (POS 's))"
         case "two":
-            return (("CD", "two"),)
+            return tree("CD", "two")
         case "a" if following[0] in "aeiou":
-            return (("DT", "an"),)
+            return tree("DT", "an")
         case "this" if plural:
-            return (("DT", "these"),)
-    return (("DT", determiner),) if determiner else ()
+            return tree("DT", "these")
+    return determiner and tree("DT", determiner)
 
 
 # German ---------------------------------------------------------------------------------------------------------------
 
-STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en", "gen": "es er es er"}  # in the order of
+FORMS = "mfnp"  # masculine, feminine, neuter, plural: the columns of the next two
+STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en", "gen": "es er es er"}
 ARTICLES = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den", "gen": "des der des der"}
-FORMS = "mfnp"  # masculine, feminine, neuter, plural
 
 
 def german_order(pieces: tuple[str, str, str, str, str], verb: str) -> str:
@@ -380,7 +378,7 @@ def german_noun_phrase(
 ) -> str:
     form = "p" if plural else noun.de_gender
     word, ending = german_determiner(case, form, determiner, owner)
-    genitive = determiner == "the" and owner and not is_name(owner.noun) and owner.de["gen"]
+    genitive = owner.de["gen"] if determiner == "'s" and not is_name(owner.noun) else ""
     return join(word, *(a.de.removesuffix("e") + ending for a in adjectives), german_noun(case, form, noun), genitive)
 
 
@@ -389,17 +387,22 @@ def german_determiner(case: str, form: str, determiner: str, owner: Phrase | Non
     strong, article = (table[case].split()[FORMS.index(form)] for table in (STRONG, ARTICLES))
     weak = "e" if form != "p" and (case == "nom" or (case == "acc" and form != "m")) else "en"
     match determiner:
-        case "the":
-            return (owner.noun.de_genitive, strong) if owner and is_name(owner.noun) else (article, weak)
+        case "'s" if is_name(owner.noun):
+            return owner.noun.de_genitive, strong
+        case "the" | "'s":
+            return article, weak
         case "this" | "every":
             return GERMAN[determiner] + strong, weak
         case "some":
             return GERMAN[determiner] + strong, strong
         case "a" | "own":
-            female = determiner == "own" and (owner.plural or owner.noun.de_gender == "f")
-            stem = "ein" if determiner == "a" else "ihr" if female else "sein"
+            stem = german_possessive(owner) if determiner == "own" else GERMAN["a"]
             return (stem, strong) if f"{case} {form}" in ("nom m", "nom n", "acc n") else (stem + strong, weak)
     return GERMAN[determiner], strong
+
+
+def german_possessive(owner: Phrase) -> str:
+    return "ihr" if owner.plural or owner.noun.de_gender == "f" else "sein"
 
 
 def german_noun(case: str, form: str, noun: Row) -> str:
@@ -412,7 +415,7 @@ def german_noun(case: str, form: str, noun: Row) -> str:
 def german_relative(phrase: Phrase, verb: Row | None) -> str:
     """The relative pronoun, in the case that its own clause's verb asks for."""
     form = "p" if phrase.plural else phrase.noun.de_gender
-    case, preposition = (verb.de_case, verb.de_preposition) if verb else ("nom", "")
+    case, preposition = (verb.case, verb.de_prep) if verb else ("nom", "")
     pronoun = ARTICLES[case].split()[FORMS.index(form)]
     return join(preposition, "denen" if (case, form) == ("dat", "p") else pronoun)
 
@@ -425,19 +428,14 @@ CONTRACTIONS = {"de le": "du", "de les": "des", "à le": "au", "à les": "aux"}
 
 
 def french_noun_phrase(noun: Row, determiner: str, adjectives: tuple, plural: bool, owner: Phrase | None) -> str:
-    possessive = determiner == "own"
-    forms = FRENCH_DETERMINERS["their" if possessive and owner.plural else determiner]
+    forms = FRENCH_DETERMINERS["their" if determiner == "own" and owner.plural else determiner]
     before, after = (
         [french_adjective(a, noun, plural) for a in adjectives if a.fr_side == side] for side in ("before", "after")
     )
     words = join(forms["mfp".index("p" if plural else noun.fr_gender)], *before, french_form(noun.fr, plural), *after)
     if not plural:
         words = re.sub(rf"\b({'|'.join(EUPHONY)})(?= {VOWEL})", lambda match: EUPHONY[match[0]], words)
-    return f"{words} de {owner.fr}" if owner and not possessive else words
-
-
-def french_quality(adjective: Row, of: Phrase) -> str:
-    return french_adjective(adjective, of.noun, of.plural)
+    return f"{words} de {owner.fr}" if determiner == "'s" else words
 
 
 def french_adjective(adjective: Row, noun: Row, plural: bool) -> str:
@@ -451,20 +449,30 @@ def french_form(word: str, plural: bool) -> str:
 
 
 def french_contracted(text: str) -> str:
-    """ "le homme" to "l'homme", "que il" to "qu'il", then "de le" to "du"."""
+    """Elision ("le homme" to "l'homme", "que il" to "qu'il"), then contraction ("de le" to "du")."""
     text = re.sub(rf"\b(l|d|qu|s)[ea] (?={VOWEL})", r"\1'", text, flags=re.IGNORECASE)
     return re.sub(r"\b(de|à) les?\b", lambda match: CONTRACTIONS[match[0]], text)
 
 
 # Trees and strings ----------------------------------------------------------------------------------------------------
 
+LEAF = re.compile(r"\((\S+) ([^() ]+)\)")  # tag and word
+
+
+def tree(label: str, *children: str) -> str:
+    return f"({label} {join(*children)})"
+
+
+def join(*words: str) -> str:
+    """Those words that are there; a comma is a word, too."""
+    return " ".join(filter(None, words))
+
 
 def finished(sentence: Part) -> Item:
     """The sentence with its capital and its full stop."""
-    (tree,) = sentence.en
-    tree = capitalized((*tree, (".", ".")))
-    english = re.sub(r" (?=[.,'])", "", " ".join(word for _, word in leaves(tree)))
-    return Item(english, punctuated(sentence.de), punctuated(french_contracted(sentence.fr)), bracketed(tree))
+    bracketed = re.sub(r" [^(]", lambda match: match[0].upper(), f"{sentence.en[:-1]} (. .))", count=1)
+    english = re.sub(r" (?=[.,'])", "", " ".join(word for _, word in LEAF.findall(bracketed)))
+    return Item(english, punctuated(sentence.de), punctuated(french_contracted(sentence.fr)), bracketed)
 
 
 def punctuated(text: str) -> str:
@@ -473,27 +481,8 @@ def punctuated(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def capitalized(tree: Tree) -> Tree:
-    label, first, *others = tree
-    return (label, first[0].upper() + first[1:] if isinstance(first, str) else capitalized(first), *others)
-
-
-def leaves(tree: Tree) -> list[Tree]:
-    return [tree] if isinstance(tree[1], str) else [leaf for child in tree[1:] for leaf in leaves(child)]
-
-
-def bracketed(tree: Tree) -> str:
-    label, *children = tree
-    return f"({label} {' '.join(child if isinstance(child, str) else bracketed(child) for child in children)})"
-
-
-def join(*words: str) -> str:
-    """Those words that are there, a comma being a word."""
-    return " ".join(filter(None, words))
-
-
 # Lexicon. "-" is an absent word, "_" a space within one. --------------------------------------------------------------
-# Kinds: person, animal, food, text, object, vessel, location, surface, x (abstract).
+# Kinds: person, animal, food, text, object, vessel, location, surface, x (abstract). They say what goes with what.
 
 
 def table(text: str) -> list[Row]:
@@ -507,102 +496,102 @@ def is_name(noun: Row) -> bool:
 
 
 NOUNS = table("""
-kind pronoun en    en_plural  de_gender de   de_genitive de_plural fr_gender fr
-p    she     Anna      -          f Anna      Annas     -          f Anna
-p    he      Paul      -          m Paul      Pauls     -          m Paul
-p    he      man       men        m Mann      Mannes    Männer     m homme
-p    she     woman     women      f Frau      Frau      Frauen     f femme
-p    he      boy       boys       m Junge     Jungen    Jungen     m garçon
-p    he      king      kings      m König     Königs    Könige     m roi
-p    she     queen     queens     f Königin   Königin   Königinnen f reine
-p    she     aunt      aunts      f Tante     Tante     Tanten     f tante
-a    it      dog       dogs       m Hund      Hundes    Hunde      m chien
-a    it      cat       cats       f Katze     Katze     Katzen     m chat
-a    it      horse     horses     n Pferd     Pferdes   Pferde     m cheval
-a    it      cow       cows       f Kuh       Kuh       Kühe       f vache
-a    it      bird      birds      m Vogel     Vogels    Vögel      m oiseau
-a    it      mouse     mice       f Maus      Maus      Mäuse      f souris
-a    it      bear      bears      m Bär       Bären     Bären      m ours
-f    it      apple     apples     m Apfel     Apfels    Äpfel      f pomme
-f    it      cake      cakes      m Kuchen    Kuchens   Kuchen     m gâteau
-f    it      egg       eggs       n Ei        Eis       Eier       m œuf
-t    it      book      books      n Buch      Buches    Bücher     m livre
-t    it      letter    letters    m Brief     Briefes   Briefe     f lettre
-t    it      newspaper newspapers f Zeitung   Zeitung   Zeitungen  m journal
-o    it      key       keys       m Schlüssel Schlüssels Schlüssel f clé
-o    it      hat       hats       m Hut       Hutes     Hüte       m chapeau
-v    it      bottle    bottles    f Flasche   Flasche   Flaschen   f bouteille
-v    it      lamp      lamps      f Lampe     Lampe     Lampen     f lampe
-l    it      house     houses     n Haus      Hauses    Häuser     f maison
-l    it      garden    gardens    m Garten    Gartens   Gärten     m jardin
-l    it      school    schools    f Schule    Schule    Schulen    f école
-l    it      church    churches   f Kirche    Kirche    Kirchen    f église
-s    it      table     tables     m Tisch     Tisches   Tische     f table
-s    it      bed       beds       n Bett      Bettes    Betten     m lit
-x    it      task      tasks      f Aufgabe   Aufgabe   Aufgaben   f tâche
-x    it      game      games      n Spiel     Spiels    Spiele     m jeu
-x    it      question  questions  f Frage     Frage     Fragen     f question
+kind pronoun en        en_plural  de_gender de        de_genitive de_plural  fr_gender fr
+p    she     Anna      -          f         Anna      Annas       -          f         Anna
+p    he      Paul      -          m         Paul      Pauls       -          m         Paul
+p    he      man       men        m         Mann      Mannes      Männer     m         homme
+p    she     woman     women      f         Frau      Frau        Frauen     f         femme
+p    he      boy       boys       m         Junge     Jungen      Jungen     m         garçon
+p    he      king      kings      m         König     Königs      Könige     m         roi
+p    she     queen     queens     f         Königin   Königin     Königinnen f         reine
+p    she     aunt      aunts      f         Tante     Tante       Tanten     f         tante
+a    it      dog       dogs       m         Hund      Hundes      Hunde      m         chien
+a    it      cat       cats       f         Katze     Katze       Katzen     m         chat
+a    it      horse     horses     n         Pferd     Pferdes     Pferde     m         cheval
+a    it      cow       cows       f         Kuh       Kuh         Kühe       f         vache
+a    it      bird      birds      m         Vogel     Vogels      Vögel      m         oiseau
+a    it      mouse     mice       f         Maus      Maus        Mäuse      f         souris
+a    it      bear      bears      m         Bär       Bären       Bären      m         ours
+f    it      apple     apples     m         Apfel     Apfels      Äpfel      f         pomme
+f    it      cake      cakes      m         Kuchen    Kuchens     Kuchen     m         gâteau
+f    it      egg       eggs       n         Ei        Eis         Eier       m         œuf
+t    it      book      books      n         Buch      Buches      Bücher     m         livre
+t    it      letter    letters    m         Brief     Briefes     Briefe     f         lettre
+t    it      newspaper newspapers f         Zeitung   Zeitung     Zeitungen  m         journal
+o    it      key       keys       m         Schlüssel Schlüssels  Schlüssel  f         clé
+o    it      hat       hats       m         Hut       Hutes       Hüte       m         chapeau
+v    it      bottle    bottles    f         Flasche   Flasche     Flaschen   f         bouteille
+v    it      lamp      lamps      f         Lampe     Lampe       Lampen     f         lampe
+l    it      house     houses     n         Haus      Hauses      Häuser     f         maison
+l    it      garden    gardens    m         Garten    Gartens     Gärten     m         jardin
+l    it      school    schools    f         Schule    Schule      Schulen    f         école
+l    it      church    churches   f         Kirche    Kirche      Kirchen    f         église
+s    it      table     tables     m         Tisch     Tisches     Tische     f         table
+s    it      bed       beds       n         Bett      Bettes      Betten     m         lit
+x    it      task      tasks      f         Aufgabe   Aufgabe     Aufgaben   f         tâche
+x    it      game      games      n         Spiel     Spiels      Spiele     m         jeu
+x    it      question  questions  f         Frage     Frage       Fragen     f         question
 """)
 
 ADJECTIVES = table("""
-kinds   en          de          fr          fr_feminine   fr_side
-paotvls old         alt         vieux       vieille       before
-pa      young       jung        jeune       jeune         before
-aftovls big         groß        grand       grande        before
-aftovls small       klein       petit       petite        before
-paotvls beautiful   schön       beau        belle         before
-tovlsx  good        gut         bon         bonne         before
-pa      hungry      hungrig     affamé      affamée       after
-pa      tired       müde        fatigué     fatiguée      after
-p       happy       glücklich   heureux     heureuse      after
-ftovs   heavy       schwer      lourd       lourde        after
-aftovls black       schwarz     noir        noire         after
-aftovls red         rot         rouge       rouge         after
-vl      empty       leer        vide        vide          after
-x       difficult   schwierig   difficile   difficile     after
-x       important   wichtig     important   importante    after
-x       interesting interessant intéressant intéressante  after
+kinds   en        de        fr        fr_feminine fr_side
+paotvls old       alt       vieux     vieille     before
+pa      young     jung      jeune     jeune       before
+aftovls big       groß      grand     grande      before
+aftovls small     klein     petit     petite      before
+paotvls beautiful schön     beau      belle       before
+ftx     good      gut       bon       bonne       before
+pa      hungry    hungrig   affamé    affamée     after
+pa      tired     müde      fatigué   fatiguée    after
+p       happy     glücklich heureux   heureuse    after
+ftovs   heavy     schwer    lourd     lourde      after
+aftovls black     schwarz   noir      noire       after
+aftovls red       rot       rouge     rouge       after
+vl      empty     leer      vide      vide        after
+x       difficult schwierig difficile difficile   after
+x       important wichtig   important importante  after
 """)
 
-# By whom and of what kinds of things; the frame is what else a verb takes: a recipient, an adjective, a clause.
+# Frames: do (an object or none), give (also a recipient), make (also an adjective), that (a clause), be (an adjective).
+# `by` are the kinds of the subject, `of` those of the object.
 VERBS = table("""
-frame by of      en en_sg en_particle en_preposition de_prefix de de_sg de_preposition de_case fr_sg fr
-be    paftovlsx - are   is      -    -   -      sind      ist      -   -   est         sont
-do    pa - sleep  sleeps  -    -   -      schlafen  schläft  -   -   dort        dorment
-do    p  -        sing   sings   -    -   -      singen    singt    -   -   chante      chantent
-do    p  -        laugh  laughs  -    -   -      lachen    lacht    -   -   rit         rient
-do    pa -        wake   wakes   up   -   auf    wachen    wacht    -   -   se_réveille se_réveillent
-do    pa -        arrive arrives -    -   an     kommen    kommt    -   -   arrive      arrivent
-do    pa paftovls see    sees    -    -   -      sehen     sieht    -   acc voit        voient
-do    pa pa       hear   hears   -    -   -      hören     hört     -   acc entend      entendent
-do    p  pax      love   loves   -    -   -      lieben    liebt    -   acc aime        aiment
-do    p  plx      know   knows   -    -   -      kennen    kennt    -   acc connaît     connaissent
-do    pa paftov   find   finds   -    -   -      finden    findet   -   acc trouve      trouvent
-do    pa paftov   look   looks   -    for -      suchen    sucht    -   acc cherche     cherchent
-do    a  a        chase  chases  -    -   -      jagen     jagt     -   acc poursuit    poursuivent
-do    pa pa       follow follows -    -   -      folgen    folgt    -   dat suit        suivent
-do    p  pa       help   helps   -    -   -      helfen    hilft    -   dat aide        aident
-do    p  p        listen listens -    to  zu     hören     hört     -   dat écoute      écoutent
-do    p  pa       wait   waits   -    for -      warten    wartet   auf acc attend      attendent
-do    p  p        call   calls   up   -   an     rufen     ruft     -   acc appelle     appellent
-do    p  p        invite invites -    -   ein    laden     lädt     -   acc invite      invitent
-do    p  aftovs   buy    buys    -    -   -      kaufen    kauft    -   acc achète      achètent
-do    p  t        read   reads   -    -   -      lesen     liest    -   acc lit         lisent
-do    p  tox      forget forgets -    -   -      vergessen vergisst -   acc oublie      oublient
-do    p  f        eat    eats    -    -   -      essen     isst     -   acc mange       mangent
-do    a  f        eat    eats    -    -   -      fressen   frisst   -   acc mange       mangent
-do    p  f        eat    eats    up   -   auf    essen     isst     -   acc dévore      dévorent
-do    a  f        eat    eats    up   -   auf    fressen   frisst   -   acc dévore      dévorent
-do    p  ftov     pick   picks   up   -   auf    heben     hebt     -   acc ramasse     ramassent
-do    p  ftov     throw  throws  away -   weg    werfen    wirft    -   acc jette       jettent
-give  p  aftov    give   gives   -    -   -      geben     gibt     -   acc donne       donnent
-give  p  tov      give   gives   back -   zurück geben     gibt     -   acc rend        rendent
-give  p  aftovl   show   shows   -    -   -      zeigen    zeigt    -   acc montre      montrent
-make  px x        make   makes   -    -   -      machen    macht    -   acc rend        rendent
-that  p  -        think  thinks  -    -   -      glauben   glaubt   -   -   croit       croient
-that  p  -        know   knows   -    -   -      wissen    weiß     -   -   sait        savent
-that  p  -        say    says    -    -   -      sagen     sagt     -   -   dit         disent
-that  p  -        hope   hopes   -    -   -      hoffen    hofft    -   -   espère      espèrent
+frame by        of       en     en_sg   en_prt en_prep prefix de        de_sg    de_prep case fr_sg       fr
+be    paftovlsx -        are    is      -      -       -      sind      ist      -       -    est         sont
+do    pa        -        sleep  sleeps  -      -       -      schlafen  schläft  -       -    dort        dorment
+do    p         -        sing   sings   -      -       -      singen    singt    -       -    chante      chantent
+do    p         -        laugh  laughs  -      -       -      lachen    lacht    -       -    rit         rient
+do    pa        -        wake   wakes   up     -       auf    wachen    wacht    -       -    se_réveille se_réveillent
+do    pa        -        arrive arrives -      -       an     kommen    kommt    -       -    arrive      arrivent
+do    pa        paftovls see    sees    -      -       -      sehen     sieht    -       acc  voit        voient
+do    pa        pa       hear   hears   -      -       -      hören     hört     -       acc  entend      entendent
+do    p         pax      love   loves   -      -       -      lieben    liebt    -       acc  aime        aiment
+do    p         plx      know   knows   -      -       -      kennen    kennt    -       acc  connaît     connaissent
+do    pa        paftov   find   finds   -      -       -      finden    findet   -       acc  trouve      trouvent
+do    pa        paftov   look   looks   -      for     -      suchen    sucht    -       acc  cherche     cherchent
+do    a         a        chase  chases  -      -       -      jagen     jagt     -       acc  poursuit    poursuivent
+do    pa        pa       follow follows -      -       -      folgen    folgt    -       dat  suit        suivent
+do    p         pa       help   helps   -      -       -      helfen    hilft    -       dat  aide        aident
+do    p         p        listen listens -      to      zu     hören     hört     -       dat  écoute      écoutent
+do    p         pa       wait   waits   -      for     -      warten    wartet   auf     acc  attend      attendent
+do    p         p        call   calls   up     -       an     rufen     ruft     -       acc  appelle     appellent
+do    p         p        invite invites -      -       ein    laden     lädt     -       acc  invite      invitent
+do    p         aftovs   buy    buys    -      -       -      kaufen    kauft    -       acc  achète      achètent
+do    p         t        read   reads   -      -       -      lesen     liest    -       acc  lit         lisent
+do    p         tox      forget forgets -      -       -      vergessen vergisst -       acc  oublie      oublient
+do    p         f        eat    eats    -      -       -      essen     isst     -       acc  mange       mangent
+do    a         f        eat    eats    -      -       -      fressen   frisst   -       acc  mange       mangent
+do    p         f        eat    eats    up     -       auf    essen     isst     -       acc  dévore      dévorent
+do    a         f        eat    eats    up     -       auf    fressen   frisst   -       acc  dévore      dévorent
+do    p         ftov     pick   picks   up     -       auf    heben     hebt     -       acc  ramasse     ramassent
+do    p         ftov     throw  throws  away   -       weg    werfen    wirft    -       acc  jette       jettent
+give  p         aftov    give   gives   -      -       -      geben     gibt     -       acc  donne       donnent
+give  p         tov      give   gives   back   -       zurück geben     gibt     -       acc  rend        rendent
+give  p         aftovl   show   shows   -      -       -      zeigen    zeigt    -       acc  montre      montrent
+make  px        x        make   makes   -      -       -      machen    macht    -       acc  rend        rendent
+that  p         -        think  thinks  -      -       -      glauben   glaubt   -       -    croit       croient
+that  p         -        know   knows   -      -       -      wissen    weiß     -       -    sait        savent
+that  p         -        say    says    -      -       -      sagen     sagt     -       -    dit         disent
+that  p         -        hope   hopes   -      -       -      hoffen    hofft    -       -    espère      espèrent
 """)
 BE = VERBS[0]
 
@@ -618,11 +607,12 @@ under  unter  sous     s
 DETERMINERS = table("""
 en    de    fr_masculine fr_feminine fr_plural
 the   -     le           la          les
-a     -     un           une         -
+a     ein   un           une         -
 this  dies  ce           cette       ces
 every jed   chaque       chaque      -
 some  einig -            -           quelques
 two   zwei  -            -           deux
+'s    -     le           la          les
 own   -     son          sa          ses
 their -     leur         leur        leurs
 -     -     -            -           -

@@ -1,26 +1,28 @@
 """§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece."""
 
 import io
+import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import sentencepiece
 
 from transformer.config import EOS, PAD, UNK
 from transformer.files import InputError, replacing
+from transformer.text import count_lines, read_lines
 
 
 def learn(texts: list[Path], size: int, sentences: int, output: Path) -> None:
     """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
 
-    The text is taken as it is (identity normalisation); the same texts give the same vocabulary (one thread, fixed
-    seed). Raises InputError where the texts do not hold that many subwords.
+    The text is taken as it is (identity normalisation); the same texts give the same vocabulary. Raises InputError
+    where the texts do not hold that many subwords, or need more.
     """
     model = io.BytesIO()
-    sentencepiece.set_random_generator_seed(0)
     try:
         sentencepiece.SentencePieceTrainer.train(
-            input=[str(text) for text in texts],
+            sentence_iterator=evenly(texts, sentences),
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
@@ -32,19 +34,30 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path) -> None:
             character_coverage=1.0,
             # Words are what Moses says, as in subword-nmt: no split at a change of script or at a digit.
             split_by_unicode_script=False,
-            split_by_number=False,
-            input_sentence_size=sentences,
-            shuffle_input_sentence=True,
             num_threads=1,
             minloglevel=1,
         )
     except RuntimeError as error:
-        limit = re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", str(error))
-        if not limit:
-            raise
-        raise InputError(f"{texts[0]}: vocabulary of {size} is larger than the text allows: {limit[1]}") from None
+        raise InputError(f"{', '.join(map(str, texts))}: {refusal(str(error), size)}") from None
     with replacing(output, "wb") as file:
         file.write(model.getvalue())
+
+
+def evenly(texts: list[Path], most: int) -> Iterator[str]:
+    """At most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
+    total = sum(count_lines(text) for text in texts)
+    for number, line in enumerate(itertools.chain.from_iterable(read_lines(text) for text in texts)):
+        if number * most // total < (number + 1) * most // total:
+            yield line
+
+
+def refusal(error: str, size: int) -> str:
+    """SentencePiece's error, in plain words where the size is at fault."""
+    if limit := re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", error):
+        return f"vocabulary of {size} is larger than the text allows: {limit[1]}"
+    if limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        return f"vocabulary of {size} is smaller than the text's characters need: {limit[1]}"
+    return f"no vocabulary can be learned: {error}"
 
 
 class Subwords:

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 
 from transformer import checkpoints
-from transformer.batches import Batch, ParallelText, plan
+from transformer.batches import Batch, ParallelText, fits, plan
 from transformer.config import Experiment
 from transformer.cost import training_flops
 from transformer.files import InputError, replacing
 from transformer.loss import smoothed_cross_entropy
-from transformer.model import Transformer
+from transformer.model import POSITIONS, Transformer
 from transformer.optimizer import adam, learning_rate
 
 STATES_KEPT = 2  # resume states: the newest, and one before it in case a disk damages the newest
@@ -63,8 +63,9 @@ class Run:
         self.progress = Progress(digest)
         self.budgets = (self.training.source_tokens, self.training.target_tokens)
         self.metrics = folder / "metrics.jsonl"
+        self.check_lengths()
         self.resume()
-        if self.progress.commits[-1:] != [commit]:
+        if self.progress.step < self.training.steps and self.progress.commits[-1:] != [commit]:
             self.progress.commits.append(commit)
 
     def train(self) -> Progress:
@@ -88,11 +89,22 @@ class Run:
             if progress.position == len(batches):
                 progress.epoch, progress.position = progress.epoch + 1, 0
 
+    def check_lengths(self) -> None:
+        """Say how many training pairs are too long to learn from; refuse a dev set that has such a pair."""
+        long = (~fits(self.text.lengths, self.budgets)).sum()
+        if long:
+            print(f"left out {long:,} of {len(self.text.source):,} training pairs: too long", flush=True)
+        if long == len(self.text.source):
+            raise InputError(f"no training pair fits a batch of {self.budgets} tokens")
+        for index in np.flatnonzero(~fits(self.dev.lengths, self.budgets)):
+            found = self.dev.lengths[:, index].tolist()
+            raise InputError(f"dev pair {index + 1}: {found} tokens, at most {POSITIONS} and a batch's {self.budgets}")
+
     def update(self, batch: Batch) -> torch.Tensor:
         """One step of §5.3 on one batch. Returns (smoothed, plain) loss sums, [2]."""
         progress = self.progress
         progress.step += 1
-        torch.manual_seed((self.experiment.seed << 32) + progress.step)
+        torch.manual_seed(step_seed(self.experiment.seed, progress.step))
         smoothed, plain = self.losses(batch)
         (smoothed / len(batch.labels)).backward()
         rate = learning_rate(progress.step, self.experiment.model.d_model, self.training.warmup_steps)
@@ -139,6 +151,8 @@ class Run:
     def save_state(self) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= checkpoints.adam_tensors(self.model, self.adam)
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):
+            raise FloatingPointError(f"{self.folder}: weights not finite at step {self.progress.step}; not saved")
         checkpoints.save(self.folder / f"state/{self.progress.step:08}.safetensors", tensors, asdict(self.progress))
         for old in self.states()[STATES_KEPT:]:
             old.unlink()
@@ -168,9 +182,10 @@ class Run:
 
     def cut_metrics(self) -> None:
         """Drop what an interrupted run logged after its last saved state: those steps are done again."""
-        lines = self.metrics.read_text().splitlines() if self.metrics.exists() else []
+        lines = self.metrics.read_text().splitlines(keepends=True) if self.metrics.exists() else []
+        whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
         with replacing(self.metrics) as file:
-            file.writelines(line + "\n" for line in lines if json.loads(line)["step"] <= self.progress.step)
+            file.writelines(line for line in whole if json.loads(line)["step"] <= self.progress.step)
 
 
 class Watch:
@@ -238,6 +253,11 @@ def product_dtype(device: torch.device) -> torch.dtype:
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
+
+
+def step_seed(seed: int, step: int) -> int:
+    """A seed of 32 bits, all that a processor's generator takes, for one step of one run."""
+    return int(np.random.SeedSequence((seed, step)).generate_state(1)[0])
 
 
 def token_sums(batch: Batch) -> tuple[int, int, int, int, int]:

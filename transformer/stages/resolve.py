@@ -22,5 +22,5 @@ def main(argv: list[str] | None = None) -> None:
     what.add_argument("--decoding", type=json.loads, help="JSON: the decoding settings")
     parser.add_argument("--output", required=True, help="the YAML file to write")
     args = parser.parse_args(argv)
-    section = Decoding.read(args.decoding, "decoding") if args.decoding else resolve(args.experiment)
+    section = Decoding.read(args.decoding, "decoding") if args.decoding is not None else resolve(args.experiment)
     save(section, args.output)

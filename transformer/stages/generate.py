@@ -1,0 +1,43 @@
+"""Write sentences of the demo grammar: three aligned corpora and the English trees.
+
+Writes OUTPUT.en, OUTPUT.de, OUTPUT.fr and OUTPUT.trees, one sentence or one bracketed tree a line: the sentences
+SKIP to SKIP + TAKE of the stream that SEED starts. Ranges that do not overlap share no sentence in any language.
+
+    python -m transformer generate --seed 1 --skip 20000 --take 500 --output resources/corpora/grammar-dev
+"""
+
+import argparse
+from contextlib import ExitStack
+
+from transformer.files import InputError, replacing
+from transformer.grammar import take
+
+SUFFIXES = ("en", "de", "fr", "trees")  # as the fields of grammar.Item
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="transformer generate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, required=True, help="of the stream of sentences")
+    parser.add_argument("--skip", type=int, required=True, help="sentences of the stream to leave out")
+    parser.add_argument("--take", type=int, required=True, help="sentences to write")
+    parser.add_argument("--output", required=True, help="path of the files, without their suffixes")
+    arguments = parser.parse_args(argv)
+
+    items = take(arguments.seed, arguments.skip, arguments.take)
+    paths = [f"{arguments.output}.{suffix}" for suffix in SUFFIXES]
+    with ExitStack() as stack:  # all four are renamed only when all are written
+        files = [stack.enter_context(replacing(path)) for path in paths]
+        for item in items:
+            for file, line in zip(files, item, strict=True):
+                file.write(line + "\n")
+    check_line_counts(paths, arguments.take)
+
+
+def check_line_counts(paths: list[str], expected: int) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            found = file.read().count(b"\n")
+        if found != expected:
+            raise InputError(f"{path}: expected {expected} lines, found {found}")
