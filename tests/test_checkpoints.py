@@ -97,7 +97,7 @@ def test_no_code_in_a_file_is_run(tmp_path, write):
     ids=["load", "load_model", "average"],
 )
 def test_missing_file(tmp_path, read):
-    with pytest.raises(InputError, match=f"^{tmp_path}/x.safetensors: no such file$"):
+    with pytest.raises(InputError, match=f"^{tmp_path}/x.safetensors: cannot be read: No such file"):
         read(tmp_path / "x.safetensors")
 
 

@@ -34,9 +34,9 @@ def test_base_is_the_row_as_it_stands(parts):
 
 
 def test_a_later_row_wins(parts):
-    rows = [ROW, {"steps": 10, "h": 2, "N": 3}, {"h": 3, "N": 4}, {}, {"N": 5}]
+    rows = [ROW, {"steps": 7000, "h": 2, "N": 3}, {"h": 3, "N": 4}, {}, {"N": 5}]
     run = resolve(parts | {"rows": rows})
-    assert (run.training.steps, run.model.h, run.model.N) == (10, 3, 5)
+    assert (run.training.steps, run.model.h, run.model.N) == (7000, 3, 5)
     assert run.model.d_ff == ROW["d_ff"]
 
 
@@ -215,6 +215,12 @@ def test_a_file_that_holds_no_run_is_named_in_one_line(file, content, expected):
 def test_a_section_that_is_no_mapping_is_named(file):
     edit(file, (), lambda mapping: mapping.update(model=3))
     with pytest.raises(InputError, match=rf"^{file}: model: expected a mapping, found int$"):
+        load(file)
+
+
+def test_fewer_steps_than_the_averaged_checkpoints_need_are_refused(file):
+    edit(file, ("training",), lambda mapping: mapping.update(steps=4, checkpoint_every=2, averaged_checkpoints=3))
+    with pytest.raises(InputError, match=r"steps: expected 5 at least, for 3 checkpoints, found 4"):
         load(file)
 
 

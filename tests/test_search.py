@@ -167,15 +167,16 @@ def test_stops_once_no_alive_hypothesis_can_win():
 
 
 def test_goes_on_while_an_alive_hypothesis_can_win():
-    """EOS looks better for nine steps, by 0.1 against 0.01 a word; then the longer one wins by its penalty."""
-    last = 9
+    """It is behind by -1.2 against -1 after one token, and yet ahead in the end: -1.29 / (15 / 6) = -0.516."""
 
     def log_p(_, prefix):
-        return [-math.inf, -1.0 if len(prefix) < last else -0.01, -0.1]
+        if not prefix:
+            return [-math.inf, -1.0, -1.2]
+        return [-math.inf, -9.0, -0.01] if len(prefix) < 9 else [-math.inf, -0.01, -9.0]
 
-    ((ids, score),) = search(log_p, [last + 1], beam=1, alpha=1.0)
-    assert len(ids) == last + 1
-    assert score == pytest.approx(-(0.1 * last + 0.01) / (15 / 6))
+    ((ids, score),) = search(log_p, [10], beam=1, alpha=1.0)
+    assert len(ids) == 10
+    assert score == pytest.approx(-0.516)
 
 
 def test_sentences_that_end_leave_the_batch():

@@ -138,7 +138,7 @@ def test_a_finished_run_is_published_again_without_training(trained, data, capsy
         (trained / name).unlink()
     do_train(trained, data)
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("resumed from step 300 ")
+    assert line.startswith("trained before: ")
     assert states == {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     assert before == {name: entries(trained / name) for name in before}
     assert weights == (trained / "checkpoints" / "00000295.safetensors").read_bytes()
@@ -158,7 +158,7 @@ def test_another_experiment_in_the_folder_has_its_own_state(tmp_path, data, caps
     assert json.loads((run / "run.json").read_text())["seed"] == 2
     save(make_experiment(seed=1, running={"log_every": 4}), run / "experiment.yaml")  # changes no result
     do_train(run, data)
-    assert f"resumed from step 8 ({first}" in capsys.readouterr().out
+    assert f"trained before: {first}" in capsys.readouterr().out
     assert json.loads((run / "run.json").read_text())["seed"] == 1
 
 
@@ -266,7 +266,7 @@ def test_translate_names_a_damaged_file(tmp_path, trained, name, message):
     ("content", "message"),
     [
         (b"ab\ncd \xff\n", "INPUT, line 2: expected UTF-8"),
-        (b"ab\n\n" + b"ab " * 2000, "line 3: 2001 subwords, at most"),
+        (b"ab\n\n" + b"ab " * 2000, "line 3 of the input: 2001 subwords, at most"),
     ],
     ids=["not UTF-8", "too long"],
 )

@@ -241,7 +241,7 @@ def naive_losses(model, text, indices):
 
 def test_loss_and_gradient_are_per_target_token(tmp_path):
     """One update: the metrics have the sums over tokens divided by the target tokens, Adam the gradient of that."""
-    experiment = make_experiment(model={"P_drop": 0.0}, steps=1)
+    experiment = make_experiment(model={"P_drop": 0.0}, steps=1, averaged_checkpoints=1)
     run = start(tmp_path, experiment)
     batch = plan(experiment.seed, 0, TEXT.lengths, (60, 60))[0]
     tokens = TEXT.lengths[1, batch].sum()

@@ -30,8 +30,8 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["about"])
             return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118 (not a dict)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise InputError(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
 

@@ -79,6 +79,13 @@ class Training(Section):
     beta2: float
     epsilon: float
 
+    def __post_init__(self):
+        least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
+        if self.steps < least:
+            raise InputError(
+                f"steps: expected {least} at least, for {self.averaged_checkpoints} checkpoints, found {self.steps}"
+            )
+
 
 @dataclass(frozen=True)
 class Preparation(Section):

@@ -14,12 +14,17 @@ LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
 
 def commit() -> str:
     """The commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
-    git = ["git", "-C", str(Path(__file__).parent)]
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
-    if head.returncode:
+    try:
+        changes = "+changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        return git("rev-parse", "HEAD") + changes
+    except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
         return "unknown"
-    changes = subprocess.run([*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True)
-    return head.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
+
+
+def git(*arguments: str) -> str:
+    """What git says of the folder that this package lies in."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def versions() -> dict[str, str]:

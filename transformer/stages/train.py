@@ -4,7 +4,7 @@
 
 Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
 RUN/checkpoints (those to be averaged), RUN/metrics.jsonl, RUN/vocabulary.model and RUN/run.json. Training that was
-finished before is not done again; delete RUN/state to do it again.
+finished before is not done again; delete RUN/state to do so.
 """
 
 import argparse
@@ -35,16 +35,24 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
-    data = read_json(args.data / "data.json")
-    digest = experiment.digest(data["sha256"])
-    text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
+    data_sha256 = read_json(args.data / "data.json")["sha256"]
+    digest = experiment.digest(data_sha256)
     folder = args.run / "state" / digest[:16]
+    if (folder / "run.json").exists():
+        print(f"trained before: {folder} (delete it to train again)")
+    else:
+        train(experiment, args.data, data_sha256, digest, folder)
+    publish(args.run, folder, args.data / "vocabulary.model")
+
+
+def train(experiment: Experiment, data: Path, data_sha256: str, digest: str, folder: Path) -> None:
+    """Train in `folder`; its run.json, written last, says that the training is finished."""
+    text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
     started = provenance.now()
     run = Run(experiment, text, dev, digest, folder, provenance.commit())
     progress = run.train()
-    publish(args.run, folder, args.data / "vocabulary.model")
-    with replacing(args.run / "run.json") as file:
-        json.dump(describe(run, progress, data["sha256"], started), file, indent=1)
+    with replacing(folder / "run.json") as file:
+        json.dump(describe(run, progress, data_sha256, started), file, indent=1)
 
 
 def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
@@ -57,21 +65,29 @@ def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
 
 
 def publish(run: Path, folder: Path, vocabulary: Path) -> None:
-    """Put beside each other what averaging and translating need, each by a rename."""
+    """Put beside each other what averaging and translating need, each by a rename; run.json comes last."""
     aside = run / ".checkpoints.part"
     for old in (aside, run / "checkpoints"):
         shutil.rmtree(old, ignore_errors=True)
-    shutil.copytree(folder / "checkpoints", aside, copy_function=os.link)  # the same bytes, on disk once
+    shutil.copytree(folder / "checkpoints", aside, copy_function=link)
     aside.rename(run / "checkpoints")
-    for source in (folder / "metrics.jsonl", vocabulary):
+    for source in (folder / "metrics.jsonl", vocabulary, folder / "run.json"):
         with replacing(run / source.name, "wb") as file:
             file.write(source.read_bytes())
+
+
+def link(source: str, target: str) -> None:
+    """Give a file a second name, so that it lies on disk once; copy it where the file system has no such names."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def describe(run: Run, progress: Progress, data_sha256: str, started: str) -> dict:
     """run.json: what was trained, on what, by which code, where and for how long."""
     experiment = run.experiment
-    names = ("scale", "label", "task", "experiment", "seed", "source", "target")
+    names = ("scale", "task", "experiment", "seed", "source", "target")
     about = {name: getattr(experiment, name) for name in names} | asdict(progress)
     return about | {
         "commit": progress.commits[-1],
