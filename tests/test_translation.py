@@ -78,7 +78,8 @@ def test_too_long_a_line_is_named(translator):
     most = POSITIONS - DECODING.extra_length
     line = " ".join(["ab"] * most)
     assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
-    with pytest.raises(InputError, match=f"^line 3 of the input: {most + 1} subwords, at most {most} can be translated$"):
+    problem = f"{most + 1} subwords, at most {most} can be translated"
+    with pytest.raises(InputError, match=f"^line 3 of the input: {problem}$"):
         translator.translate([LINES[0], "", line])
 
 
