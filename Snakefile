@@ -6,7 +6,7 @@
 #   results/{scale}/tables/                           what it was all for
 from snakemake.utils import min_version
 
-min_version("9.0")
+min_version("9.25")
 
 
 configfile: "config.yaml"

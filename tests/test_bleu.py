@@ -8,10 +8,13 @@ from collections import Counter
 
 import pytest
 import sacrebleu
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer import checkpoints
 from transformer.bleu import scores, split_compounds, tokenize
+from transformer.config import Decoding, save
 from transformer.files import InputError, sha256
 from transformer.stages import score
 
@@ -101,9 +104,9 @@ def test_signatures_say_what_was_done():
     found = scores(HYPOTHESES, REFERENCES, "de")
     ours = f"smooth:none|version:{sacrebleu.__version__}|sacremoses:"
     start = {name: variant["signature"].split(ours)[0] for name, variant in found.items() if name != "paper"}
-    assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de|"
-    assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split|"
-    assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de|"
+    assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm|"
+    assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm+split|"
+    assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de+norm|"
 
 
 def test_tokens_are_not_escaped():
@@ -141,11 +144,30 @@ def write(path, lines):
     return str(path)
 
 
+def test_the_references_quotes_are_made_plain():
+    """As in the text that a model learns from; sacreBLEU takes them as they are."""
+    variants = scores(['Er sagte: "Das ist gut."'], ["Er sagte: „Das ist gut.“"], "de")
+    assert variants["compound_split"]["bleu"] == pytest.approx(100)
+    assert variants["sacrebleu"]["bleu"] < 99
+
+
+DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+
+
+def make_run(folder):
+    """What a score takes from a run's folder."""
+    folder.mkdir()
+    (folder / "run.json").write_text('{"task": "en-de", "flops": 1e15}')
+    save(Decoding(**DECODING), folder / "decoding.yaml")
+    checkpoints.save(folder / "average.safetensors", {"x": torch.zeros(1)}, {"steps": [2, 4]})
+    return folder
+
+
 def test_stage(tmp_path, capsys):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
-    (tmp_path / "run.json").write_text('{"task": "en-de", "flops": 1e15}')
+    run = make_run(tmp_path / "run")
     output = tmp_path / "score.json"
-    arguments = ["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(tmp_path / "run.json")]
+    arguments = ["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(run)]
     score.main([*arguments, "--json", str(output)])
     expected = scores(HYPOTHESES, REFERENCES, "de")
     assert json.loads(output.read_text()) == {
@@ -154,7 +176,7 @@ def test_stage(tmp_path, capsys):
         "scores": expected,
         "hyp_sha256": sha256(hyp),
         "ref_sha256": sha256(ref),
-        "run": {"task": "en-de", "flops": 1e15},
+        "run": {"task": "en-de", "flops": 1e15, "averaged_steps": [2, 4], "decoding": DECODING},
     }
     printed = capsys.readouterr().out
     paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
@@ -178,4 +200,4 @@ def test_stage_names_a_broken_run(tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     (tmp_path / "run.json").write_text('{"task": ')
     with pytest.raises(InputError, match=r"run\.json: cannot be read as JSON"):
-        score.main(["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(tmp_path / "run.json")])
+        score.main(["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(tmp_path)])

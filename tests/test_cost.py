@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config import Model
-from transformer.cost import forward_flops, paper_flops, parameters, training_flops
+from transformer.cost import forward_flops, parameters, training_flops
 from transformer.loss import smoothed_cross_entropy
 from transformer.model import Packed, Transformer
 
@@ -81,9 +81,3 @@ def test_flops_by_hand():
     """One layer, all widths one: P = 2, F = 2; 2 · 8 · (2 + 3) for layers, 2 · 5 · 3 softmax, 2 · 2 · (4 + 9 + 6)."""
     model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, embedding_rows=5)
     assert forward_flops(model, 2, 3, 4, 9, 6) == 80 + 30 + 76
-
-
-def test_the_papers_estimate():
-    """Table 2: 12 hours and 3.5 days on 8 P100s."""
-    assert f"{paper_flops(0.5, 8, 9.5):.1e}" == "3.3e+18"
-    assert f"{paper_flops(3.5, 8, 9.5):.1e}" == "2.3e+19"

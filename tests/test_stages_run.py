@@ -63,7 +63,7 @@ def do_translate(run, lines, folder):
 
 def entries(path):
     """The objects in run.json or metrics.jsonl, without what differs from one start to the next."""
-    of_a_start = ("seconds", "target_tokens_per_second", "started", "finished", "commit", "commits")
+    of_a_start = ("seconds", "target_tokens_per_second", "starts", "finished", "commit", "hardware")
     lines = [path.read_text()] if path.suffix == ".json" else path.read_text().removesuffix("\n").split("\n")
     return [{key: value for key, value in json.loads(line).items() if key not in of_a_start} for line in lines]
 
@@ -93,9 +93,10 @@ def test_run_json(trained, data):
     assert about["digest"] == experiment.digest(checksum)
     assert (about["task"], about["experiment"], about["seed"], about["steps"]) == ("en-de", "base", 1, 300)
     assert about["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
-    assert about["commit"] == about["commits"][-1]
-    assert about["started"] <= about["finished"]
-    assert about["versions"]["torch"] == torch.__version__
+    (start,) = about["starts"]
+    assert about["commit"] == start["commit"]
+    assert start["started"] <= about["finished"]
+    assert start["versions"]["torch"] == torch.__version__
 
 
 def test_average_is_the_mean_of_the_checkpoints(trained):
@@ -266,7 +267,7 @@ def test_translate_names_a_damaged_file(tmp_path, trained, name, message):
     ("content", "message"),
     [
         (b"ab\ncd \xff\n", "INPUT, line 2: expected UTF-8"),
-        (b"ab\n\n" + b"ab " * 2000, "line 3 of the input: 2001 subwords, at most"),
+        (b"ab\n\n" + b"ab " * 2000, "INPUT: line 3: 2001 subwords, at most"),
     ],
     ids=["not UTF-8", "too long"],
 )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.files import InputError
-from transformer.text import count_lines, read_lines, read_pairs, read_segments
+from transformer.text import count_lines, find_segments, read_lines, read_pairs
 
 # Each of these ends a line for str.splitlines or for a text file of Python; none does here.
 INSIDE = ["\u2028", "\u2029", "\x85", "\r", "\x0b", "\x0c", "\x1c", "\x1e"]
@@ -81,17 +81,17 @@ def test_segments(write):
         '<SEG id="4"></SEG>\n<seg id="5">a&#10;b</seg>\n</p></doc></srcset>\n'
     )
     expected = ['Fish & chips <3, he said: "über"', "&quot; stays an entity", "x\u2028y", "", "a b"]
-    assert list(read_segments(write(sgm))) == expected
+    assert list(find_segments(read_lines(write(sgm)), "a.sgm")) == expected
 
 
 def test_a_file_without_segments_is_an_error(write):
     path = write("plain\ntext\n")
     with pytest.raises(InputError, match=rf"{path}: expected <seg> elements, found none"):
-        list(read_segments(path))
+        list(find_segments(read_lines(path), path))
 
 
 @pytest.mark.parametrize("line", ["<seg id=2>a", "<seg id=2>a <seg id=3>b</seg>"])
 def test_a_segment_that_does_not_end_is_an_error(write, line):
     path = write(f"<seg id=1>a</seg>\n{line}\n")
     with pytest.raises(InputError, match=rf"{path}, line 2: expected every <seg>"):
-        list(read_segments(path))
+        list(find_segments(read_lines(path), path))

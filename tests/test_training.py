@@ -15,7 +15,7 @@ from transformer.batches import ParallelText, pack, plan
 from transformer.config import PAD
 from transformer.cost import training_flops
 from transformer.files import InputError
-from transformer.training import Run
+from transformer.training import Run, perplexity
 
 CPU = torch.device("cpu")
 TEXT, DEV = random_text(1, 53), random_text(2, 15)
@@ -56,10 +56,11 @@ def metrics(folder, without=SPEED):
 
 
 def saved(folder):
-    """Everything that a run leaves but for the time that it took: name of file to (tensors, about)."""
+    """Everything that a run leaves but when it was started and how long it took: name of file to (tensors, about)."""
     files = {path.relative_to(folder).as_posix(): checkpoints.load(path) for path in folder.rglob("*.safetensors")}
     for _, about in files.values():
-        about.pop("seconds", None)
+        for key in ("seconds", "starts"):
+            about.pop(key, None)
     return files
 
 
@@ -194,16 +195,44 @@ def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, capsys):
     before = dataclasses.asdict(run.progress)
     after = dataclasses.asdict(run.train())
     assert after == before
-    assert after["commits"] == ["commit"]
+    assert [start["commit"] for start in after["starts"]] == ["commit"]
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
     assert capsys.readouterr().out == f"resumed from step 8 ({tmp_path}/state/00000008.safetensors)\n"
     assert_same(tmp_path, uninterrupted)
 
 
-def test_commits_are_those_of_the_starts(tmp_path):
+def test_each_start_is_recorded(tmp_path):
     for step, commit in ((3, "a"), (5, "a"), (7, "b")):
         interrupt(start(tmp_path, make_experiment(), commit=commit), step)
-    assert start(tmp_path, make_experiment(), commit="c").train().commits == ["a", "b", "c"]
+    starts = start(tmp_path, make_experiment(), commit="c").train().starts
+    assert [(start["step"], start["commit"]) for start in starts] == [(0, "a"), (2, "a"), (4, "b"), (6, "c")]
+    assert {start["versions"]["torch"] for start in starts} == {torch.__version__}
+
+
+def test_a_state_of_another_version_is_refused(tmp_path):
+    interrupt(start(tmp_path, make_experiment()), 3)
+    path = tmp_path / "state/00000002.safetensors"
+    tensors, about = checkpoints.load(path)
+    del about["epoch"]
+    checkpoints.save(path, tensors, about)
+    with pytest.raises(InputError, match=f"^{path}: state of another version of this program"):
+        start(tmp_path, make_experiment())
+
+
+def test_a_loss_beyond_all_floats_is_an_infinite_perplexity():
+    assert perplexity(1e6) == math.inf
+    assert perplexity(0.0) == 1.0
+
+
+def test_products_in_bfloat16_come_near_those_in_float32(tmp_path):
+    """The same step of the same model: what faster hardware does in bfloat16 differs by rounding alone."""
+    losses = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        run = start(tmp_path / str(dtype), make_experiment(model={"P_drop": 0.0}))
+        run.dtype = dtype
+        losses[dtype] = run.update(run.text.batch(plan(1, 0, TEXT.lengths, (60, 60))[0], run.device))
+    assert not torch.equal(losses[torch.bfloat16], losses[torch.float32])
+    torch.testing.assert_close(losses[torch.bfloat16], losses[torch.float32], rtol=0.01, atol=0)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

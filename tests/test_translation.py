@@ -79,7 +79,7 @@ def test_too_long_a_line_is_named(translator):
     line = " ".join(["ab"] * most)
     assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
     problem = f"{most + 1} subwords, at most {most} can be translated"
-    with pytest.raises(InputError, match=f"^line 3 of the input: {problem}$"):
+    with pytest.raises(InputError, match=f"^line 3: {problem}$"):
         translator.translate([LINES[0], "", line])
 
 

@@ -62,7 +62,9 @@ def test_demo_makes_table_2(demo):
 def test_demo_score_names_its_run_data_and_decoding(demo):
     run = demo / "results/demo/runs/en-de/base/1"
     score = json.loads((run / "test.json").read_text())
-    assert score["run"] == json.loads((run / "run.json").read_text())
+    about = json.loads((run / "run.json").read_text())
+    decoding = yaml.safe_load((run / "decoding.yaml").read_text())
+    assert score["run"] == about | {"decoding": decoding, "averaged_steps": [420, 440, 460, 480, 500]}
     data = json.loads((demo / "results/demo/data/en-de/data.json").read_text())
     assert score["run"]["data_sha256"] == data["sha256"]
     assert score["sentences"] == len((run / "test.hyp").read_text().splitlines()) == 500
@@ -113,7 +115,8 @@ def test_person_translates(demo):
 
 OWN = """
 corpora:
-  mine: {files: {en: {path: mine.en}, cs: {path: mine.cs}}}
+  mine-train: {files: {en: {path: train.en}, cs: {path: train.cs}}}
+  mine-dev: {files: {en: {path: dev.en}, cs: {path: dev.cs}}}
 scales:
   mine:
     label: our corpus
@@ -123,7 +126,8 @@ scales:
       averaged_checkpoints: 2}
     experiments: {big: {steps: 4, checkpoint_every: 1, averaged_checkpoints: 2}}
     tasks:
-      en-cs: {source: en, target: cs, train: [mine], dev: mine, test: mine, vocabulary: 40, embedding_rows: 40}
+      en-cs: {source: en, target: cs, train: [mine-train], dev: mine-dev, test: mine-dev, vocabulary: 40,
+        embedding_rows: 40}
 """
 
 
@@ -131,8 +135,8 @@ def own_corpus(project: Path) -> Path:
     """A project with a corpus of its own in another configuration file; returns that file."""
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     lines = [" ".join(words[n % 7 :] + words[: n % 5]) + " ." for n in range(60)]
-    for language in ("en", "cs"):
-        (project / f"mine.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    for name in ("train.en", "train.cs", "dev.en", "dev.cs"):
+        (project / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     (project / "own.yaml").write_text(OWN)
     return project / "own.yaml"
 
@@ -171,9 +175,20 @@ def test_bad_configuration_is_refused_in_one_line(tmp_path, setting, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("dev: mine,", "dev: yours,", "config.yaml: scales.mine.tasks.en-cs: expected one of corpora ("),
-        ("target: cs", "target: de", "config.yaml: scales.mine.tasks.en-cs: corpus 'mine' has no 'de', only en, cs"),
+        ("dev: mine-dev,", "dev: yours,", "config.yaml: scales.mine.tasks.en-cs: expected one of corpora ("),
+        (
+            "target: cs",
+            "target: de",
+            "scales.mine.tasks.en-cs: corpus 'mine-train' has no 'de', only en, cs",
+        ),
         ("embedding_rows: 40", "embedding_rows: 39", "vocabulary 40 exceeds embedding_rows 39"),
+        ("dev: mine-dev,", "dev: mine-train,", "scales.mine.tasks.en-cs: corpus 'mine-train' is in train and in dev"),
+        (
+            "source: en,",
+            "source: en, experiments: {bgi: {N: 3}},",
+            "config.yaml: scales.mine.tasks.en-cs.experiments: ",
+        ),
+        ("path: dev.cs", "path: gone.cs", "config.yaml: corpora.mine-dev.files.cs: no such file: gone.cs"),
         ("{big:", "{bigger:", "config.yaml: scales.mine.experiments: expected one of experiments ("),
     ],
 )

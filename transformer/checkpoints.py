@@ -1,6 +1,8 @@
 """Weights and resume states on disk: whole or absent, read as data only (safetensors), and averaged (§6.1)."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors.torch
@@ -26,10 +28,26 @@ def encode(about: dict) -> dict[str, str]:
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
     """The tensors and `about` that `save` wrote. Raises InputError on a missing, truncated or foreign file."""
+    with opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, decode(file)  # noqa: SIM118 (not a dict)
+
+
+def load_about(path: str | Path) -> dict:
+    """`about` alone, from the file's header; errors as in `load`."""
+    with opened(path) as file:
+        return decode(file)
+
+
+def decode(file: safe_open) -> dict:
+    return json.loads((file.metadata() or {})["about"])
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[safe_open]:
+    """A safetensors file, with errors that name it."""
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {})["about"])
-            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118 (not a dict)
+            yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:

@@ -30,7 +30,11 @@ class Section:
         for key in [*fields, *data]:
             if key not in data or key not in fields:
                 raise InputError(f"{where}: {'missing' if key in fields else 'unknown'} key {key!r}")
-        return cls(**{key: checked(data[key], kind, f"{where}: {key}") for key, kind in fields.items()})
+        values = {key: checked(data[key], kind, f"{where}: {key}") for key, kind in fields.items()}
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
 
 
 def checked(value: Any, kind: type, where: str) -> Any:

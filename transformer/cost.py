@@ -57,8 +57,3 @@ def forward_flops(
     softmax = 2 * model.embedding_rows * model.d_model * target_tokens
     pairs = source_squares + target_squares + cross_products
     return float(layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)
-
-
-def paper_flops(days: float, gpus: int, tflops: float) -> float:
-    """§6.1's estimate: training time · GPUs · sustained single-precision TFLOPS of one, 9.5 for a P100."""
-    return days * 24 * 60 * 60 * gpus * tflops * 1e12

@@ -29,6 +29,8 @@ class SmoothedCrossEntropy(torch.autograd.Function):
             others = log_total * E.shape[0] - logits.sum(dim=1)  # -sum over all rows of log p
             plain += nll.sum()
             smoothed += ((1 - epsilon - off) * nll + off * others).sum()
+            if not any(ctx.needs_input_grad):
+                continue
             gradient = logits.sub_(log_total[:, None]).exp_().sub_(off)  # p - q, but for the true token
             gradient.scatter_add_(1, label, gradient.new_full(label.shape, off - 1 + epsilon))
             gradient = gradient.to(dtype)

@@ -218,6 +218,11 @@ class Embedding(nn.Module):
         return tokens * (ids != PAD).unsqueeze(-1) + F.embedding(positions, self.position_table)
 
 
+def best_device() -> torch.device:
+    """The GPU where there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def sinusoids(length: int, d_model: int) -> Tensor:
     """§3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. [length, d_model]."""
     position = torch.arange(length, dtype=torch.float64)[:, None]

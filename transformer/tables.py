@@ -16,9 +16,10 @@ MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU", "tokenized_lc": "BLEU lc"}
 
 # What a score file must say of its run.
 RUN = ["scale", "task", "experiment", "seed", "steps", "flops", "seconds", "hardware", "commit"]
-RUN += ["digest", "data_sha256"]
+RUN += ["digest", "data_sha256", "averaged_steps", "decoding"]
 
-WORDS = {"Model", "From", "Run", "Hardware", "Commit", "Digest", "Data"}  # headings of columns that hold no numbers
+# Headings of columns that hold no numbers.
+WORDS = {"Model", "From", "Run", "Averaged", "Decoding", "Hardware", "Commit", "Digest", "Data"}
 
 FLOPS_NOTE = (
     "FLOPs: ours are counted, the paper's estimated. Ours are those of the matrix products and attention products that "
@@ -121,6 +122,8 @@ def provenance(runs: pd.DataFrame) -> str:
             **{heading: f"{getattr(run, measure):.2f}" for measure, heading in MEASURES.items()},
             "FLOPs": flops_text(run.flops),
             "Steps": f"{run.steps:,}",
+            "Averaged": f"{len(run.averaged_steps)} checkpoints from step {min(run.averaged_steps):,}",
+            "Decoding": ", ".join(f"{key} {run.decoding[key]}" for key in ("beam", "alpha", "extra_length")),
             "Seconds": f"{run.seconds:,.0f}",
             "Hardware": run.hardware,
             "Commit": run.commit,

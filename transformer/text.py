@@ -53,16 +53,11 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, st
         raise InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
 
 
-def read_segments(path: str | Path) -> Iterator[str]:
+def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
     """The sentences of a WMT .sgm file: the text of its `<seg>` elements in order, entities resolved, stripped.
 
-    Raises InputError when there is none, or one that does not end on its line.
+    Raises InputError, naming `name`, when there is none, or one that does not end on its line.
     """
-    return find_segments(read_lines(path), path)
-
-
-def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
-    """The text of the `<seg>` elements in `lines`; errors as in `read_segments`, naming `name`."""
     found = False
     for number, line in enumerate(lines, start=1):
         segments = SEGMENT.findall(line)

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer import checkpoints
+from transformer import checkpoints, provenance
 from transformer.batches import Batch, ParallelText, fits, plan
 from transformer.config import Experiment
 from transformer.cost import training_flops
 from transformer.files import InputError, replacing
 from transformer.loss import smoothed_cross_entropy
-from transformer.model import POSITIONS, Transformer
+from transformer.model import POSITIONS, Transformer, best_device
 from transformer.optimizer import adam, learning_rate
 
 STATES_KEPT = 2  # resume states: the newest, and one before it in case a disk damages the newest
@@ -41,7 +41,7 @@ class Progress:
     flops: float = 0.0
     seconds: float = 0.0
     dev_perplexity: float = math.nan
-    commits: list[str] = field(default_factory=list)  # of the code, one for each start
+    starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
 
 
 class Run:
@@ -55,7 +55,7 @@ class Run:
     ):
         self.experiment, self.training = experiment, experiment.training
         self.text, self.dev, self.folder = text, dev, folder
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = best_device()
         self.dtype = product_dtype(self.device)
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(self.device)
@@ -65,8 +65,8 @@ class Run:
         self.metrics = folder / "metrics.jsonl"
         self.check_lengths()
         self.resume()
-        if self.progress.step < self.training.steps and self.progress.commits[-1:] != [commit]:
-            self.progress.commits.append(commit)
+        if self.progress.step < self.training.steps:
+            self.progress.starts.append(self.circumstances(commit))
 
     def train(self) -> Progress:
         """Train to the last step, saving on the way; returns at once where that was done before."""
@@ -99,6 +99,17 @@ class Run:
         for index in np.flatnonzero(~fits(self.dev.lengths, self.budgets)):
             found = self.dev.lengths[:, index].tolist()
             raise InputError(f"dev pair {index + 1}: {found} tokens, at most {POSITIONS} and a batch's {self.budgets}")
+
+    def circumstances(self, commit: str) -> dict:
+        """What this start's numbers depend on beside the experiment."""
+        return {
+            "step": self.progress.step,
+            "started": provenance.now(),
+            "commit": commit,
+            "hardware": provenance.hardware(self.device),
+            "products": str(self.dtype).removeprefix("torch."),
+            "versions": provenance.versions(),
+        }
 
     def update(self, batch: Batch) -> torch.Tensor:
         """One step of §5.3 on one batch. Returns (smoothed, plain) loss sums, [2]."""
@@ -136,7 +147,7 @@ class Run:
         for indices in plan(0, 0, self.dev.lengths, self.budgets):
             total += self.losses(self.dev.batch(indices, self.device))[1].item()
         self.model.train()
-        return math.exp(total / self.dev.lengths[1].sum())
+        return perplexity(total / self.dev.lengths[1].sum())
 
     def keep(self) -> None:
         """Save whatever is due at this step: a checkpoint to be averaged, a resume state."""
@@ -173,6 +184,8 @@ class Run:
                 continue
             if about["digest"] != self.progress.digest:
                 raise InputError(f"{path}: state of another experiment: {about['digest']}")
+            if about.keys() != asdict(self.progress).keys():
+                raise InputError(f"{path}: state of another version of this program; delete it to start anew")
             self.progress = Progress(**about)
             prefix = "model."
             weights = {n.removeprefix(prefix): tensor for n, tensor in tensors.items() if n.startswith(prefix)}
@@ -209,7 +222,9 @@ class Watch:
         self.tokens += len(batch.labels)
         last = progress.step == self.run.training.steps
         if progress.step % running.evaluate_every == 0 or last:
+            before = time.monotonic()
             progress.dev_perplexity = self.run.perplexity()
+            self.since += time.monotonic() - before  # tokens per second are those of training
             self.write({"step": progress.step, "dev_perplexity": progress.dev_perplexity})
         if progress.step % running.log_every == 0 or last:
             self.log()
@@ -228,7 +243,7 @@ class Watch:
                 "step": progress.step,
                 "epoch": progress.epoch,
                 "smoothed_loss": smoothed,
-                "perplexity": math.exp(plain),
+                "perplexity": perplexity(plain),
                 "rate": rate,
                 "source_tokens": progress.source_tokens,
                 "target_tokens": progress.target_tokens,
@@ -252,9 +267,14 @@ def product_dtype(device: torch.device) -> torch.dtype:
     """bfloat16 for matrix products where the hardware multiplies it faster, else float32. Weights and Adam: float32."""
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
+    else:  # PyTorch has no public way to ask; without these instructions bfloat16 is slower than float32
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), infinite where that is too large for a float."""
+    return math.exp(loss) if loss < 700 else math.inf
 
 
 def step_seed(seed: int, step: int) -> int:

@@ -32,9 +32,7 @@ class Translator:
         for index, sentence in zip(full, sentences, strict=True):
             if len(sentence) + self.decoding.extra_length > POSITIONS:
                 most = POSITIONS - self.decoding.extra_length
-                raise InputError(
-                    f"line {index + 1} of the input: {len(sentence)} subwords, at most {most} can be translated"
-                )
+                raise InputError(f"line {index + 1}: {len(sentence)} subwords, at most {most} can be translated")
         decoded = self.vocabulary.decode(self.search(sentences))
         translations = [""] * len(lines)
         for index, words in zip(full, decoded, strict=True):

@@ -1,16 +1,20 @@
 """Score a translation: BLEU in several variants, each with its signature.
 
-    python -m transformer score --hyp RUN/test.average.hyp --ref DATA/test.target.txt --language de
-    python -m transformer score ... --run RUN/run.json --json RUN/test.average.json
+    python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --language de
+    python -m transformer score ... --run RUN --json RUN/test.json
 
 Both files are plain text as people write it, detokenised, one sentence a line; --language is theirs. --json writes the
-scores with the checksums of both files and with the content of --run, which `python -m transformer table2` needs.
+scores with the checksums of both files and, of --run, how it was trained, averaged and decoded, for the tables.
 """
 
 import argparse
 import json
+from dataclasses import asdict
+from pathlib import Path
 
 from transformer.bleu import scores
+from transformer.checkpoints import load_about
+from transformer.config import Decoding, load
 from transformer.files import read_json, replacing, sha256
 from transformer.text import read_pairs
 
@@ -18,7 +22,7 @@ from transformer.text import read_pairs
 def main(argv: list[str] | None = None) -> None:
     """Print the scores; with --json, write them too."""
     args = parse(argv)
-    run = read_json(args.run) if args.run else None
+    run = describe(args.run) if args.run else None
     hypotheses, references = map(list, zip(*read_pairs(args.hyp, args.ref), strict=True))
     score = {
         "language": args.language,
@@ -33,6 +37,14 @@ def main(argv: list[str] | None = None) -> None:
         with replacing(args.json) as file:
             json.dump(score, file, indent=2, ensure_ascii=False)
             file.write("\n")
+
+
+def describe(run: Path) -> dict:
+    """The run's run.json, with how it was averaged and decoded."""
+    return read_json(run / "run.json") | {
+        "averaged_steps": load_about(run / "average.safetensors")["steps"],
+        "decoding": asdict(load(run / "decoding.yaml", Decoding)),
+    }
 
 
 def listing(score: dict) -> str:
@@ -53,6 +65,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")
     parser.add_argument("--language", required=True, metavar="CODE", help="the language of both, such as de")
-    parser.add_argument("--run", metavar="FILE", help="the run.json of the run that translated")
+    parser.add_argument("--run", type=Path, metavar="DIR", help="the folder of the run that translated")
     parser.add_argument("--json", metavar="FILE", help="the score file to write")
     return parser.parse_args(argv)

@@ -4,7 +4,7 @@
 
 Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
 RUN/checkpoints (those to be averaged), RUN/metrics.jsonl, RUN/vocabulary.model and RUN/run.json. Training that was
-finished before is not done again; delete RUN/state to do so.
+finished before is not repeated; to train anew, delete RUN/state and RUN/run.json.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     digest = experiment.digest(data_sha256)
     folder = args.run / "state" / digest[:16]
     if (folder / "run.json").exists():
-        print(f"trained before: {folder} (delete it to train again)")
+        print(f"trained before: {folder} (to train anew, delete it and run.json)")
     else:
         train(experiment, args.data, data_sha256, digest, folder)
     publish(args.run, folder, args.data / "vocabulary.model")
@@ -48,11 +48,10 @@ def main(argv: list[str] | None = None) -> None:
 def train(experiment: Experiment, data: Path, data_sha256: str, digest: str, folder: Path) -> None:
     """Train in `folder`; its run.json, written last, says that the training is finished."""
     text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
-    started = provenance.now()
     run = Run(experiment, text, dev, digest, folder, provenance.commit())
     progress = run.train()
     with replacing(folder / "run.json") as file:
-        json.dump(describe(run, progress, data_sha256, started), file, indent=1)
+        json.dump(describe(run, progress, data_sha256), file, indent=1)
 
 
 def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
@@ -84,19 +83,16 @@ def link(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def describe(run: Run, progress: Progress, data_sha256: str, started: str) -> dict:
+def describe(run: Run, progress: Progress, data_sha256: str) -> dict:
     """run.json: what was trained, on what, by which code, where and for how long."""
     experiment = run.experiment
     names = ("scale", "task", "experiment", "seed", "source", "target")
     about = {name: getattr(experiment, name) for name in names} | asdict(progress)
     return about | {
-        "commit": progress.commits[-1],
         "steps": progress.step,
         "data_sha256": data_sha256,
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
-        "products": str(run.dtype).removeprefix("torch."),
-        "hardware": provenance.hardware(run.device),
-        "versions": provenance.versions(),
-        "started": started,
+        "commit": progress.starts[-1]["commit"],
+        "hardware": progress.starts[-1]["hardware"],
         "finished": provenance.now(),
     }

@@ -17,6 +17,7 @@ import torch
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.files import InputError, replacing
+from transformer.model import best_device
 from transformer.subwords import Subwords
 from transformer.text import read_lines
 from transformer.tokenization import Moses
@@ -35,12 +36,16 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     lines = list(read_lines(args.input))
-    translations = open_translator(args.run).translate(lines)
+    translator = open_translator(args.run)
+    try:
+        translations = translator.translate(lines)
+    except InputError as error:
+        raise InputError(f"{args.input}: {error}") from None
     if len(translations) != len(lines):
         raise InputError(f"{args.input}: {len(lines)} lines, but {len(translations)} translations")
     text = "".join(line + "\n" for line in translations)
     if args.output is None:
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text.encode())  # UTF-8, whatever the terminal's locale
         return
     with replacing(args.output) as file:
         file.write(text)
@@ -50,7 +55,7 @@ def open_translator(run: Path) -> Translator:
     """Everything that a run folder holds for translating."""
     experiment = load(run / "experiment.yaml")
     return Translator(
-        model=load_model(run / "average.safetensors", experiment.model),
+        model=load_model(run / "average.safetensors", experiment.model).to(best_device()),
         vocabulary=Subwords(run / "vocabulary.model"),
         source=Moses(experiment.source, experiment.preparation),
         target=Moses(experiment.target, experiment.preparation),

@@ -25,11 +25,16 @@ def check_config():
         for experiment in settings["experiments"]:
             named(experiment, "experiments", f"scales.{scale}.experiments")
         for task, about in settings["tasks"].items():
-            check_task(about, f"scales.{scale}.tasks.{task}")
+            check_task(scale, about, f"scales.{scale}.tasks.{task}")
 
 
-def check_task(task, where):
-    """The corpora of a task exist and have its languages; its embedding holds its vocabulary."""
+def check_task(scale, task, where):
+    """A task's corpora exist, have its languages and are not tested on; its embedding holds its vocabulary."""
+    for experiment in task.get("experiments", {}):
+        named(experiment, "experiments", f"{where}.experiments")
+    for split in ("dev", "test"):
+        if task[split] in task["train"]:
+            refuse(where, f"corpus '{task[split]}' is in train and in {split}")
     for corpus in [*task["train"], task["dev"], task["test"]]:
         # The grammar's languages are those of its rule.
         files = named(corpus, "corpora", where).get("files", {"en": {}, "de": {}, "fr": {}})
@@ -38,6 +43,8 @@ def check_task(task, where):
                 refuse(where, f"corpus '{corpus}' has no '{language}', only {', '.join(files)}")
             if "download" in files[language]:
                 named(files[language]["download"], "downloads", f"corpora.{corpus}")
+            if scale == config["scale"] and not Path(files[language].get("path", ".")).exists():
+                refuse(f"corpora.{corpus}.files.{language}", f"no such file: {files[language]['path']}")
     if task["vocabulary"] > task["embedding_rows"]:
         refuse(where, f"vocabulary {task['vocabulary']} exceeds embedding_rows {task['embedding_rows']}")
 
@@ -64,7 +71,7 @@ wildcard_constraints:
     seed=r"\d+",
     split="train|dev|test",
     file=any_of(config["downloads"]),
-    language="[a-z]+",
+    language="[A-Za-z_-]+",
 
 
 def task_of(wildcards):
@@ -149,7 +156,7 @@ def experiment_parts(wildcards):
             "embedding_rows": task["embedding_rows"],
             "optimizer": config["optimizer"],
             "preparation": config["preparation"],
-            "running": config["running"],
+            "running": config["running"] | scale.get("running", {}),
         }
     )
 

@@ -44,7 +44,12 @@ rule score:
     input:
         hyp="results/{scale}/runs/{task}/{experiment}/{seed}/{split}.hyp",
         ref=side("target"),
-        run="results/{scale}/runs/{task}/{experiment}/{seed}/run.json",
+        run=multiext(
+            "results/{scale}/runs/{task}/{experiment}/{seed}/",
+            "run.json",
+            "decoding.yaml",
+            "average.safetensors",
+        ),
         code="transformer/bleu.py",
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.json",
@@ -54,6 +59,7 @@ rule score:
         "../../environment.yml"
     params:
         language=lookup("scales/{scale}/tasks/{task}/target", within=config),
+        run=subpath(output[0], parent=True),
     shell:
         "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --language {params.language}"
-        " --run {input.run:q} --json {output:q} 2>&1 | tee {log:q}"
+        " --run {params.run:q} --json {output:q} 2>&1 | tee {log:q}"
