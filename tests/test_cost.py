@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config import Model
-from transformer.cost import forward_flops, parameters, training_flops
+from transformer.cost import Lengths, forward_flops, parameters, training_flops
 from transformer.loss import smoothed_cross_entropy
 from transformer.model import Packed, Transformer
 
@@ -56,7 +56,7 @@ def test_parameters_are_those_of_the_model():
 def test_flops_of_a_step(changes, tera):
     """25,000 source and 25,000 target tokens in sentences of 30, a vocabulary of 37,000."""
     model = row(embedding_rows=37000, **changes)
-    assert training_flops(model, 25000, 25000, *[25000 * 30] * 3) / 1e12 == pytest.approx(tera, abs=0.005)
+    assert training_flops(model, Lengths(25000, 25000, *[25000 * 30] * 3)) / 1e12 == pytest.approx(tera, abs=0.005)
 
 
 def packed(sentences: int, length: int) -> Packed:
@@ -74,10 +74,10 @@ def test_flops_are_those_that_pytorch_counts():
         loss, _ = smoothed_cross_entropy(model(source, target), model.embedding.weight, target.ids, 0.1)
         loss.backward()
     sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
-    assert training_flops(SMALL, *sums) == counter.get_total_flops()
+    assert training_flops(SMALL, Lengths(*sums)) == counter.get_total_flops()
 
 
 def test_flops_by_hand():
     """One layer, all widths one: P = 2, F = 2; 2 · 8 · (2 + 3) for layers, 2 · 5 · 3 softmax, 2 · 2 · (4 + 9 + 6)."""
     model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, embedding_rows=5)
-    assert forward_flops(model, 2, 3, 4, 9, 6) == 80 + 30 + 76
+    assert forward_flops(model, Lengths(2, 3, 4, 9, 6)) == 80 + 30 + 76

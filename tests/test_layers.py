@@ -12,7 +12,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init_
 WORKFLOW = [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk")), *sorted((ROOT / "workflow").rglob("*.py"))]
 
 LAYERS = (  # lowest first; a new module must be placed
-    ("files",),
+    ("arguments", "files"),
     ("config", "text"),
     ("cost", "grammar", "loss", "model", "optimizer", "subwords", "tokenization"),
     ("archive", "batches", "bleu", "checkpoints", "corpus", "download", "incremental", "provenance", "search"),

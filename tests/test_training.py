@@ -13,7 +13,7 @@ from toy import ROWS, copy_text, make_experiment, random_text
 from transformer import checkpoints
 from transformer.batches import ParallelText, pack, plan
 from transformer.config import PAD
-from transformer.cost import training_flops
+from transformer.cost import Lengths, training_flops
 from transformer.files import InputError
 from transformer.training import Run, perplexity
 
@@ -352,7 +352,7 @@ def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
     assert (progress.step, progress.epoch, progress.position) == (8, 1, 3)
     assert (progress.source_tokens, progress.target_tokens) == (source.sum(), target.sum())
     sums = source.sum(), target.sum(), (source**2).sum(), (target**2).sum(), (source * target).sum()
-    assert progress.flops == pytest.approx(training_flops(run.experiment.model, *sums))
+    assert progress.flops == pytest.approx(training_flops(run.experiment.model, Lengths(*sums)))
     last = metrics(tmp_path)[-1]
     assert (last["source_tokens"], last["target_tokens"]) == (source.sum(), target.sum())
 

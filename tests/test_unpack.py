@@ -192,6 +192,15 @@ def test_a_member_of_what_is_no_archive(tmp_path, output, name):
     assert re.fullmatch(rf"{tmp_path / name}: expected an archive \(.*\) to hold the member m", message)
 
 
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.xz", "a.tar.bz2"])
+def test_what_is_packed_otherwise(tmp_path, output, name):
+    path = tmp_path / name
+    path.write_bytes(b"PK")
+    with pytest.raises(InputError, match=rf"^{path}: expected plain text, \.gz or an archive \(\.tar, "):
+        unpack.main(["--input", str(path), "--format", "text", "--output", str(output)])
+    assert not output.exists()
+
+
 def test_an_archive_without_a_member(tmp_path, output):
     path = make_archive(tmp_path / "a.tgz", entry("m", b"a\n"))
     assert f"{path}: expected the name of one member" in failure(path, output)

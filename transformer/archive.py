@@ -16,6 +16,7 @@ from typing import IO
 from transformer.files import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
+UNKNOWN = (".zip", ".7z", ".rar", ".bz2", ".xz", ".zst")
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError)
 PIECE = 1 << 20  # bytes read at a time
 
@@ -25,14 +26,16 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
     """Stream the bytes of `path`, or of its `member` if it is an archive; what is named .gz is unpacked.
 
     Memory is constant. Leaving the block reads the file to its end, where gzip keeps its checksum. Raises InputError,
-    naming `path`: it cannot be read; it is damaged or cut short; `member` is given for a plain file, or missing for an
-    archive; `member` is not in the archive, is no regular file, or has a path that leads out of its folder.
+    naming `path`: it cannot be read, or is packed otherwise; it is damaged or cut short; `member` is given for a plain
+    file, or missing for an archive; `member` is not in the archive, is no regular file, or has a path that leads out.
     """
     is_archive = str(path).endswith(ARCHIVES)
     if is_archive and member is None:
         raise InputError(f"{path}: expected the name of one member of this archive, found none")
     if member is not None and not is_archive:
         raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)}) to hold the member {member}")
+    if str(path).endswith(UNKNOWN):
+        raise InputError(f"{path}: expected plain text, .gz or an archive ({', '.join(ARCHIVES)})")
     try:
         with open_file(path) as stream:
             if is_archive:

@@ -1,5 +1,7 @@
 """What a model costs: its parameters, and the floating-point operations of its training (Table 2)."""
 
+from typing import NamedTuple
+
 from transformer.config import Model
 
 
@@ -18,29 +20,25 @@ def parameters(model: Model) -> int:
     return model.embedding_rows * model.d_model + model.N * (encoder_layer + decoder_layer)
 
 
-def training_flops(
-    model: Model,
-    source_tokens: int,
-    target_tokens: int,
-    source_squares: int,
-    target_squares: int,
-    cross_products: int,
-) -> float:
+class Lengths(NamedTuple):
+    """Sums over sentence pairs of lengths Lₛ and Lₜ in tokens, end of sentence included."""
+
+    source: int  # Σ Lₛ
+    target: int  # Σ Lₜ
+    source_squares: int  # Σ Lₛ²
+    target_squares: int  # Σ Lₜ²
+    products: int  # Σ Lₛ Lₜ
+
+
+def training_flops(model: Model, lengths: Lengths) -> float:
     """FLOPs of learning from these tokens: forward, and backward at twice its cost (`forward_flops` says of what)."""
-    return 3 * forward_flops(model, source_tokens, target_tokens, source_squares, target_squares, cross_products)
+    return 3 * forward_flops(model, lengths)
 
 
-def forward_flops(
-    model: Model,
-    source_tokens: int,
-    target_tokens: int,
-    source_squares: int,
-    target_squares: int,
-    cross_products: int,
-) -> float:
+def forward_flops(model: Model, lengths: Lengths) -> float:
     """FLOPs of the matrix products in one forward pass; a multiplication and an addition are two.
 
-    For sentence pairs of lengths Lₛ and Lₜ, end of sentence included, S = Σ Lₛ, T = Σ Lₜ and V embedding rows:
+    With S = Σ Lₛ, T = Σ Lₜ and V embedding rows:
 
         2 N (3P + F) (S + T) + 2 V d_model T + 2 N h (d_k + d_v) (Σ Lₛ² + Σ Lₜ² + Σ Lₛ Lₜ)
 
@@ -48,12 +46,12 @@ def forward_flops(
 
     A token's self-attention projects 2P. The attention between encoder and decoder adds P: to a source token its keys
     and values, to a target token its query and output. The last term is Q Kᵀ and its product with V in all three
-    attentions, masked or not. Arguments: S, T, Σ Lₛ², Σ Lₜ², Σ Lₛ Lₜ. LayerNorm, softmax's exponentials, biases,
+    attentions, masked or not. LayerNorm, softmax's exponentials, biases,
     dropout and the optimiser are no matrix products and not counted.
     """
     projections = model.d_model * model.h * (model.d_k + model.d_v)
     feed_forward = 2 * model.d_model * model.d_ff
-    layers = 2 * model.N * (3 * projections + feed_forward) * (source_tokens + target_tokens)
-    softmax = 2 * model.embedding_rows * model.d_model * target_tokens
-    pairs = source_squares + target_squares + cross_products
+    layers = 2 * model.N * (3 * projections + feed_forward) * (lengths.source + lengths.target)
+    softmax = 2 * model.embedding_rows * model.d_model * lengths.target
+    pairs = lengths.source_squares + lengths.target_squares + lengths.products
     return float(layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)

@@ -33,7 +33,7 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> li
     """
     device, B = limits.device, len(limits)
     results: list[tuple[list[int], float]] = [([], -torch.inf)] * B
-    sentences = torch.arange(B, device=device)  # those that are still searched
+    sentences = torch.arange(B, device=device)  # the b of the B that are still searched
     alive = torch.zeros(B, beam, device=device)
     alive[:, 1:] = -torch.inf  # at the start all hypotheses are the same: only one counts
     history = torch.zeros(B, beam, 0, dtype=torch.long, device=device)
@@ -42,19 +42,19 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> li
     while len(sentences):
         length += 1
         scores, parents, tokens = expand(alive, decoder.step(tokens), beam)
-        ended = scores.masked_fill(tokens != EOS, -torch.inf).max(dim=1)
-        record(results, sentences, ended.values / length_penalty(length, alpha), history, parents, ended.indices)
+        ids = torch.cat([rows(history, parents), tokens[:, :, None]], dim=2)  # [b, 2 * beam, length]
+        ended = scores.masked_fill(tokens != EOS, -torch.inf).max(dim=1, keepdim=True)
+        record(results, sentences, ended.values / length_penalty(length, alpha), rows(ids, ended.indices))
         alive, order = scores.masked_fill(tokens == EOS, -torch.inf).topk(beam, dim=1)
-        parents, tokens = parents.gather(1, order), tokens.gather(1, order)
-        history = torch.cat([history.gather(1, parents[:, :, None].expand(-1, -1, length - 1)), tokens[:, :, None]], 2)
-        best = torch.tensor([results[index][1] for index in sentences.tolist()], device=device)
-        bound = alive[:, 0] / length_penalty(limits[sentences], alpha)
-        for row in ((limits[sentences] <= length) & best.isneginf()).nonzero().flatten().tolist():
-            score = alive[row, 0].item() / length_penalty(length, alpha)
-            results[sentences[row]] = (history[row, 0].tolist(), score)
-        going = ((best < bound) & (limits[sentences] > length)).nonzero().flatten()
+        parents, tokens, history = parents.gather(1, order), tokens.gather(1, order), rows(ids, order)
+        best = torch.tensor([results[sentence][1] for sentence in sentences.tolist()], device=device)
+        at_limit = limits <= length
+        late = at_limit & best.isneginf()
+        record(results, sentences[late], alive[late] / length_penalty(length, alpha), history[late])
+        can_win = alive[:, 0] / length_penalty(limits, alpha) > best
+        going = (can_win & ~at_limit).nonzero().flatten()
         decoder.select(going, parents[going])
-        sentences, alive, history, tokens = sentences[going], alive[going], history[going], tokens[going]
+        sentences, limits, alive, history, tokens = (x[going] for x in (sentences, limits, alive, history, tokens))
     return results
 
 
@@ -65,16 +65,13 @@ def expand(alive: Tensor, log_probabilities: Tensor, beam: int) -> tuple[Tensor,
     return scores, indices // V, indices % V
 
 
-def record(
-    results: list[tuple[list[int], float]],
-    sentences: Tensor,
-    scores: Tensor,
-    history: Tensor,
-    parents: Tensor,
-    winners: Tensor,
-) -> None:
-    """Replace the results that a hypothesis which has just ended beats. scores, winners: [b], one per sentence."""
-    for row, (sentence, score) in enumerate(zip(sentences.tolist(), scores.tolist(), strict=True)):
+def rows(ids: Tensor, chosen: Tensor) -> Tensor:
+    """Of each sentence's hypotheses, `ids` [b, K, length], those `chosen` [b, k]: [b, k, length]."""
+    return ids.gather(1, chosen[:, :, None].expand(-1, -1, ids.shape[2]))
+
+
+def record(results: list[tuple[list[int], float]], sentences: Tensor, scores: Tensor, ids: Tensor) -> None:
+    """Keep each sentence's first hypothesis if it beats the result so far. scores: [b, k]. ids: [b, k, length]."""
+    for sentence, score, best in zip(sentences.tolist(), scores[:, 0].tolist(), ids[:, 0], strict=True):
         if score > results[sentence][1]:
-            parent = parents[row, winners[row]]
-            results[sentence] = ([*history[row, parent].tolist(), EOS], score)
+            results[sentence] = (best.tolist(), score)

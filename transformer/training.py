@@ -19,7 +19,7 @@ import torch
 from transformer import checkpoints, provenance
 from transformer.batches import Batch, ParallelText, fits, plan
 from transformer.config import Experiment
-from transformer.cost import training_flops
+from transformer.cost import Lengths, training_flops
 from transformer.files import InputError, replacing
 from transformer.loss import smoothed_cross_entropy
 from transformer.model import POSITIONS, Transformer, best_device
@@ -126,7 +126,7 @@ class Run:
         progress.position += 1
         progress.source_tokens += len(batch.source.ids)
         progress.target_tokens += len(batch.labels)
-        progress.flops += training_flops(self.experiment.model, *token_sums(batch))
+        progress.flops += training_flops(self.experiment.model, lengths_of(batch))
         return torch.stack([smoothed.detach(), plain])
 
     def losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -282,9 +282,10 @@ def step_seed(seed: int, step: int) -> int:
     return int(np.random.SeedSequence((seed, step)).generate_state(1)[0])
 
 
-def token_sums(batch: Batch) -> tuple[int, int, int, int, int]:
-    """Over the sentences: source tokens, target tokens, squares of each, products of both (cost.py)."""
+def lengths_of(batch: Batch) -> Lengths:
+    """What the cost of a batch depends on."""
     source, target = (
         np.bincount(packed.slots.numpy(force=True) // packed.shape[1]) for packed in (batch.source, batch.target)
     )
-    return source.sum(), target.sum(), (source**2).sum(), (target**2).sum(), (source * target).sum()
+    sums = (source, target, source**2, target**2, source * target)
+    return Lengths(*(int(each.sum()) for each in sums))

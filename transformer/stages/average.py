@@ -5,19 +5,17 @@
 Writes RUN/average.safetensors, the mean of the checkpoints in RUN/checkpoints.
 """
 
-import argparse
 from pathlib import Path
 
 from transformer import checkpoints
+from transformer.arguments import stage_parser
 from transformer.config import load
 from transformer.files import InputError
 
 
 def main(argv: list[str] | None = None) -> None:
     """Average exactly as many checkpoints as the experiment says."""
-    parser = argparse.ArgumentParser(
-        prog="transformer average", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("average", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of the run")
     args = parser.parse_args(argv)
     expected = load(args.run / "experiment.yaml").training.averaged_checkpoints

@@ -6,20 +6,18 @@ Reads DATA/{split}.{source,target}.tok and DATA/vocabulary.model; writes DATA/{s
 DATA/data.json: counts, and the checksum by which a run names its data.
 """
 
-import argparse
 import hashlib
 import json
 from pathlib import Path
 
+from transformer.arguments import stage_parser
 from transformer.corpus import SIDES, TokenArray, write_tokens
 from transformer.files import InputError, read_json, replacing, sha256
 
 
 def main(argv: list[str] | None = None) -> None:
     """Encode each side of each split, check the counts, write the checksum."""
-    parser = argparse.ArgumentParser(
-        prog="transformer encode", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("encode", __doc__)
     parser.add_argument("--data", type=Path, required=True, help="the folder of one task's data")
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--processes", type=int, required=True)

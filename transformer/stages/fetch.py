@@ -9,19 +9,19 @@ What came before a failure stays in OUTPUT.part and is not sent again. OUTPUT ap
 
 import argparse
 
+from transformer.arguments import stage_parser
 from transformer.download import fetch
 
 
 def main(argv: list[str] | None = None) -> None:
+    """Fetch, and say so."""
     args = parse(argv)
     fetch(args.urls, args.sha256, args.size, args.output, args.mirror)
     print(f"{args.output}: {args.size} bytes, SHA-256 as expected")
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="transformer fetch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("fetch", __doc__)
     parser.add_argument(
         "--url", required=True, action="append", dest="urls", metavar="URL", help="an address; repeat for others"
     )

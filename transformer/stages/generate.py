@@ -6,9 +6,9 @@ SKIP to SKIP + TAKE of the stream that SEED starts. Ranges that do not overlap s
     python -m transformer generate --seed 1 --skip 20000 --take 500 --output resources/corpora/grammar-dev
 """
 
-import argparse
 from contextlib import ExitStack
 
+from transformer.arguments import stage_parser
 from transformer.files import InputError, replacing
 from transformer.grammar import take
 
@@ -16,9 +16,8 @@ SUFFIXES = ("en", "de", "fr", "trees")  # as the fields of grammar.Item
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="transformer generate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Generate, write the four files aside, count their lines and rename them."""
+    parser = stage_parser("generate", __doc__)
     parser.add_argument("--seed", type=int, required=True, help="of the stream of sentences")
     parser.add_argument("--skip", type=int, required=True, help="sentences of the stream to leave out")
     parser.add_argument("--take", type=int, required=True, help="sentences to write")

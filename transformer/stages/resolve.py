@@ -6,20 +6,16 @@
 The JSON holds what config.yaml says of the run (transformer/config.py, `resolve`).
 """
 
-import argparse
-import json
-
+from transformer.arguments import json_object, stage_parser
 from transformer.config import Decoding, resolve, save
 
 
 def main(argv: list[str] | None = None) -> None:
     """Resolve one section and save it."""
-    parser = argparse.ArgumentParser(
-        prog="transformer resolve", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("resolve", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--experiment", type=json.loads, help="JSON: the parts of one run")
-    what.add_argument("--decoding", type=json.loads, help="JSON: the decoding settings")
+    what.add_argument("--experiment", type=json_object, help="JSON: the parts of one run")
+    what.add_argument("--decoding", type=json_object, help="JSON: the decoding settings")
     parser.add_argument("--output", required=True, help="the YAML file to write")
     args = parser.parse_args(argv)
     section = Decoding.read(args.decoding, "decoding") if args.decoding is not None else resolve(args.experiment)

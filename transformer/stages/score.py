@@ -12,6 +12,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from transformer.arguments import stage_parser
 from transformer.bleu import scores
 from transformer.checkpoints import load_about
 from transformer.config import Decoding, load
@@ -59,9 +60,7 @@ def listing(score: dict) -> str:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="transformer score", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("score", __doc__)
     parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")
     parser.add_argument("--language", required=True, metavar="CODE", help="the language of both, such as de")

@@ -1,7 +1,7 @@
 """Write Table 2, BLEU and the FLOPs of training: the paper's systems, then ours.
 
     python -m transformer table2 --paper workflow/paper/table2.csv --label "Multi30k task 1, test_2016_flickr" \\
-        --score results/multi30k/runs/en-*/*/*/test.average.json --output results/multi30k/tables/table2
+        --score results/multi30k/runs/en-*/*/*/test.json --output results/multi30k/tables/table2
 
 Leaves OUTPUT.csv, all digits, and OUTPUT.md, the table for readers with its notes. Tasks and experiments are those of
 the score files, in the order in which they are first named; runs that differ in their seed alone are averaged.
@@ -9,6 +9,7 @@ the score files, in the order in which they are first named; runs that differ in
 
 import argparse
 
+from transformer.arguments import stage_parser
 from transformer.files import replacing
 from transformer.tables import read_paper, read_scores, table2, table2_markdown
 
@@ -27,9 +28,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="transformer table2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("table2", __doc__)
     parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
     parser.add_argument(
         "--label", required=True, metavar="TEXT", help="the data behind our rows, shown in each of them"

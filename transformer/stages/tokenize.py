@@ -6,10 +6,10 @@
 Writes OUTPUT.source.tok and OUTPUT.target.tok, one sentence a line, and OUTPUT.json with the counts.
 """
 
-import argparse
 import json
 from pathlib import Path
 
+from transformer.arguments import json_object, stage_parser
 from transformer.config import Preparation
 from transformer.corpus import SIDES, write_tokenized
 from transformer.files import InputError, replacing
@@ -18,13 +18,11 @@ from transformer.text import read_pairs
 
 def main(argv: list[str] | None = None) -> None:
     """Tokenise, then count what was written."""
-    parser = argparse.ArgumentParser(
-        prog="transformer tokenize", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("tokenize", __doc__)
     parser.add_argument("--source", nargs="+", type=Path, required=True, help="source sides of the corpora")
     parser.add_argument("--target", nargs="+", type=Path, required=True, help="target sides, in the same order")
     parser.add_argument("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"))
-    parser.add_argument("--preparation", type=json.loads, required=True, help="JSON: config.yaml's preparation")
+    parser.add_argument("--preparation", type=json_object, required=True, help="JSON: config.yaml's preparation")
     parser.add_argument("--clean", action="store_true", help="drop empty, long and unequal pairs (training data)")
     parser.add_argument("--processes", type=int, required=True)
     parser.add_argument("--output", required=True, help="path without ending")

@@ -7,7 +7,6 @@ RUN/checkpoints (those to be averaged), RUN/metrics.jsonl, RUN/vocabulary.model 
 finished before is not repeated; to train anew, delete RUN/state and RUN/run.json.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 import torch
 
 from transformer import provenance
+from transformer.arguments import stage_parser
 from transformer.batches import ParallelText
 from transformer.config import Experiment, load
 from transformer.corpus import SIDES, TokenArray
@@ -26,9 +26,7 @@ from transformer.training import Progress, Run
 
 def main(argv: list[str] | None = None) -> None:
     """Train, then publish what the later stages read."""
-    parser = argparse.ArgumentParser(
-        prog="transformer train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("train", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of the run")
     parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
     parser.add_argument("--threads", type=int, required=True, help="processor threads")

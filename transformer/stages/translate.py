@@ -1,19 +1,19 @@
 """Translate raw text by beam search (§6.1).
 
     python -m transformer translate --run results/demo/runs/en-de/base/1 < text
-    python -m transformer translate --run RUN --input test.source.txt --output RUN/test.hyp --threads 2
+    python -m transformer translate --run RUN --input resources/corpora/grammar-test.en --output RUN/test.hyp
 
 Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
 again, all as the run was trained. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
 
 import torch
 
+from transformer.arguments import stage_parser
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.files import InputError, replacing
@@ -26,9 +26,7 @@ from transformer.translation import Translator
 
 def main(argv: list[str] | None = None) -> None:
     """Translate --input or standard input."""
-    parser = argparse.ArgumentParser(
-        prog="transformer translate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("translate", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of a trained run")
     parser.add_argument("--input", type=Path, default=Path("/dev/stdin"), help="text; standard input if not given")
     parser.add_argument("--output", type=Path, help="where to write; standard output if not given")

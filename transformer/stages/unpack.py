@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from typing import IO
 
 from transformer.archive import open_bytes
+from transformer.arguments import stage_parser
 from transformer.files import InputError, replacing
 from transformer.text import decode_lines, find_segments
 
 
 def main(argv: list[str] | None = None) -> None:
+    """Unpack, counting the lines."""
     args = parse(argv)
     name = f"{args.input}: {args.member}" if args.member else args.input
     with replacing(args.output) as file:
@@ -41,9 +43,7 @@ def write_lines(lines: Iterable[str], file: IO[str]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="transformer unpack", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("unpack", __doc__)
     parser.add_argument("--input", required=True, metavar="FILE", help="the file to read")
     parser.add_argument("--member", metavar="NAME", help="the path of the text within an archive")
     parser.add_argument("--format", required=True, choices=["text", "sgm"], help="plain lines, or WMT's <seg> elements")

@@ -4,18 +4,16 @@
         --output vocabulary.model
 """
 
-import argparse
 from pathlib import Path
 
+from transformer.arguments import stage_parser
 from transformer.files import InputError
 from transformer.subwords import Subwords, learn
 
 
 def main(argv: list[str] | None = None) -> None:
     """Learn, then load what was written and count its pieces."""
-    parser = argparse.ArgumentParser(
-        prog="transformer vocabulary", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = stage_parser("vocabulary", __doc__)
     parser.add_argument("--text", nargs="+", type=Path, required=True, help="tokenised text to learn on")
     parser.add_argument("--size", type=int, required=True, help="number of subwords, the three special ones included")
     parser.add_argument("--sentences", type=int, required=True, help="learn on at most this many lines")
