@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.loss import CHUNK, smoothed_cross_entropy
+from transformer.loss import CHUNK, perplexity, smoothed_cross_entropy
 
 LOTS = 2 * CHUNK + 3  # tokens: two whole chunks and a part of one
 V, D = 11, 5
@@ -97,3 +97,9 @@ def test_products_in_half_the_bits_are_near():
     for half_gradient, gradient in zip(*(torch.autograd.grad(loss, leaves) for loss in (half, whole)), strict=True):
         assert half_gradient.dtype == torch.float32
         assert (half_gradient - gradient).norm() < 0.02 * gradient.norm()
+
+
+def test_perplexity():
+    """e^ln 5 = 5; beyond all floats it is infinite."""
+    assert perplexity(math.log(5)) == pytest.approx(5)
+    assert perplexity(1e6) == math.inf

@@ -15,7 +15,7 @@ from transformer.batches import ParallelText, pack, plan
 from transformer.config import PAD
 from transformer.cost import Lengths, training_flops
 from transformer.files import InputError
-from transformer.training import Run, perplexity
+from transformer.training import Run
 
 CPU = torch.device("cpu")
 TEXT, DEV = random_text(1, 53), random_text(2, 15)
@@ -217,11 +217,6 @@ def test_a_state_of_another_version_is_refused(tmp_path):
     checkpoints.save(path, tensors, about)
     with pytest.raises(InputError, match=f"^{path}: state of another version of this program"):
         start(tmp_path, make_experiment())
-
-
-def test_a_loss_beyond_all_floats_is_an_infinite_perplexity():
-    assert perplexity(1e6) == math.inf
-    assert perplexity(0.0) == 1.0
 
 
 def test_products_in_bfloat16_come_near_those_in_float32(tmp_path):

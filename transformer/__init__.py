@@ -7,11 +7,11 @@ Where a section of the paper is:
     3.4  Embeddings and Softmax        model.py: Embedding; loss.py
     3.5  Positional Encoding           model.py: sinusoids
     5.1  Training Data and Batching    download.py archive.py text.py tokenization.py corpus.py subwords.py; batches.py
-    5.2  Hardware and Schedule         training.py, checkpoints.py, provenance.py
+    5.2  Hardware and Schedule         training.py, watch.py, checkpoints.py, provenance.py
     5.3  Optimizer                     optimizer.py
     5.4  Regularization                model.py: Residual (dropout); loss.py (label smoothing)
     6.1  Machine Translation           checkpoints.py: average; search.py, translation.py; bleu.py, cost.py, tables.py
 
-grammar.py makes the demo corpus; config.py is one resolved run; files.py writes files that are whole or absent.
+grammar.py and lexicon.py make the demo corpus; config.py is one resolved run; files.py writes files that are whole or absent.
 `python -m transformer` lists the stages, each a small program in stages/ that reads files and writes files.
 """

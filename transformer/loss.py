@@ -1,5 +1,7 @@
 """§5.4 Label smoothing, and the perplexity that Table 3 reports."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -51,3 +53,8 @@ def smoothed_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """(smoothed, plain): sums over the tokens, in nats. See SmoothedCrossEntropy for shapes; perplexity = exp(mean)."""
     return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype)
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), infinite where that is too large for a float."""
+    return math.exp(loss) if loss < 700 else math.inf

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,10 @@ from transformer.batches import Batch, ParallelText, fits, plan
 from transformer.config import Experiment
 from transformer.cost import Lengths, training_flops
 from transformer.files import InputError, replacing
-from transformer.loss import smoothed_cross_entropy
+from transformer.loss import perplexity, smoothed_cross_entropy
 from transformer.model import POSITIONS, Transformer, best_device
 from transformer.optimizer import adam, learning_rate
+from transformer.watch import Watch
 
 STATES_KEPT = 2  # resume states: the newest, and one before it in case a disk damages the newest
 
@@ -203,66 +203,6 @@ class Run:
             file.writelines(line for line in whole if json.loads(line)["step"] <= self.progress.step)
 
 
-class Watch:
-    """Logs a run: a line of metrics.jsonl and a line for the person who watches, every `log_every` steps."""
-
-    def __init__(self, run: Run):
-        self.run = run
-        self.name = f"{run.experiment.task} {run.experiment.experiment} seed {run.experiment.seed}"
-        self.started, self.first = time.monotonic(), run.progress.step
-        self.reset()
-
-    def reset(self) -> None:
-        self.losses, self.tokens, self.since = torch.zeros(2, device=self.run.device), 0, time.monotonic()
-
-    def step(self, batch: Batch, losses: torch.Tensor) -> None:
-        """Count one step; evaluate and log where it is due."""
-        progress, running = self.run.progress, self.run.experiment.running
-        self.losses += losses
-        self.tokens += len(batch.labels)
-        last = progress.step == self.run.training.steps
-        if progress.step % running.evaluate_every == 0 or last:
-            before = time.monotonic()
-            progress.dev_perplexity = self.run.perplexity()
-            self.since += time.monotonic() - before  # tokens per second are those of training
-            self.write({"step": progress.step, "dev_perplexity": progress.dev_perplexity})
-        if progress.step % running.log_every == 0 or last:
-            self.log()
-            self.reset()
-
-    def log(self) -> None:
-        progress, steps = self.run.progress, self.run.training.steps
-        smoothed, plain = (self.losses / self.tokens).tolist()
-        if not math.isfinite(smoothed):
-            raise FloatingPointError(f"{self.name}: loss {smoothed} at step {progress.step}; the last state is intact")
-        speed = self.tokens / (time.monotonic() - self.since)
-        left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
-        rate = learning_rate(progress.step, self.run.experiment.model.d_model, self.run.training.warmup_steps)
-        self.write(
-            {
-                "step": progress.step,
-                "epoch": progress.epoch,
-                "smoothed_loss": smoothed,
-                "perplexity": perplexity(plain),
-                "rate": rate,
-                "source_tokens": progress.source_tokens,
-                "target_tokens": progress.target_tokens,
-                "seconds": round(progress.seconds, 1),
-                "target_tokens_per_second": round(speed),
-            }
-        )
-        dev = "" if math.isnan(progress.dev_perplexity) else f"dev perplexity {progress.dev_perplexity:.2f}  "
-        print(
-            f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
-            f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left",
-            flush=True,
-        )
-
-    def write(self, entry: dict) -> None:
-        with open(self.run.metrics, "a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
-
-
 def product_dtype(device: torch.device) -> torch.dtype:
     """bfloat16 for matrix products where the hardware multiplies it faster, else float32. Weights and Adam: float32."""
     if device.type == "cuda":
@@ -270,11 +210,6 @@ def product_dtype(device: torch.device) -> torch.dtype:
     else:  # PyTorch has no public way to ask; without these instructions bfloat16 is slower than float32
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if fast else torch.float32
-
-
-def perplexity(loss: float) -> float:
-    """exp(loss), infinite where that is too large for a float."""
-    return math.exp(loss) if loss < 700 else math.inf
 
 
 def step_seed(seed: int, step: int) -> int:
