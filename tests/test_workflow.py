@@ -64,7 +64,7 @@ def test_demo_score_names_its_run_data_and_decoding(demo):
     score = json.loads((run / "test.json").read_text())
     about = json.loads((run / "run.json").read_text())
     decoding = yaml.safe_load((run / "decoding.yaml").read_text())
-    assert score["run"] == about | {"decoding": decoding, "averaged_steps": [420, 440, 460, 480, 500]}
+    assert score["run"] == about | {"decoding": decoding, "averaged_steps": [520, 540, 560, 580, 600]}
     data = json.loads((demo / "results/demo/data/en-de/data.json").read_text())
     assert score["run"]["data_sha256"] == data["sha256"]
     assert score["sentences"] == len((run / "test.hyp").read_text().splitlines()) == 500
