@@ -344,13 +344,14 @@ def test_decoding_is_the_papers():
     assert (decoding.beam, decoding.alpha, decoding.extra_length) == (4, 0.6, 50)
 
 
-@pytest.mark.parametrize(
-    ("scale", "names"), [("demo", ["base", "big"]), ("multi30k", list(TABLE_3)), ("paper", list(TABLE_3))]
-)
-def test_a_scale_shrinks_its_runs_evenly(scale, names):
+@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
+def test_a_scale_shrinks_its_runs_evenly(scale):
     settings = CONFIG["scales"][scale]
     by = dict.fromkeys(COLUMNS[1:6], settings["width"]) | {"N": settings["depth"], "h": 1}
     for task in settings["tasks"]:
-        for name in names:
+        for name in TABLE_3:
             model = configured(scale, task, name).model
-            assert tuple(getattr(model, key) * by[key] for key in COLUMNS[:6]) == TABLE_3[name][:6]
+            expected = dict(zip(COLUMNS[:6], TABLE_3[name], strict=False))
+            if "N" not in CONFIG["experiments"][name]:
+                expected["N"] = settings["base"].get("N", 6)  # the demo has fewer layers to begin with
+            assert {key: getattr(model, key) * by[key] for key in expected} == expected

@@ -103,3 +103,12 @@ def test_perplexity():
     """e^ln 5 = 5; beyond all floats it is infinite."""
     assert perplexity(math.log(5)) == pytest.approx(5)
     assert perplexity(1e6) == math.inf
+
+
+def test_without_gradients_the_sums_are_the_same():
+    output, embedding = torch.randn(5, 3, requires_grad=True), torch.randn(7, 3, requires_grad=True)
+    labels = torch.tensor([1, 2, 3, 4, 6])
+    with torch.no_grad():
+        smoothed, plain = smoothed_cross_entropy(output, embedding, labels, 0.1)
+    assert not smoothed.requires_grad
+    assert [smoothed, plain] == [each.detach() for each in smoothed_cross_entropy(output, embedding, labels, 0.1)]

@@ -182,7 +182,7 @@ def test_bad_configuration_is_refused_in_one_line(tmp_path, setting, message):
             "scales.mine.tasks.en-cs: corpus 'mine-train' has no 'de', only en, cs",
         ),
         ("embedding_rows: 40", "embedding_rows: 39", "vocabulary 40 exceeds embedding_rows 39"),
-        ("dev: mine-dev,", "dev: mine-train,", "scales.mine.tasks.en-cs: corpus 'mine-train' is in train and in dev"),
+        ("dev: mine-dev,", "dev: mine-train,", "dev corpus 'mine-train' shares sentences with 'mine-train' in train"),
         (
             "source: en,",
             "source: en, experiments: {bgi: {N: 3}},",
@@ -199,6 +199,27 @@ def test_names_and_numbers_that_do_not_fit_are_refused(tmp_path, old, new, messa
     result = snakemake(project, "--dry-run", "--configfile", "own.yaml", "--config", "scale=mine")
     assert result.returncode != 0
     assert message in last_line(result)
+
+
+def test_slices_of_the_grammar_that_overlap_are_refused(tmp_path):
+    project = copy_project(tmp_path)
+    result = snakemake(project, "--dry-run", "--config", "corpora={grammar-dev: {grammar: {skip: 19999}}}")
+    assert result.returncode != 0
+    assert "dev corpus 'grammar-dev' shares sentences with 'grammar-train' in train" in last_line(result)
+
+
+def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_path):
+    project = copy_project(tmp_path)
+    own_corpus(project)
+    with (project / "train.cs").open("a") as file:
+        file.write("one line more\n")
+    result = snakemake(project, "--configfile", "own.yaml", "--config", "scale=mine")
+    assert result.returncode != 0
+    problem = "expected as many lines on both sides, found: "
+    found = "resources/corpora/mine-train.en has 60, resources/corpora/mine-train.cs has 61"
+    assert f"transformer tokenize: error: {problem}{found}\n" in result.stdout + result.stderr
+    assert (project / "resources/corpora/mine-train.en").exists()
+    assert not list(project.glob("results/mine/data/en-cs/*train*"))
 
 
 def test_missing_mirror_file_is_named(tmp_path):

@@ -31,11 +31,10 @@ class CachedDecoder:
             x = layer.residuals[1](x, self.cross_attention(index, layer.cross_attention, x, B, K))
             x = layer.residuals[2](x, layer.feed_forward(x))
         self.length += 1
-        logits = x @ self.model.embedding.weight[: self.vocabulary].T
-        rest = x @ self.model.embedding.weight[self.vocabulary :].T
-        total = torch.cat([logits, rest], dim=1).logsumexp(dim=1, keepdim=True)
-        logits[:, PAD] = -torch.inf
-        return (logits - total).view(B, K, -1)
+        logits = x @ self.model.embedding.weight.T
+        log_probabilities = logits[:, : self.vocabulary] - logits.logsumexp(dim=1, keepdim=True)
+        log_probabilities[:, PAD] = -torch.inf
+        return log_probabilities.view(B, K, -1)
 
     def self_attention(self, index: int, layer: SelfAttention, x: Tensor) -> Tensor:
         """x: [B * K, d_model]. The new position attends to itself and all before it."""

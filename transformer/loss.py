@@ -16,8 +16,13 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype):
-        """output: [n, d_model]. embedding: [V, d_model]. labels: [n]. dtype: of the products. Two scalars."""
+    def forward(
+        ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype, learn: bool
+    ):
+        """output: [n, d_model]. embedding: [V, d_model]. labels: [n]. dtype: of the products. Two scalars.
+
+        learn: whether gradients are wanted, which cannot be asked in here.
+        """
         E = embedding.to(dtype)
         smoothed, plain = output.new_zeros(()), output.new_zeros(())
         output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
@@ -31,7 +36,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
             others = log_total * E.shape[0] - logits.sum(dim=1)  # -sum over all rows of log p
             plain += nll.sum()
             smoothed += ((1 - epsilon - off) * nll + off * others).sum()
-            if not any(ctx.needs_input_grad):
+            if not learn:
                 continue
             gradient = logits.sub_(log_total[:, None]).exp_().sub_(off)  # p - q, but for the true token
             gradient.scatter_add_(1, label, gradient.new_full(label.shape, off - 1 + epsilon))
@@ -45,14 +50,14 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, smoothed_gradient: Tensor, _) -> tuple:
         output_gradient, embedding_gradient = ctx.saved_tensors
-        return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None
+        return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
 
 
 def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
     """(smoothed, plain): sums over the tokens, in nats. See SmoothedCrossEntropy for shapes; perplexity = exp(mean)."""
-    return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype)
+    return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
 
 
 def perplexity(loss: float) -> float:

@@ -85,7 +85,7 @@ class Subwords:
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         """Tokenised sentences to ids, each ending in EOS."""
-        return self.processor.encode(lines, add_eos=True)
+        return self.processor.encode(lines, add_eos=True, num_threads=1)  # whoever wants more starts processes
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
         """Ids (with or without EOS) to tokenised sentences."""

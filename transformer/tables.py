@@ -22,9 +22,9 @@ RUN += ["digest", "data_sha256", "averaged_steps", "decoding"]
 WORDS = {"Model", "From", "Run", "Averaged", "Decoding", "Hardware", "Commit", "Digest", "Data"}
 
 FLOPS_NOTE = (
-    "FLOPs: ours are counted, the paper's estimated. Ours are those of the matrix products and attention products that "
-    "the training really did, three times the forward pass. The paper's are training time · GPUs · sustained TFLOPS of "
-    "one (§6.1), which comes out larger than a count of the same training."
+    "FLOPs: ours are counted, the paper's estimated. Ours are those of the matrix products and attention products on "
+    "the tokens that were trained on, three times the forward pass, without padding. The paper's are training time · "
+    "GPUs · sustained TFLOPS of one (§6.1), which comes out larger than a count of the same training."
 )
 
 

@@ -174,7 +174,7 @@ class Run:
 
     def resume(self) -> None:
         """Take up the newest state that is whole, and cut the metrics back to it; say so."""
-        for litter in self.folder.glob("*/.*.part"):  # of a run that was killed while it wrote
+        for litter in self.folder.rglob(".*.part"):  # of a run that was killed while it wrote
             litter.unlink()
         for path in self.states():
             try:

@@ -19,7 +19,7 @@ from transformer.config import Decoding, load
 from transformer.files import InputError, replacing
 from transformer.model import best_device
 from transformer.subwords import Subwords
-from transformer.text import read_lines
+from transformer.text import decode_lines, read_lines
 from transformer.tokenization import Moses
 from transformer.translation import Translator
 
@@ -28,19 +28,20 @@ def main(argv: list[str] | None = None) -> None:
     """Translate --input or standard input."""
     parser = stage_parser("translate", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of a trained run")
-    parser.add_argument("--input", type=Path, default=Path("/dev/stdin"), help="text; standard input if not given")
+    parser.add_argument("--input", type=Path, help="text; standard input if not given")
     parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    lines = list(read_lines(args.input))
+    name = args.input or "standard input"
+    lines = list(read_lines(args.input) if args.input else decode_lines(sys.stdin.buffer, name))
     translator = open_translator(args.run)
     try:
         translations = translator.translate(lines)
     except InputError as error:
-        raise InputError(f"{args.input}: {error}") from None
+        raise InputError(f"{name}: {error}") from None
     if len(translations) != len(lines):
-        raise InputError(f"{args.input}: {len(lines)} lines, but {len(translations)} translations")
+        raise InputError(f"{name}: {len(lines)} lines, but {len(translations)} translations")
     text = "".join(line + "\n" for line in translations)
     if args.output is None:
         sys.stdout.buffer.write(text.encode())  # UTF-8, whatever the terminal's locale

@@ -33,8 +33,9 @@ def check_task(scale, task, where):
     for experiment in task.get("experiments", {}):
         named(experiment, "experiments", f"{where}.experiments")
     for split in ("dev", "test"):
-        if task[split] in task["train"]:
-            refuse(where, f"corpus '{task[split]}' is in train and in {split}")
+        for corpus in task["train"]:
+            if task[split] == corpus or overlap(task[split], corpus):
+                refuse(where, f"{split} corpus '{task[split]}' shares sentences with '{corpus}' in train")
     for corpus in [*task["train"], task["dev"], task["test"]]:
         # The grammar's languages are those of its rule.
         files = named(corpus, "corpora", where).get("files", {"en": {}, "de": {}, "fr": {}})
@@ -47,6 +48,14 @@ def check_task(scale, task, where):
                 refuse(f"corpora.{corpus}.files.{language}", f"no such file: {files[language]['path']}")
     if task["vocabulary"] > task["embedding_rows"]:
         refuse(where, f"vocabulary {task['vocabulary']} exceeds embedding_rows {task['embedding_rows']}")
+
+
+def overlap(*names):
+    """Whether two corpora are slices of the grammar's sentences that share some."""
+    one, two = (config["corpora"].get(name, {}).get("grammar") for name in names)
+    if not one or not two or one["seed"] != two["seed"]:
+        return False
+    return one["skip"] < two["skip"] + two["take"] and two["skip"] < one["skip"] + one["take"]
 
 
 def named(name, section, where):
@@ -71,7 +80,7 @@ wildcard_constraints:
     seed=r"\d+",
     split="train|dev|test",
     file=any_of(config["downloads"]),
-    language="[A-Za-z_-]+",
+    language="[A-Za-z][A-Za-z0-9_-]*",
 
 
 def task_of(wildcards):

@@ -30,6 +30,8 @@ rule translate:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.hyp",
     log:
         "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}.log",
+    wildcard_constraints:
+        split="dev|test",
     conda:
         "../../environment.yml"
     threads: train_threads
@@ -55,6 +57,8 @@ rule score:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.json",
     log:
         "logs/score/{scale}/{task}/{experiment}/{seed}/{split}.log",
+    wildcard_constraints:
+        split="dev|test",
     conda:
         "../../environment.yml"
     params:
