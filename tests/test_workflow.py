@@ -45,7 +45,8 @@ def demo(tmp_path_factory) -> Path:
 
 
 def test_demo_makes_table_2(demo):
-    rows = list(csv.DictReader((demo / "results/demo/tables/table2.csv").open(encoding="utf-8")))
+    table = (demo / "results/demo/tables/table2.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
     ours = [row for row in rows if row["by"] == "ours"]
     assert [row["model"] for row in ours] == ["Transformer (base)", "Transformer (big)"]
     for row in ours:
@@ -97,8 +98,8 @@ def test_cosmetic_edits_train_nothing(demo):
 
 
 def test_changed_beam_translates_anew_but_trains_nothing(demo):
-    config = yaml.safe_load((demo / "config.yaml").read_text())
-    result = snakemake(demo, "--dry-run", "--config", f"decoding={json.dumps(config['decoding'] | {'beam': 5})}")
+    (demo / "beam.yaml").write_text("decoding: {beam: 5}\n")
+    result = snakemake(demo, "--dry-run", "--configfile", "beam.yaml")
     assert result.returncode == 0
     assert "rule translate" in result.stdout
     assert "rule train:" not in result.stdout
@@ -203,7 +204,8 @@ def test_names_and_numbers_that_do_not_fit_are_refused(tmp_path, old, new, messa
 
 def test_slices_of_the_grammar_that_overlap_are_refused(tmp_path):
     project = copy_project(tmp_path)
-    result = snakemake(project, "--dry-run", "--config", "corpora={grammar-dev: {grammar: {skip: 19999}}}")
+    (project / "overlap.yaml").write_text("corpora: {grammar-dev: {grammar: {skip: 19999}}}\n")
+    result = snakemake(project, "--dry-run", "--configfile", "overlap.yaml")
     assert result.returncode != 0
     assert "dev corpus 'grammar-dev' shares sentences with 'grammar-train' in train" in last_line(result)
 
