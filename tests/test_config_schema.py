@@ -68,8 +68,8 @@ def mappings(path: tuple = ()) -> list[tuple]:
 NAMED = [path for path in mappings() if path and path[-1] in NAMES]
 CLOSED = [path for path in mappings() if path not in NAMED]
 SETTINGS = [(*path, key) for path in CLOSED for key in at(CONFIG, path)]
-DIFFERENCES = [path for path in SETTINGS if path[:-1] in (EXPERIMENT, (*DEMO, "base"))]
-OPTIONAL = [*DIFFERENCES, (*READ, "lines"), (*FILE, "member"), (*FILE, "format")]
+DIFFERENCES = [path for path in SETTINGS if path[:-1] in (EXPERIMENT, (*DEMO, "base"), (*DEMO, "running"))]
+OPTIONAL = [*DIFFERENCES, (*DEMO, "running"), (*READ, "lines"), (*FILE, "member"), (*FILE, "format")]
 
 
 def test_config_yaml_is_accepted():
