@@ -377,5 +377,5 @@ def test_training_pairs_that_fit_no_batch_are_counted(tmp_path, capsys):
 
 def test_a_dev_pair_that_fits_no_batch_is_named(tmp_path):
     long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
-    with pytest.raises(InputError, match=r"^dev pair \d+: \[\d+, \d+\] tokens, at most 1024 and a batch's \(60, 60\)$"):
+    with pytest.raises(InputError, match=r"^dev pair \d+: \[\d+, \d+\] tokens, too long for 1024 positions or a batch"):
         start(tmp_path, make_experiment(), dev=long)

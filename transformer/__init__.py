@@ -11,6 +11,7 @@ Where a section of the paper is:
     5.3  Optimizer                     optimizer.py
     5.4  Regularization                model.py: Residual (dropout); loss.py (label smoothing)
     6.1  Machine Translation           checkpoints.py: average; search.py, translation.py; bleu.py, cost.py, tables.py
+
 grammar.py and lexicon.py make the demo corpus; config.py is one resolved run; files.py writes files that are whole or
 absent. `python -m transformer` lists the stages, each a small program in stages/ that reads files and writes files.
 """

@@ -54,7 +54,7 @@ class CachedDecoder:
         return layer.output(heads.transpose(1, 2).reshape(B * K, -1))
 
     def select(self, sentences: Tensor, parents: Tensor) -> None:
-        """Keep these sentences, and of each these hypotheses: [b] and [b, K]."""
+        """Keep these sentences, in ascending order, and of each these hypotheses: [b] and [b, K]."""
         K = parents.shape[1]
         rows = (sentences[:, None] * K + parents).flatten()
         self.past = [(keys[rows], values[rows]) for keys, values in self.past]

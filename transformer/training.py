@@ -91,14 +91,15 @@ class Run:
 
     def check_lengths(self) -> None:
         """Say how many training pairs are too long to learn from; refuse a dev set that has such a pair."""
+        limits = f"{POSITIONS} positions or a batch of {self.budgets} tokens"
         long = (~fits(self.text.lengths, self.budgets)).sum()
         if long:
-            print(f"left out {long:,} of {len(self.text.source):,} training pairs: too long", flush=True)
+            print(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}", flush=True)
         if long == len(self.text.source):
-            raise InputError(f"no training pair fits a batch of {self.budgets} tokens")
+            raise InputError(f"none of {long:,} training pairs fits {limits}")
         for index in np.flatnonzero(~fits(self.dev.lengths, self.budgets)):
             found = self.dev.lengths[:, index].tolist()
-            raise InputError(f"dev pair {index + 1}: {found} tokens, at most {POSITIONS} and a batch's {self.budgets}")
+            raise InputError(f"dev pair {index + 1}: {found} tokens, too long for {limits}")
 
     def circumstances(self, commit: str) -> dict:
         """What this start's numbers depend on beside the experiment."""

@@ -7,6 +7,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+TABLE_2 = ["base", "big"]  # the experiments that are its rows
+
 
 def refuse(where, problem):
     """End with one line, rather than with a traceback, on a configuration that cannot be run."""
@@ -176,12 +178,12 @@ def scores_of(wildcards):
         "results/{scale}/runs/{task}/{experiment}/{seed}/test.json",
         scale=wildcards.scale,
         task=config["scales"][wildcards.scale]["tasks"],
-        experiment=["base", "big"],
+        experiment=TABLE_2,
         seed=config["seeds"],
     )
 
 
 def train_threads(wildcards):
     """Small models train faster side by side than one after the other on all cores."""
-    runs = 2 * len(config["scales"][wildcards.scale]["tasks"]) * len(config["seeds"])
+    runs = len(TABLE_2) * len(config["scales"][wildcards.scale]["tasks"]) * len(config["seeds"])
     return max(1, (workflow.cores or 1) // runs)
