@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -78,21 +79,25 @@ def test_an_exception_leaves_no_new_file(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """The system refuses what goes beyond 4 KiB in a file, as a full disk does: part is written, then OSError."""
+    """The system refuses what goes beyond 4 KiB in a file, as a full disk does: part is written, then OSError.
+
+    Only around what is tested: pytest's own report may go to a file, too.
+    """
     handler, limits = signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize("mode", ["w", "wb"])
 @pytest.mark.parametrize("size", [5000, 1_000_000])  # within a write buffer, so that only the flush fails; beyond it
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_leaves_the_old_file(path, mode, size):
-    with pytest.raises(OSError, match="File too large"), replacing(path, mode) as file:
+    with pytest.raises(OSError, match="File too large"), full_disk(), replacing(path, mode) as file:
         file.write("x" * size if mode == "w" else b"x" * size)
     assert_untouched(path)
 
