@@ -24,7 +24,8 @@ rule all:
     default_target: True
     input:
         collect(
-            "results/{scale}/tables/table2.{ending}",
+            "results/{scale}/tables/{table}.{ending}",
             scale=config["scale"],
+            table=["table2", "table3"],
             ending=["csv", "md"],
         ),

@@ -21,9 +21,18 @@ def experiment() -> Experiment:
         task="en-de",
         experiment="tiny",
         seed=1,
+        fidelity="paper-text",
         source="en",
         target="de",
-        model=Model(2, 13, 17, 3, 5, 7, P_drop=0.1, P_drop_attention=0.0, positions="sinusoid", embedding_rows=37),
+        model=Model(
+            *(2, 13, 17, 3, 5, 7),
+            P_drop=0.1,
+            P_drop_attention=0.0,
+            positions="sinusoid",
+            embedding_rows=37,
+            sinusoids="interleaved",
+            target_spaces=0,
+        ),
         training=Training(
             steps=11,
             warmup_steps=4,
@@ -37,5 +46,5 @@ def experiment() -> Experiment:
             epsilon=1e-9,
         ),
         preparation=Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000),
-        running=Running(log_every=2, evaluate_every=5, save_every=3),
+        running=Running(log_every=2, evaluate_every=5, bleu_sentences=0, save_every=3),
     )

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer import checkpoints
-from transformer.bleu import scores, split_compounds, tokenize
+from transformer.bleu import paper_tokens, scores, split_compounds, token_bleu, tokenize
 from transformer.config import Decoding, save
 from transformer.files import InputError, sha256
 from transformer.stages import score
@@ -100,6 +100,13 @@ def test_the_papers_variant():
     assert "compound_split" not in french
 
 
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_the_papers_variant_is_that_of_its_tokens(language):
+    found = scores(HYPOTHESES, REFERENCES, language)
+    words = [paper_tokens(side, language) for side in (HYPOTHESES, REFERENCES)]
+    assert token_bleu().corpus_score(words[0], [words[1]]).score == found[found["paper"]]["bleu"]
+
+
 def test_signatures_say_what_was_done():
     found = scores(HYPOTHESES, REFERENCES, "de")
     ours = f"smooth:none|version:{sacrebleu.__version__}|sacremoses:"
@@ -182,6 +189,15 @@ def test_stage(tmp_path, capsys):
     paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
     assert paper.split()[1:3] == ["compound_split", f"{expected['compound_split']['bleu']:.2f}"]
     assert expected["sacrebleu"]["signature"] in printed
+
+
+def test_stage_says_which_single_checkpoint_translated(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    run, output = make_run(tmp_path / "run"), tmp_path / "score.json"
+    checkpoints.save(run / "last.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 4})
+    arguments = ["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(run)]
+    score.main([*arguments, "--weights", str(run / "last.safetensors"), "--json", str(output)])
+    assert json.loads(output.read_text())["run"]["averaged_steps"] == [4]
 
 
 def test_stage_without_a_run(tmp_path):

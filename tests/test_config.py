@@ -30,7 +30,20 @@ def parts(experiment) -> dict:
 def test_base_is_the_row_as_it_stands(parts):
     run = resolve(parts)
     row = dataclasses.asdict(run.model) | dataclasses.asdict(run.training)
-    assert row == ROW | parts["optimizer"] | {"embedding_rows": 37}
+    text = {"sinusoids": "interleaved", "target_spaces": 0}
+    assert row == ROW | parts["optimizer"] | {"embedding_rows": 37} | text
+
+
+def test_fidelity_names_values_of_the_model_and_nothing_else_changes(parts):
+    text, code = resolve(parts), resolve(parts | {"fidelity": "paper-code"})
+    assert (code.fidelity, code.model.sinusoids, code.model.target_spaces) == ("paper-code", "concatenated", 32)
+    as_text = dataclasses.replace(code.model, sinusoids="interleaved", target_spaces=0)
+    assert dataclasses.replace(code, fidelity="paper-text", model=as_text) == text
+
+
+def test_an_unknown_fidelity_is_named(parts):
+    with pytest.raises(InputError, match=r"^fidelity: expected paper-text or paper-code, found 'paper'$"):
+        resolve(parts | {"fidelity": "paper"})
 
 
 def test_a_later_row_wins(parts):
@@ -71,7 +84,7 @@ def test_parts_are_not_changed(parts):
 
 
 @pytest.mark.parametrize(
-    "key", ["scale", "seed", "experiment", "rows", "optimizer", "width", "depth", "embedding_rows"]
+    "key", ["scale", "seed", "experiment", "fidelity", "rows", "optimizer", "width", "depth", "embedding_rows"]
 )
 def test_a_missing_part_is_named(parts, key):
     del parts[key]
@@ -224,9 +237,17 @@ def test_fewer_steps_than_the_averaged_checkpoints_need_are_refused(file):
         load(file)
 
 
-def test_unknown_positions_are_named(file):
-    edit(file, ("model",), lambda mapping: mapping.update(positions="learnt"))
-    with pytest.raises(InputError, match=r"positions: expected sinusoid or learned, found 'learnt'"):
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("positions", "learnt", "sinusoid or learned"),
+        ("sinusoids", "mixed", "interleaved or concatenated"),
+        ("target_spaces", 9, "0 or 32"),
+    ],
+)
+def test_an_unknown_choice_is_named(file, key, value, expected):
+    edit(file, ("model",), lambda mapping: mapping.update({key: value}))
+    with pytest.raises(InputError, match=rf"^{file}: model: {key}: expected {expected}, found {value!r}$"):
         load(file)
 
 
@@ -238,16 +259,19 @@ def test_a_missing_file_is_named(tmp_path):
 # The digest.
 
 
-def other(value):
+OTHER_CHOICE = {"positions": "learned", "sinusoids": "concatenated", "target_spaces": 32}
+
+
+def other(key, value):
     """A value of the same type that differs."""
-    if value == "sinusoid":
-        return "learned"
+    if key in OTHER_CHOICE:
+        return OTHER_CHOICE[key]
     return not value if isinstance(value, bool) else value + ("x" if isinstance(value, str) else 1)
 
 
 @pytest.mark.parametrize("path", names(), ids=".".join)
 def test_what_changes_a_training_changes_its_digest_and_nothing_else_does(experiment, file, path):
-    edit(file, path[:-1], lambda mapping: mapping.update({path[-1]: other(mapping[path[-1]])}))
+    edit(file, path[:-1], lambda mapping: mapping.update({path[-1]: other(path[-1], mapping[path[-1]])}))
     changed = load(file)
     assert changed != experiment
     same = path[0] in ("label", "running")
@@ -309,7 +333,7 @@ def configured(scale: str, task: str, experiment: str) -> Experiment:
             "embedding_rows": about["embedding_rows"],
         }
         | {key: settings[key] for key in ("width", "depth")}
-        | {key: CONFIG[key] for key in ("optimizer", "preparation", "running")}
+        | {key: CONFIG[key] for key in ("fidelity", "optimizer", "preparation", "running")}
     )
 
 

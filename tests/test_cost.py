@@ -1,5 +1,6 @@
 """Costs against the paper's printed numbers, PyTorch's own counters, and sums worked by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,13 +8,14 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config import Model
-from transformer.cost import Lengths, forward_flops, parameters, training_flops
+from transformer.cost import Lengths, agreeing_rows, forward_flops, parameters, training_flops
 from transformer.loss import smoothed_cross_entropy
 from transformer.model import Packed, Transformer
 
-BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64, "embedding_rows": 40960}
+BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64}
+BASE |= {"embedding_rows": 40960, "target_spaces": 0}
 BIG = {"d_model": 1024, "d_ff": 4096, "h": 16}
-SMALL = Model(3, 20, 28, 2, 7, 11, P_drop=0.1, P_drop_attention=0.0, positions="sinusoid", embedding_rows=37)
+SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 37, sinusoids="interleaved", target_spaces=0)
 
 
 def row(**changes) -> SimpleNamespace:
@@ -37,19 +39,37 @@ def row(**changes) -> SimpleNamespace:
     ],
 )
 def test_parameters_of_table_3(changes, millions, authors):
-    """The printed millions, and exactly the authors' code, which has 32 rows more that tell the target language."""
-    model = row(**changes)
-    assert round(parameters(model) / 1e6) == millions
-    assert parameters(model) + 32 * model.d_model == authors
+    """The printed millions, with and without the authors' table of 32 target languages, and their count exactly."""
+    assert round(parameters(row(**changes)) / 1e6) == millions
+    assert parameters(row(**changes, target_spaces=32)) == authors
+    assert round(authors / 1e6) == millions
 
 
 def test_parameters_of_big_are_more_than_printed():
     """The paper's 213 million fits none of the conventions that give its other ten counts."""
-    assert parameters(row(**BIG)) + 32 * 1024 == 218_333_184
+    assert parameters(row(**BIG, target_spaces=32)) == 218_333_184
 
 
-def test_parameters_are_those_of_the_model():
-    assert parameters(SMALL) == sum(weight.numel() for weight in Transformer(SMALL).parameters())
+@pytest.mark.parametrize("target_spaces", [0, 32])
+def test_parameters_are_those_of_the_model(target_spaces):
+    config = replace(SMALL, target_spaces=target_spaces)
+    assert parameters(config) == sum(weight.numel() for weight in Transformer(config).parameters())
+
+
+@pytest.mark.parametrize("changes", [{}, {"target_spaces": 32}, {"d_model": 256}, {"d_ff": 1024}], ids=str)
+def test_agreeing_rows_are_those_whose_count_rounds_to_the_printed_one(changes):
+    tried = range(38_000, 44_000)
+    millions = [round(parameters(row(**changes | {"embedding_rows": rows})) / 1e6) for rows in tried]
+    for printed in set(millions[1000:-1000]):
+        found = agreeing_rows(row(**changes), printed)
+        assert list(found)[:1] != [tried.start]
+        inside = [rows for rows, count in zip(tried, millions, strict=True) if count == printed]
+        assert inside == [rows for rows in found if rows in tried]
+
+
+def test_big_agrees_with_fewer_rows_than_the_others_need():
+    """The ends worked by hand: 213 ± 0.5 million less the 176,390,144 of layers and target table, by 1,024."""
+    assert agreeing_rows(row(**BIG, target_spaces=32), 213) == range(35_264, 36_241)
 
 
 @pytest.mark.parametrize(("changes", "tera"), [({}, 9.53), ({"N": 2}, 5.07), ({"d_k": 16}, 8.44), (BIG, 32.27)])

@@ -1,4 +1,4 @@
-"""The model against PyTorch's own layers, numbers worked by hand, and what must not change an output."""
+"""The model against numbers worked by hand, and what must not change an output; test_reference.py has it whole."""
 
 import dataclasses
 import math
@@ -14,13 +14,9 @@ from transformer.batches import pack
 from transformer.config import PAD
 from transformer.model import (
     POSITIONS,
-    CrossAttention,
-    DecoderLayer,
     Embedding,
-    EncoderLayer,
     Pad,
     Residual,
-    SelfAttention,
     Transformer,
     Unpad,
     attention,
@@ -36,12 +32,6 @@ def model(experiment) -> Transformer:
     """In double precision, where rounding hides nothing; without dropout."""
     torch.manual_seed(1)
     return Transformer(experiment.model).double().eval()
-
-
-@pytest.fixture
-def square(experiment):
-    """Sizes that PyTorch's layers can have: d_k = d_v = d_model / h."""
-    return replace(experiment.model, d_model=15, d_v=5, P_drop=0.0)
 
 
 def sentences(seed: int, lengths: tuple[int, ...] = LENGTHS, rows: int = 37) -> list[np.ndarray]:
@@ -110,31 +100,7 @@ def test_a_pair_alone_has_the_gradients_of_the_pair_among_others(model):
     torch.testing.assert_close(*gradients)
 
 
-# Against PyTorch.
-
-
-@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
-@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
-def test_attention_is_pytorchs(causal, padded):
-    torch.manual_seed(1)
-    L_q, L_k = (5, 5) if causal else (4, 6)
-    inputs = [torch.randn(2, 3, *size, dtype=torch.float64) for size in ((L_q, 7), (L_k, 7), (L_k, 11))]
-    real = torch.tensor([[True] * L_k, [True, True] + [False] * (L_k - 2)])[:, None, None, :]
-    own_mask = torch.zeros(real.shape).masked_fill(~real, -math.inf) if padded else None
-    allowed = torch.ones(2, 1, L_q, L_k, dtype=torch.bool)
-    if padded:
-        allowed = allowed & real
-    if causal:
-        allowed = allowed.tril()
-    results = []
-    for function, arguments in (
-        (attention, (own_mask, causal, 0.0)),
-        (F.scaled_dot_product_attention, (allowed,)),
-    ):
-        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
-        heads = function(*leaves, *arguments)
-        results.append((heads, *torch.autograd.grad(heads.square().sum(), leaves)))
-    torch.testing.assert_close(*results)
+# §3.1 and §3.2.
 
 
 def test_attention_by_hand():
@@ -142,75 +108,6 @@ def test_attention_by_hand():
     Q, K = torch.tensor([[[[2.0, 0, 0, 0]]]]), torch.tensor([[[[2.0, 0, 0, 0], [0, 2.0, 0, 0]]]])
     V = torch.tensor([[[[1.0], [10.0]]]])
     assert attention(Q, K, V, None, False, 0.0).item() == pytest.approx(1 * 0.880797 + 10 * 0.119203, abs=1e-5)
-
-
-def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Tensor]:
-    """As torch.nn.MultiheadAttention names them."""
-    inputs = [own.query_key_value] if isinstance(own, SelfAttention) else [own.query, own.key_value]
-    return {
-        "in_proj_weight": torch.cat([linear.weight for linear in inputs]),
-        "in_proj_bias": torch.cat([linear.bias for linear in inputs]),
-        "out_proj.weight": own.output.weight,
-        "out_proj.bias": own.output.bias,
-    }
-
-
-def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
-    """As torch.nn's layers name them."""
-    weights = {f"self_attn.{name}": tensor for name, tensor in attention_weights(own.self_attention).items()}
-    if isinstance(own, DecoderLayer):
-        cross = attention_weights(own.cross_attention)
-        weights |= {f"multihead_attn.{name}": tensor for name, tensor in cross.items()}
-    parts = {"linear1": own.feed_forward.inner, "linear2": own.feed_forward.outer}
-    parts |= {f"norm{number}": residual.norm for number, residual in enumerate(own.residuals, start=1)}
-    for name, part in parts.items():
-        weights |= {f"{name}.weight": part.weight, f"{name}.bias": part.bias}
-    return weights
-
-
-def theirs(kind: type[nn.Module], own: EncoderLayer | DecoderLayer, config) -> nn.Module:
-    """PyTorch's layer with the weights of ours."""
-    layer = kind(
-        config.d_model,
-        config.h,
-        config.d_ff,
-        dropout=0.0,
-        activation="relu",
-        layer_norm_eps=1e-6,
-        batch_first=True,
-        norm_first=False,
-        dtype=torch.float64,
-    )
-    layer.load_state_dict(layer_weights(own))
-    return layer
-
-
-def padded(x: torch.Tensor, lengths: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-    """[n, d] packed to [B, L, d] padded, and where the padding is, as PyTorch wants it."""
-    grid = nn.utils.rnn.pad_sequence(x.split(lengths), batch_first=True)
-    return grid, torch.arange(grid.shape[1]) >= torch.tensor(lengths)[:, None]
-
-
-def test_the_encoder_layer_is_pytorchs(square):
-    own = randomize(EncoderLayer(square))
-    x = torch.randn(sum(LENGTHS), square.d_model, dtype=torch.float64)
-    grid, padding = padded(x, LENGTHS)
-    expected = theirs(nn.TransformerEncoderLayer, own, square)(grid, src_key_padding_mask=padding)
-    torch.testing.assert_close(own(x, packed(sentences(1))), expected[~padding])
-
-
-def test_the_decoder_layer_is_pytorchs(square):
-    own = randomize(DecoderLayer(square))
-    memory_lengths = (3, 2, 6, 4)
-    x = torch.randn(sum(LENGTHS), square.d_model, dtype=torch.float64)
-    memory = torch.randn(sum(memory_lengths), square.d_model, dtype=torch.float64)
-    (grid, padding), (memory_grid, memory_padding) = padded(x, LENGTHS), padded(memory, memory_lengths)
-    future = torch.ones(max(LENGTHS), max(LENGTHS), dtype=torch.bool).triu(1)
-    expected = theirs(nn.TransformerDecoderLayer, own, square)(
-        grid, memory_grid, tgt_mask=future, tgt_key_padding_mask=padding, memory_key_padding_mask=memory_padding
-    )
-    output = own(x, packed(sentences(1)), memory, packed(sentences(2, memory_lengths)))
-    torch.testing.assert_close(output, expected[~padding])
 
 
 def test_the_stacks_apply_their_layers_in_turn(model):
@@ -236,17 +133,33 @@ def test_sinusoids_by_hand():
         [0.841471, 0.540302, 0.0099998, 0.99995],
         [0.909297, -0.416147, 0.0199987, 0.9998],
     ]
-    torch.testing.assert_close(sinusoids(3, 4), torch.tensor(expected), atol=1e-6, rtol=0)
+    torch.testing.assert_close(sinusoids(3, 4, "interleaved"), torch.tensor(expected), atol=1e-6, rtol=0)
 
 
 def test_sinusoids_of_an_odd_width_lack_the_last_cosine():
     """Angles of width 3 are pos and pos / 10000^(2/3) = pos / 464.159."""
-    torch.testing.assert_close(sinusoids(2, 3)[1], torch.tensor([0.841471, 0.540302, 0.0021544]), atol=1e-6, rtol=0)
+    expected = torch.tensor([0.841471, 0.540302, 0.0021544])
+    torch.testing.assert_close(sinusoids(2, 3, "interleaved")[1], expected, atol=1e-6, rtol=0)
 
 
-def test_the_product_of_two_positions_depends_on_their_distance_alone():
+@pytest.mark.parametrize(
+    ("d_model", "expected"),
+    [
+        (4, [0.909297, 0.0002, -0.416147, 1]),
+        (5, [0.909297, 0.0002, -0.416147, 1, 0]),
+        (6, [0.909297, 0.0199987, 0.0002, -0.416147, 0.9998, 1]),
+        (3, [0.909297, -0.416147, 0]),
+    ],
+)
+def test_concatenated_sinusoids_by_hand(d_model, expected):
+    """Position 2: sines, then cosines, of 2 to 2 / 10000 in even steps of the exponent; an odd width ends in zero."""
+    torch.testing.assert_close(sinusoids(3, d_model, "concatenated")[2], torch.tensor(expected), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+def test_the_product_of_two_positions_depends_on_their_distance_alone(layout):
     """§3.5: sin a sin b + cos a cos b = cos (a - b)."""
-    table = sinusoids(50, 8).double()
+    table = sinusoids(50, 8, layout).double()
     products = table @ table.T
     for distance in (1, 7, 30):
         diagonal = products.diagonal(distance)
@@ -292,6 +205,33 @@ def test_one_matrix_embeds_source_and_target_and_is_the_only_one_with_a_row_for_
     assert gradient.abs().sum(dim=1).nonzero().flatten().tolist() == [11, 12]
 
 
+# The authors' table of target languages.
+
+
+@pytest.fixture
+def coded(experiment) -> Transformer:
+    """A model with that table and without layers, so that nothing hides what the layers are given."""
+    return randomize(Transformer(replace(experiment.model, N=0, target_spaces=32))).eval()
+
+
+def test_one_row_of_the_table_is_added_to_the_encoders_input_alone(coded):
+    tokens = packed(sentences(1))
+    whole = coded.embedding(tokens.ids, tokens.positions)
+    torch.testing.assert_close(coded.encode(tokens), whole + coded.target_spaces[9])
+    torch.testing.assert_close(coded.decode(tokens, whole, tokens), whole)
+
+
+def test_the_table_has_32_rows_of_which_one_learns(coded):
+    assert coded.target_spaces.shape == (32, 13)
+    coded.encode(packed(sentences(1))).square().sum().backward()
+    assert coded.target_spaces.grad.abs().sum(dim=1).nonzero().flatten().tolist() == [9]
+
+
+def test_only_with_the_table_is_it_a_parameter(model, coded):
+    assert "target_spaces" in coded.state_dict()
+    assert "target_spaces" not in model.state_dict()
+
+
 # Initialisation.
 
 
@@ -325,6 +265,14 @@ def test_embeddings_start_normal(experiment, positions):
         assert parameter.std().item() == pytest.approx(13**-0.5, rel=0.03)
 
 
+def test_the_table_of_target_languages_starts_uniform_within_glorots_bound(experiment):
+    torch.manual_seed(1)
+    table = Transformer(replace(experiment.model, target_spaces=32)).target_spaces
+    bound = math.sqrt(6 / (32 + 13))
+    assert 0.95 * bound < table.abs().max().item() <= bound
+    assert table.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
+
+
 def test_normalisation_starts_as_none(model):
     norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
     assert len(norms) == 2 * 2 + 2 * 3
@@ -345,6 +293,17 @@ def test_dropout_acts_in_training_alone(experiment, kind):
     none = Transformer(replace(config, P_drop=0.0, P_drop_attention=0.0))
     none.load_state_dict(model.state_dict())
     assert torch.equal(none(source, target), evaluated)
+
+
+def test_attention_dropout_acts_on_the_weights():
+    """Values that are a unit matrix show them: each is dropped, or as without dropout but twice as much."""
+    torch.manual_seed(1)
+    Q, K, V = torch.randn(2, 3, 11, 5), torch.randn(2, 3, 13, 5), torch.eye(13).expand(2, 3, 13, 13)
+    weights, dropped = (attention(Q, K, V, None, False, P_drop) for P_drop in (0.0, 0.5))
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 11))
+    zero = dropped == 0
+    torch.testing.assert_close(dropped[~zero], 2 * weights[~zero])
+    assert zero.double().mean().item() == pytest.approx(0.5, abs=0.1)
 
 
 def test_dropout_acts_on_the_embedding_sums_of_both_stacks(experiment):

@@ -54,10 +54,11 @@ def do_train(run, data):
     train.main(["--run", str(run), "--data", str(data), "--threads", "1"])
 
 
-def do_translate(run, lines, folder):
+def do_translate(run, lines, folder, *options):
     (folder / "input.txt").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     files = {"--input": folder / "input.txt", "--output": folder / "output" / "test.hyp"}
-    translate.main([*["--run", str(run), "--threads", "1"], *[str(arg) for pair in files.items() for arg in pair]])
+    paths = [str(arg) for pair in files.items() for arg in pair]
+    translate.main(["--run", str(run), "--threads", "1", *paths, *options])
     return files["--output"].read_text(encoding="utf-8")
 
 
@@ -74,6 +75,7 @@ def test_train_leaves_what_later_stages_read(trained, data):
         "checkpoints",
         "decoding.yaml",
         "experiment.yaml",
+        "last.safetensors",
         "metrics.jsonl",
         "run.json",
         "state",
@@ -82,6 +84,7 @@ def test_train_leaves_what_later_stages_read(trained, data):
     names = [path.name for path in sorted((trained / "checkpoints").iterdir())]
     assert names == ["00000290.safetensors", "00000295.safetensors", "00000300.safetensors"]
     assert (trained / "vocabulary.model").read_bytes() == (data / "vocabulary.model").read_bytes()
+    assert (trained / "last.safetensors").read_bytes() == (trained / "checkpoints" / names[-1]).read_bytes()
     assert entries(trained / "metrics.jsonl")[-1]["step"] == 300
 
 
@@ -117,6 +120,20 @@ def test_a_trained_run_translates(trained, tmp_path):
     assert found[0] == found[-2] == ""
     right = sum(translation == line for translation, line in zip(found, lines, strict=True))
     assert right > 0.75 * len(lines)
+
+
+def test_translate_takes_the_weights_that_it_is_given(trained, tmp_path):
+    """And the average where it is given none."""
+    run = tmp_path / "1"
+    shutil.copytree(trained, run)
+    average, untrained = run / "average.safetensors", run / "untrained.safetensors"
+    checkpoints.save(untrained, Transformer(load(run / "experiment.yaml").model).state_dict(), {})
+    expected = do_translate(run, UNSEEN, tmp_path)
+    assert do_translate(run, UNSEEN, tmp_path, "--weights", str(average)) == expected
+    found = do_translate(run, UNSEEN, tmp_path, "--weights", str(untrained))
+    assert found != expected
+    untrained.replace(average)
+    assert do_translate(run, UNSEEN, tmp_path) == found
 
 
 def test_translate_reads_standard_input_and_writes_standard_output(trained, tmp_path):

@@ -1,188 +1,10 @@
-"""Table 2 against numbers worked by hand and what the paper printed."""
-
-import csv
-import json
-from pathlib import Path
+"""What tables have in common: score files that do not belong in one are refused by name, and cells."""
 
 import pytest
+from scored import score, write_scores
 
 from transformer.files import InputError
-from transformer.stages import table2
-from transformer.tables import bleu_text, flops_text, read_paper, read_scores
-
-PAPER = Path(__file__).parent.parent / "workflow" / "paper" / "table2.csv"
-LABEL = "Multi30k task 1, test_2016_flickr"
-
-
-def estimate(days: float) -> float:
-    """§6.1: training time, 8 GPUs, and the 9.5 TFLOPS that a P100 sustains."""
-    return days * 24 * 3600 * 8 * 9.5e12
-
-
-def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
-    """The content of a score file. sacreBLEU is one less, the lower-cased one more."""
-    paper = "compound_split" if task == "en-de" else "tokenized"
-    variants = {paper: bleu, "sacrebleu": bleu - 1, "tokenized_lc": bleu + 1}
-    return {
-        "scores": {"paper": paper}
-        | {name: {"bleu": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()},
-        "ref_sha256": f"{task} references",
-        "run": {
-            "scale": "multi30k",
-            "task": task,
-            "experiment": experiment,
-            "seed": seed,
-            "steps": 6000,
-            "flops": 1.5e15,
-            "seconds": 5423.4,
-            "hardware": "2 CPU cores",
-            "commit": "3f2a9c0d",
-            "digest": "ab" * 32,
-            "data_sha256": "cd" * 32,
-            "averaged_steps": [5800, 6000],
-            "decoding": {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096},
-        }
-        | run,
-    }
-
-
-@pytest.fixture
-def save(tmp_path):
-    """Writes score files and gives their names."""
-
-    def save(*contents) -> list[str]:
-        paths = [tmp_path / f"score{number}.json" for number in range(len(contents))]
-        for path, content in zip(paths, contents, strict=True):
-            path.write_text(content if isinstance(content, str) else json.dumps(content))
-        return [str(path) for path in paths]
-
-    return save
-
-
-@pytest.fixture
-def make(save, tmp_path):
-    """Runs the stage and gives the rows of the CSV by (by, model), and the Markdown."""
-
-    def make(*contents) -> tuple[dict, str]:
-        output = tmp_path / "tables" / "table2"
-        table2.main(["--paper", str(PAPER), "--label", LABEL, "--output", str(output), "--score", *save(*contents)])
-        with open(f"{output}.csv", encoding="utf-8", newline="") as file:
-            rows = {(row["by"], row["model"]): row for row in csv.DictReader(file)}
-        return rows, Path(f"{output}.md").read_text(encoding="utf-8")
-
-    return make
-
-
-def cells(markdown: str) -> list[dict[str, str]]:
-    """The first Markdown table, which is the second paragraph."""
-    heading, _, *rows = [split(line) for line in markdown.split("\n\n")[1].splitlines()]
-    return [dict(zip(heading, row, strict=True)) for row in rows]
-
-
-def split(line: str) -> list[str]:
-    """The cells of one line of a Markdown table."""
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def test_means_and_deviations_over_seeds(make):
-    """30, 31, 35: mean 32, squares 4 + 1 + 9 over 2 degrees of freedom."""
-    three = [score(bleu, seed=seed, flops=seed * 1e15) for seed, bleu in enumerate((30.0, 31.0, 35.0), start=1)]
-    rows, markdown = make(*three)
-    ours = rows["ours", "Transformer (base)"]
-    assert float(ours["en-de_bleu"]) == 32
-    assert float(ours["en-de_bleu_sd"]) == pytest.approx(7**0.5)
-    assert float(ours["en-de_sacrebleu"]) == 31
-    assert float(ours["en-de_tokenized_lc"]) == 33
-    assert float(ours["en-de_flops"]) == 2e15
-    assert ours["en-de_seeds"] == "3"
-    assert cells(markdown)[-1] == {
-        "Model": "Transformer (base)",
-        "From": f"ours: {LABEL}",
-        "Seeds": "3",
-        "EN-DE BLEU": "32.0 ± 2.6",
-        "EN-DE sacreBLEU": "31.0 ± 2.6",
-        "EN-DE BLEU lc": "33.0 ± 2.6",
-        "EN-DE FLOPs": "2.0·10^15",
-    }
-
-
-def test_systems_in_the_papers_order(make):
-    rows, markdown = make(score(36.25), score(37.5, experiment="big"), score(55.0, task="en-fr"))
-    published = ["ByteNet", "Deep-Att + PosUnk", "GNMT + RL", "ConvS2S", "MoE", "Deep-Att + PosUnk Ensemble"]
-    published += ["GNMT + RL Ensemble", "ConvS2S Ensemble"]
-    ours = ["Transformer (base)", "Transformer (big)"]
-    expected = [("published", name) for name in published] + [(by, name) for by in ("paper", "ours") for name in ours]
-    assert list(rows) == expected
-    assert [(row["From"].split(":")[0], row["Model"]) for row in cells(markdown)] == expected
-    assert [row["label"] for row in rows.values()] == [""] * 10 + [LABEL] * 2
-
-
-def test_markdown_shows_the_papers_cells_as_printed(make):
-    _, markdown = make(score(36.25), score(55.0, task="en-fr"), score(56.0, task="en-fr", seed=2))
-    shown = {(row["Model"], row["From"]): row for row in cells(markdown)}
-    ensemble = shown["GNMT + RL Ensemble", "published"]
-    assert (ensemble["EN-DE BLEU"], ensemble["EN-FR FLOPs"]) == ("26.30", "1.1·10^21")
-    assert shown["ByteNet", "published"]["EN-FR BLEU"] == ""
-    assert shown["Transformer (big)", "paper"]["EN-FR BLEU"] == "41.8"
-    assert shown["Transformer (base)", f"ours: {LABEL}"]["Seeds"] == "1 / 2"
-    assert "nan" not in markdown.lower()
-
-
-def test_a_task_of_ones_own_has_no_cells_of_the_paper(make):
-    rows, markdown = make(score(20.0, task="en-cs"))
-    assert list(rows) == [("ours", "Transformer (base)")]
-    assert cells(markdown)[0]["EN-CS BLEU"] == "20.0"
-
-
-def test_systems_without_a_cell_are_left_out(make):
-    rows, _ = make(score(36.25))
-    assert ("published", "ByteNet") in rows
-    assert ("published", "Deep-Att + PosUnk") not in rows
-
-
-def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
-    rows, markdown = make(score(36.25), score(55.0, task="en-fr"), score(37.5, experiment="big"))
-    assert rows["ours", "Transformer (big)"]["en-fr_bleu"] == ""
-    last = cells(markdown)[-1]
-    assert [last[heading] for heading in ("Seeds", "EN-DE BLEU", "EN-FR BLEU", "EN-FR FLOPs")] == [
-        "1 / 0",
-        "37.5",
-        "",
-        "",
-    ]
-    assert "nan" not in markdown.lower()
-
-
-def test_notes_say_how_and_where_from(make):
-    _, markdown = make(score(36.25), score(55.123, task="en-fr", seed=3, commit="unknown"))
-    assert "- EN-DE BLEU: compound_split, `en-de|compound_split|v:1`" in markdown
-    assert "- EN-FR BLEU: tokenized, `en-fr|tokenized|v:1`" in markdown
-    assert "- EN-FR sacreBLEU: sacrebleu, `en-fr|sacrebleu|v:1`" in markdown
-    assert LABEL in markdown.split("\n\n")[0]
-    assert "41.0" in markdown
-    runs = [split(line) for line in markdown.splitlines()[-2:]]
-    digests = ["ab" * 6, "cd" * 6]
-    effort = ["1.5·10^15", "6,000", "2 checkpoints from step 5,800", "beam 4, alpha 0.6, extra_length 50"]
-    effort += ["5,423", "2 CPU cores"]
-    assert runs[0] == ["en-de/base/1", "36.25", "35.25", "37.25", *effort, "3f2a9c0d", *digests]
-    assert runs[1] == ["en-fr/base/3", "55.12", "54.12", "56.12", *effort, "unknown", *digests]
-
-
-def test_the_papers_flops_are_its_estimate():
-    """§6.1: half a day and three and a half on eight P100s of 9.5 TFLOPS."""
-    base, big = read_paper(PAPER)[-2:]
-    assert float(base["en-de_flops"]) == float(f"{estimate(0.5):.1e}") == float(base["en-fr_flops"])
-    assert float(big["en-de_flops"]) == float(f"{estimate(3.5):.1e}") == float(big["en-fr_flops"])
-
-
-def test_the_papers_claims_hold_in_its_table():
-    """§6.1: 28.4, over 2.0 above the best before it; the base model better than all; under a quarter of the cost."""
-    *published, base, big = read_paper(PAPER)
-    best = max(float(row.get("en-de_bleu", 0)) for row in published)
-    assert float(big["en-de_bleu"]) == 28.4 > best + 2
-    assert float(base["en-de_bleu"]) > best
-    best_single = max(published[:5], key=lambda row: float(row.get("en-fr_bleu", 0)))
-    assert float(big["en-fr_flops"]) < float(best_single["en-fr_flops"]) / 4
+from transformer.tables import averaged_text, flops_text, mean_text, read_printed, read_scores
 
 
 @pytest.mark.parametrize(
@@ -192,36 +14,47 @@ def test_flops_text(flops, text):
     assert flops_text(flops) == text
 
 
-def test_bleu_text():
-    assert bleu_text("26.30", float("nan")) == "26.30"
-    assert bleu_text(27.345, 0.25) == "27.3 ± 0.2"
-    assert bleu_text(27.345, float("nan")) == "27.3"
-    assert bleu_text(float("nan"), float("nan")) == ""
+def test_mean_text():
+    assert mean_text("26.30", float("nan"), 1) == "26.30"
+    assert mean_text(27.345, 0.25, 1) == "27.3 ± 0.2"
+    assert mean_text(4.9249, 0.0151, 2) == "4.92 ± 0.02"
+    assert mean_text(27.345, float("nan"), 1) == "27.3"
+    assert mean_text(float("nan"), float("nan"), 1) == ""
 
 
-def test_a_score_without_its_run(save):
+def test_averaged_text():
+    assert averaged_text([1400, 1600]) == "2 checkpoints from step 1,400"
+    assert averaged_text([1600]) == "step 1,600 alone"
+
+
+def test_a_score_without_its_run(tmp_path):
     with pytest.raises(InputError, match=r"score0\.json: expected a score with its run"):
-        read_scores(save(score(30.0) | {"run": None}))
+        read_scores(write_scores(tmp_path, score(30.0) | {"run": None}))
 
 
-def test_two_scores_of_one_run(save):
+def test_two_scores_of_one_run(tmp_path):
     with pytest.raises(InputError, match=r"en-de/base/1: .*score0\.json, .*score1\.json"):
-        read_scores(save(score(30.0), score(31.0)))
+        read_scores(write_scores(tmp_path, score(30.0), score(31.0)))
 
 
-def test_scores_of_two_scales(save):
+def test_scores_of_two_scales(tmp_path):
     with pytest.raises(InputError, match=r"one scale, found multi30k in .*score0\.json and demo in .*score1\.json"):
-        read_scores(save(score(30.0), score(31.0, seed=2, scale="demo")))
+        read_scores(write_scores(tmp_path, score(30.0), score(31.0, seed=2, scale="demo")))
 
 
-def test_scores_against_other_references(save):
+def test_scores_of_two_fidelities(tmp_path):
+    with pytest.raises(InputError, match=r"one fidelity, found paper-text in .*score0\.json and paper-code in "):
+        read_scores(write_scores(tmp_path, score(30.0), score(31.0, seed=2, fidelity="paper-code")))
+
+
+def test_scores_against_other_references(tmp_path):
     with pytest.raises(InputError, match=r"one ref_sha256, found en-de references in .* and other in .*score1\.json"):
-        read_scores(save(score(30.0), score(31.0, seed=2) | {"ref_sha256": "other"}))
+        read_scores(write_scores(tmp_path, score(30.0), score(31.0, seed=2) | {"ref_sha256": "other"}))
 
 
-def test_broken_json(save):
+def test_broken_json(tmp_path):
     with pytest.raises(InputError, match=r"score1\.json: cannot be read as JSON"):
-        read_scores(save(score(30.0), '{"scores": '))
+        read_scores(write_scores(tmp_path, score(30.0), '{"scores": '))
 
 
 def test_no_such_file(tmp_path):
@@ -229,50 +62,46 @@ def test_no_such_file(tmp_path):
         read_scores([str(tmp_path / "nowhere.json")])
 
 
-@pytest.mark.parametrize("key", ["scores", "ref_sha256", "run"])
-def test_missing_key(save, key):
+@pytest.mark.parametrize("key", ["scores", "language", "hyp_sha256", "ref_sha256", "run"])
+def test_missing_key(tmp_path, key):
     content = score(30.0)
     del content[key]
     with pytest.raises(InputError, match=rf"score0\.json: missing key '{key}'"):
-        read_scores(save(content))
+        read_scores(write_scores(tmp_path, content))
 
 
-@pytest.mark.parametrize("key", ["task", "seed", "flops", "commit", "data_sha256", "decoding"])
-def test_missing_key_of_the_run(save, key):
+@pytest.mark.parametrize(
+    "key", ["task", "seed", "fidelity", "parameters", "dev_perplexity", "flops", "commit", "data_sha256", "decoding"]
+)
+def test_missing_key_of_the_run(tmp_path, key):
     content = score(30.0)
     del content["run"][key]
     with pytest.raises(InputError, match=rf"score0\.json, run: missing key '{key}'"):
-        read_scores(save(content))
+        read_scores(write_scores(tmp_path, content))
 
 
 @pytest.mark.parametrize("key", ["paper", "compound_split", "sacrebleu", "tokenized_lc"])
-def test_missing_variant(save, key):
+def test_missing_variant(tmp_path, key):
     content = score(30.0)
     del content["scores"][key]
     with pytest.raises(InputError, match=rf"score0\.json, scores: missing key '{key}'"):
-        read_scores(save(content))
+        read_scores(write_scores(tmp_path, content))
 
 
-def test_missing_bleu_of_a_variant(save):
+def test_missing_bleu_of_a_variant(tmp_path):
     content = score(30.0)
     del content["scores"]["sacrebleu"]["signature"]
     with pytest.raises(InputError, match=r"score0\.json, sacrebleu: missing key 'signature'"):
-        read_scores(save(content))
-
-
-def test_a_paper_table_without_a_column(tmp_path):
-    (tmp_path / "table2.csv").write_text("model,en-de_bleu\nByteNet,23.75\n")
-    with pytest.raises(InputError, match=r"table2\.csv: expected a column 'system', found model, en-de_bleu"):
-        read_paper(tmp_path / "table2.csv")
+        read_scores(write_scores(tmp_path, content))
 
 
 def test_no_paper_table(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: cannot be read as CSV"):
-        read_paper(tmp_path / "nowhere.csv")
+        read_printed(tmp_path / "nowhere.csv", [])
 
 
 def test_a_paper_table_that_is_no_table(tmp_path):
     (tmp_path / "table2.csv").write_text("model,system\nByteNet,published,23.75,\n1,2\n1,2,3,4,5,6\n")
     with pytest.raises(InputError, match=r"table2\.csv: cannot be read as CSV: .*line 4") as caught:
-        read_paper(tmp_path / "table2.csv")
+        read_printed(tmp_path / "table2.csv", [])
     assert "\n" not in str(caught.value)

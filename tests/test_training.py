@@ -4,20 +4,27 @@ import dataclasses
 import json
 import math
 import shutil
+import struct
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tensorboardX.proto.event_pb2 import Event, SessionLog
 from toy import ROWS, copy_text, make_experiment, random_text
 
 from transformer import checkpoints
 from transformer.batches import ParallelText, pack, plan
 from transformer.config import PAD
 from transformer.cost import Lengths, training_flops
+from transformer.distributed import World
+from transformer.evaluation import Evaluation
 from transformer.files import InputError
-from transformer.training import Run
+from transformer.signals import StopSignals
+from transformer.training import Run, TrainingError
 
 CPU = torch.device("cpu")
+ALONE = World(0, 1, CPU)
 TEXT, DEV = random_text(1, 53), random_text(2, 15)
 SPEED = ("seconds", "target_tokens_per_second")  # in the metrics: no two runs have the same
 
@@ -28,14 +35,19 @@ def on_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
-def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", commit="commit"):
+def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40):
     """A run in float32, whatever the processor multiplies fastest."""
-    run = Run(experiment, text, dev, digest, folder, commit)
+    budgets = (experiment.training.source_tokens, experiment.training.target_tokens)
+    run = Run(experiment, text, Evaluation(dev, None, budgets, 0, ALONE), digest, folder, memory)
     run.dtype = torch.float32
     return run
 
 
-def interrupt(run, step):
+def train(run, commit="commit"):
+    return run.train(StopSignals(), commit)
+
+
+def interrupt(run, step, commit="commit"):
     """Train as a run that is killed while it works on the batch after `step`."""
     batches = run.batches
 
@@ -47,7 +59,7 @@ def interrupt(run, step):
 
     run.batches = until_killed
     with pytest.raises(InterruptedError):
-        run.train()
+        train(run, commit)
 
 
 def metrics(folder, without=SPEED):
@@ -81,7 +93,7 @@ def uninterrupted(tmp_path_factory):
     """The folder of a run that was left alone: 8 steps, and an epoch has 5 batches."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     assert len(plan(1, 0, TEXT.lengths, (60, 60))) == 5
-    start(folder, make_experiment()).train()
+    train(start(folder, make_experiment()))
     return folder
 
 
@@ -90,7 +102,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, uninterrupted, kill
     """Killed right after a state was saved and between two (each 2 steps), within an epoch and at its end."""
     for step in killed_at:
         interrupt(start(tmp_path, make_experiment()), step)
-    start(tmp_path, make_experiment()).train()
+    train(start(tmp_path, make_experiment()))
     assert_same(tmp_path, uninterrupted)
 
 
@@ -101,8 +113,8 @@ def test_a_state_at_the_end_of_an_epoch(tmp_path, save_every):
     interrupt(start(tmp_path / "resumed", experiment), 5)
     resumed = start(tmp_path / "resumed", experiment)
     assert resumed.progress.step == 5
-    resumed.train()
-    start(tmp_path / "straight", experiment).train()
+    train(resumed)
+    train(start(tmp_path / "straight", experiment))
     assert_same(tmp_path / "resumed", tmp_path / "straight")
 
 
@@ -116,7 +128,7 @@ def test_resuming_says_from_where(tmp_path, capsys):
 def test_metrics_are_cut_back_to_the_state(tmp_path):
     interrupt(start(tmp_path, make_experiment()), 5)
     assert metrics(tmp_path)[-1]["step"] == 5
-    start(tmp_path, make_experiment())
+    interrupt(start(tmp_path, make_experiment()), 4)
     assert metrics(tmp_path)[-1]["step"] == 4
 
 
@@ -125,21 +137,21 @@ def test_metrics_that_end_in_half_a_line(tmp_path, uninterrupted):
     interrupt(start(tmp_path, make_experiment()), 5)
     with open(tmp_path / "metrics.jsonl", "a") as file:
         file.write('{"step": 6, "ep')
-    start(tmp_path, make_experiment()).train()
+    train(start(tmp_path, make_experiment()))
     assert_same(tmp_path, uninterrupted)
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b""], ids=["truncated", "empty"])
-def test_a_damaged_state_is_skipped(tmp_path, uninterrupted, capsys, damage):
+def test_a_damaged_state_is_refused_and_the_one_before_it_used(tmp_path, uninterrupted, capsys, damage):
     interrupt(start(tmp_path, make_experiment()), 7)
     newest = tmp_path / "state" / "00000006.safetensors"
     newest.write_bytes(damage(newest.read_bytes()))
     capsys.readouterr()
     run = start(tmp_path, make_experiment())
-    skipped, resumed = capsys.readouterr().out.splitlines()
-    assert skipped.startswith(f"skipped a resume state: {newest}: truncated")
+    refused, resumed = capsys.readouterr().out.splitlines()
+    assert refused.startswith(f"refused a resume state: {newest}: truncated")
     assert resumed == f"resumed from step 4 ({tmp_path}/state/00000004.safetensors)"
-    run.train()
+    train(run)
     assert_same(tmp_path, uninterrupted)
 
 
@@ -148,18 +160,36 @@ def test_a_run_whose_states_are_all_damaged_begins_anew(tmp_path, uninterrupted,
     for path in (tmp_path / "state").iterdir():
         path.write_bytes(b"damaged")
     run = start(tmp_path, make_experiment())
-    assert capsys.readouterr().out.count("skipped") == 2
+    assert capsys.readouterr().out.count("refused") == 2
     assert run.progress.step == 0
-    run.train()
+    train(run)
     assert_same(tmp_path, uninterrupted)
 
 
-def test_a_state_of_another_experiment_is_refused(tmp_path):
-    """States lie in a folder named by the digest; this one was copied into another's."""
-    interrupt(start(tmp_path / "a", make_experiment(), digest="a"), 5)
-    shutil.copytree(tmp_path / "a" / "state", tmp_path / "b" / "state")
-    with pytest.raises(InputError, match=f"^{tmp_path}/b/state/00000004.safetensors: state of another experiment: a$"):
-        start(tmp_path / "b", make_experiment(), digest="b")
+def test_a_state_of_another_experiment_is_refused_and_the_one_before_it_used(tmp_path, uninterrupted, capsys):
+    """States lie in a folder named by the digest; this one was copied there from another's."""
+    interrupt(start(tmp_path / "a", make_experiment(seed=2), digest="a"), 7)
+    interrupt(start(tmp_path / "b", make_experiment()), 5)
+    foreign = tmp_path / "b/state/00000006.safetensors"
+    shutil.copy(tmp_path / "a/state/00000006.safetensors", foreign)
+    capsys.readouterr()
+    run = start(tmp_path / "b", make_experiment())
+    assert capsys.readouterr().out.splitlines() == [
+        f"refused a resume state: {foreign}: state of another experiment: a",
+        f"resumed from step 4 ({tmp_path}/b/state/00000004.safetensors)",
+    ]
+    train(run)
+    foreign.with_suffix(".refused").unlink()
+    assert_same(tmp_path / "b", uninterrupted)
+
+
+def test_refused_states_do_not_crowd_out_good_ones(tmp_path):
+    """Two states of later steps that are damaged: the states of the run that begins anew are the two that are kept."""
+    interrupt(start(tmp_path, make_experiment()), 7)
+    for path in (tmp_path / "state").iterdir():
+        path.write_bytes(b"damaged")
+    interrupt(start(tmp_path, make_experiment()), 5)
+    assert start(tmp_path, make_experiment()).progress.step == 4
 
 
 def test_two_states_are_kept(uninterrupted):
@@ -180,7 +210,7 @@ def test_checkpoints_are_counted_back_from_the_last_step(
         steps=steps, checkpoint_every=checkpoint_every, averaged_checkpoints=averaged_checkpoints
     )
     run = start(tmp_path, experiment)
-    run.train()
+    train(run)
     paths = sorted((tmp_path / "checkpoints").iterdir())
     assert [path.name for path in paths] == [f"{step:08}.safetensors" for step in expected]
     assert [checkpoints.load(path)[1] for path in paths] == [{"digest": "digest", "step": step} for step in expected]
@@ -191,9 +221,9 @@ def test_checkpoints_are_counted_back_from_the_last_step(
 def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, capsys):
     shutil.copytree(uninterrupted, tmp_path, dirs_exist_ok=True)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
-    run = start(tmp_path, make_experiment(), commit="newer")
+    run = start(tmp_path, make_experiment())
     before = dataclasses.asdict(run.progress)
-    after = dataclasses.asdict(run.train())
+    after = dataclasses.asdict(train(run, "newer"))
     assert after == before
     assert [start["commit"] for start in after["starts"]] == ["commit"]
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
@@ -203,20 +233,22 @@ def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, capsys):
 
 def test_each_start_is_recorded(tmp_path):
     for step, commit in ((3, "a"), (5, "a"), (7, "b")):
-        interrupt(start(tmp_path, make_experiment(), commit=commit), step)
-    starts = start(tmp_path, make_experiment(), commit="c").train().starts
+        interrupt(start(tmp_path, make_experiment()), step, commit)
+    starts = train(start(tmp_path, make_experiment()), "c").starts
     assert [(start["step"], start["commit"]) for start in starts] == [(0, "a"), (2, "a"), (4, "b"), (6, "c")]
     assert {start["versions"]["torch"] for start in starts} == {torch.__version__}
 
 
-def test_a_state_of_another_version_is_refused(tmp_path):
+def test_a_state_of_another_version_is_refused(tmp_path, capsys):
     interrupt(start(tmp_path, make_experiment()), 3)
     path = tmp_path / "state/00000002.safetensors"
     tensors, about = checkpoints.load(path)
     del about["epoch"]
     checkpoints.save(path, tensors, about)
-    with pytest.raises(InputError, match=f"^{path}: state of another version of this program"):
-        start(tmp_path, make_experiment())
+    capsys.readouterr()
+    assert start(tmp_path, make_experiment()).progress.step == 0
+    expected = f"refused a resume state: {path}: not a state, or one of another version of this program\n"
+    assert capsys.readouterr().out == expected
 
 
 def test_products_in_bfloat16_come_near_those_in_float32(tmp_path):
@@ -225,9 +257,10 @@ def test_products_in_bfloat16_come_near_those_in_float32(tmp_path):
     for dtype in (torch.float32, torch.bfloat16):
         run = start(tmp_path / str(dtype), make_experiment(model={"P_drop": 0.0}))
         run.dtype = dtype
-        losses[dtype] = run.update(run.text.batch(plan(1, 0, TEXT.lengths, (60, 60))[0], run.device))
-    assert not torch.equal(losses[torch.bfloat16], losses[torch.float32])
-    torch.testing.assert_close(losses[torch.bfloat16], losses[torch.float32], rtol=0.01, atol=0)
+        update, _ = run.update(plan(1, 0, TEXT.lengths, (60, 60))[0], StopSignals())
+        losses[dtype] = update.smoothed
+    assert losses[torch.bfloat16] != losses[torch.float32]
+    assert losses[torch.bfloat16] == pytest.approx(losses[torch.float32], rel=0.01)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -240,10 +273,18 @@ def test_a_loss_that_is_not_finite_stops(tmp_path, uninterrupted, bad, running):
     run = start(tmp_path, experiment)
     with torch.no_grad():
         run.model.encoder[0].feed_forward.inner.weight[3, 5] = bad
-    with pytest.raises(FloatingPointError, match=" at step 5; "):
-        run.train()
+    batch = plan(1, 0, TEXT.lengths, (60, 60))[4]
+    source, target = TEXT.lengths[:, batch].sum(axis=1)
+    longest = batch[TEXT.lengths[:, batch].sum(axis=0).argmax()] + 1
+    with pytest.raises(TrainingError) as stopped:
+        train(run)
+    tokens = f"{source} source + {target} target tokens in {len(batch)} pairs"
+    assert str(stopped.value) == (
+        f"step 5 (epoch 0, batch 4: {tokens}, the longest of them pair {longest}): "
+        f"FloatingPointError: loss nan, gradient norm nan; last state: {tmp_path}/state/00000004.safetensors"
+    )
     assert saved(tmp_path).keys() == before.keys()
-    start(tmp_path, experiment).train()
+    train(start(tmp_path, experiment))
     last = "checkpoints/00000008.safetensors"
     expected, found = (saved(folder)[last][0] for folder in (uninterrupted, tmp_path))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -271,7 +312,7 @@ def test_loss_and_gradient_are_per_target_token(tmp_path):
     tokens = TEXT.lengths[1, batch].sum()
     smoothed, plain = naive_losses(run.model, TEXT, batch)
     gradients = torch.autograd.grad(smoothed / tokens, list(run.model.parameters()))
-    run.train()
+    train(run)
     entry = metrics(tmp_path)[-1]
     assert entry["smoothed_loss"] == pytest.approx(smoothed.item() / tokens, rel=1e-5)
     assert entry["perplexity"] == pytest.approx(math.exp(plain.item() / tokens), rel=1e-5)
@@ -285,13 +326,15 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
     each, every_third = (
         make_experiment(steps=6, running={"log_every": log_every, "evaluate_every": 6}) for log_every in (1, 3)
     )
-    start(tmp_path / "1", each).train()
-    start(tmp_path / "3", every_third).train()
+    train(start(tmp_path / "1", each))
+    train(start(tmp_path / "3", every_third))
     steps = [entry for entry in metrics(tmp_path / "1") if "smoothed_loss" in entry]
     tokens = [TEXT.lengths[1, batch].sum() for epoch in (0, 1) for batch in plan(1, epoch, TEXT.lengths, (60, 60))]
     assert len(set(tokens[:3])) > 1
     for line, part in zip(
-        [entry for entry in metrics(tmp_path / "3") if "smoothed_loss" in entry], (slice(3), slice(3, 6)), strict=True
+        [entry for entry in metrics(tmp_path / "3") if "smoothed_loss" in entry],
+        (slice(1), slice(1, 3), slice(3, 6)),  # the first step has a line of its own
+        strict=True,
     ):
         weighted = sum(entry["smoothed_loss"] * count for entry, count in zip(steps[part], tokens[part], strict=True))
         assert line["smoothed_loss"] == pytest.approx(weighted / sum(tokens[part]), rel=1e-5)
@@ -302,7 +345,7 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
 def test_dev_perplexity_by_naive_logits(tmp_path):
     """exp of the unsmoothed cross-entropy per target token, without dropout, however the dev set is cut to batches."""
     run = start(tmp_path, make_experiment())
-    run.train()
+    train(run)
     _, plain = naive_losses(run.model.eval(), DEV, range(len(DEV.target)))
     expected = math.exp(plain.item() / DEV.lengths[1].sum())
     assert [entry for entry in metrics(tmp_path) if "dev_perplexity" in entry][-1] == {
@@ -318,7 +361,7 @@ def test_evaluating_changes_no_weight(tmp_path):
     weights = []
     for running in (often, never):
         run = start(tmp_path / str(running["log_every"]), make_experiment(running=running))
-        run.train()
+        train(run)
         weights.append(run.model.state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
@@ -330,10 +373,9 @@ def test_dropout_is_drawn_anew_in_each_step_and_seed(tmp_path):
         run = start(tmp_path / f"{seed}", make_experiment(seed=seed))
         run.model.load_state_dict(weights)
         run.progress.step = step
-        return run.update(batch)[1].item()
+        return run.update(np.arange(10), StopSignals())[0].plain
 
-    run = start(tmp_path / "weights", make_experiment())
-    weights, batch = run.model.state_dict(), TEXT.batch(range(10), CPU)
+    weights = start(tmp_path / "weights", make_experiment()).model.state_dict()
     values = [losses(seed, step) for seed in (1, 2) for step in (0, 1, 2)]
     assert len(set(values)) == 6
     assert values[4] == losses(2, 1)
@@ -341,7 +383,7 @@ def test_dropout_is_drawn_anew_in_each_step_and_seed(tmp_path):
 
 def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
     run = start(tmp_path, make_experiment())
-    progress = run.train()
+    progress = train(run)
     batches = [batch for epoch in (0, 1) for batch in plan(1, epoch, TEXT.lengths, (60, 60))][:8]
     source, target = (TEXT.lengths[side, [index for batch in batches for index in batch]] for side in (0, 1))
     assert (progress.step, progress.epoch, progress.position) == (8, 1, 3)
@@ -353,7 +395,7 @@ def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
 
 
 def test_rates_are_those_of_equation_3(tmp_path):
-    start(tmp_path, make_experiment()).train()
+    train(start(tmp_path, make_experiment()))
     rates = [entry["rate"] for entry in metrics(tmp_path) if "rate" in entry]
     assert rates == pytest.approx([26**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 9)])
 
@@ -364,7 +406,7 @@ def test_learns_to_copy(tmp_path):
     tokens = {"source_tokens": 400, "target_tokens": 400}
     running = {"log_every": 300, "evaluate_every": 300, "save_every": 300}
     experiment = make_experiment(model=model, running=running, steps=300, warmup_steps=100, epsilon_ls=0.0, **tokens)
-    progress = start(tmp_path, experiment, copy_text(1, 3000, ids=12), copy_text(2, 200, ids=12)).train()
+    progress = train(start(tmp_path, experiment, copy_text(1, 3000, ids=12), copy_text(2, 200, ids=12)))
     assert progress.dev_perplexity < 1.3
 
 
@@ -379,3 +421,35 @@ def test_a_dev_pair_that_fits_no_batch_is_named(tmp_path):
     long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
     with pytest.raises(InputError, match=r"^dev pair \d+: \[\d+, \d+\] tokens, too long for 1024 positions or a batch"):
         start(tmp_path, make_experiment(), dev=long)
+
+
+def board(folder):
+    """What TensorBoard shows of a run, by curve: {step: value}; a later start replaces what follows its step."""
+    curves = {}
+    for path in sorted((folder / "tensorboard").iterdir(), key=lambda path: path.stat().st_mtime_ns):
+        data = path.read_bytes()
+        while data:  # a record: length, its checksum, the event, its checksum
+            (length,) = struct.unpack("<Q", data[:8])
+            event = Event.FromString(data[12 : 12 + length])
+            data = data[16 + length :]
+            if event.session_log.status == SessionLog.START:
+                for curve in curves.values():
+                    for step in [step for step in curve if step >= event.step]:
+                        del curve[step]
+            for value in event.summary.value:
+                curves.setdefault(value.tag, {})[event.step] = value.simple_value
+    return curves
+
+
+def test_tensorboard_shows_the_metrics(tmp_path):
+    interrupt(start(tmp_path, make_experiment()), 5)
+    train(start(tmp_path, make_experiment()))
+    expected = {}
+    for entry in metrics(tmp_path, without=("step",)):
+        for name in entry:
+            expected.setdefault(name, {})
+    for entry in metrics(tmp_path, without=()):
+        step = entry.pop("step")
+        for name, value in entry.items():
+            expected[name][step] = pytest.approx(value)
+    assert board(tmp_path) == expected

@@ -13,7 +13,7 @@ from transformer.files import InputError
 from transformer.model import POSITIONS
 from transformer.subwords import Subwords
 from transformer.tokenization import Moses
-from transformer.translation import Translator, by_length
+from transformer.translation import Translator, by_length, search
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,10 @@ def test_batch_tokens_change_no_translation(translator, batch_tokens):
     assert other.translate(LINES) == translator.translate(LINES)
 
 
+def ids_of(translator, sentences):
+    return search(translator.model, len(translator.vocabulary), sentences, translator.decoding)
+
+
 def test_blank_lines_stay_blank(translator):
     translations = translator.translate(["", LINES[0], "  \t", LINES[1], ""])
     assert translations == ["", *translator.translate(LINES[:1]), "", *translator.translate(LINES[1:2]), ""]
@@ -51,7 +55,7 @@ def test_nothing_to_translate(translator, lines):
 
 def test_search_gives_ids_of_subwords_without_eos(translator):
     sentences = translator.vocabulary.encode(LINES)
-    found = translator.search(sentences)
+    found = ids_of(translator, sentences)
     assert all(PAD < token < len(translator.vocabulary) and token != EOS for ids in found for token in ids)
     assert max(map(len, found)) <= max(map(len, sentences)) + DECODING.extra_length
 
@@ -70,7 +74,7 @@ def endless_model():
 def test_output_is_at_most_extra_length_longer_than_the_input(translator):
     endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=3))
     sentences = translator.vocabulary.encode(LINES)
-    assert [len(ids) for ids in endless.search(sentences)] == [len(ids) + 3 for ids in sentences]
+    assert [len(ids) for ids in ids_of(endless, sentences)] == [len(ids) + 3 for ids in sentences]
 
 
 def test_too_long_a_line_is_named(translator):
@@ -86,7 +90,7 @@ def test_too_long_a_line_is_named(translator):
 def test_the_longest_line_is_translated(translator):
     """The last position that the decoder can reach is the last that the model has."""
     endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=1, beam=1))
-    (found,) = endless.search(translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
+    (found,) = ids_of(endless, translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
     assert len(found) == POSITIONS
 
 

@@ -60,6 +60,23 @@ def test_demo_makes_table_2(demo):
     assert "27.3" in markdown
 
 
+def test_demo_makes_table_3(demo):
+    table = (demo / "results/demo/tables/table3.csv").read_text(encoding="utf-8")
+    rows = {row["experiment"]: row for row in csv.DictReader(table.splitlines())}
+    assert list(rows) == list(yaml.safe_load((demo / "config.yaml").read_text())["experiments"])
+    assert len(rows) == 20
+    for row in rows.values():
+        assert float(row["perplexity"]) > 1
+        assert 0 <= float(row["bleu"]) <= 100
+        assert int(row["parameters"]) > 0
+        assert row["seeds"] == "1"
+    assert float(rows["base"]["bleu"]) > 50
+    assert rows["N-4"]["parameters"] == rows["base"]["parameters"]  # at this scale both have two layers
+    markdown = (demo / "results/demo/tables/table3.md").read_text(encoding="utf-8")
+    for shown in ("grammar-dev", "4.92", "learned-positions", "by 8 and N by 2"):
+        assert shown in markdown
+
+
 def test_demo_score_names_its_run_data_and_decoding(demo):
     run = demo / "results/demo/runs/en-de/base/1"
     score = json.loads((run / "test.json").read_text())
@@ -68,6 +85,7 @@ def test_demo_score_names_its_run_data_and_decoding(demo):
     assert score["run"] == about | {"decoding": decoding, "averaged_steps": [520, 540, 560, 580, 600]}
     data = json.loads((demo / "results/demo/data/en-de/data.json").read_text())
     assert score["run"]["data_sha256"] == data["sha256"]
+    assert json.loads((run / "dev.last.json").read_text())["run"] == score["run"] | {"averaged_steps": [600]}
     assert score["sentences"] == len((run / "test.hyp").read_text().splitlines()) == 500
 
 
@@ -121,8 +139,9 @@ corpora:
 scales:
   mine:
     label: our corpus
-    width: 32
-    depth: 6
+    width: 16
+    depth: 2
+    seeds: [1]
     base: {steps: 4, warmup_steps: 2, source_tokens: 300, target_tokens: 300, checkpoint_every: 1,
       averaged_checkpoints: 2}
     experiments: {big: {steps: 4, checkpoint_every: 1, averaged_checkpoints: 2}}
@@ -145,7 +164,10 @@ def own_corpus(project: Path) -> Path:
 def test_own_corpus_needs_configuration_alone(tmp_path):
     project = copy_project(tmp_path)
     own_corpus(project)
-    result = snakemake(project, "--configfile", "own.yaml", "--config", "scale=mine")
+    own = ("--configfile", "own.yaml", "--config", "scale=mine")
+    whole = snakemake(project, "--dry-run", *own)
+    assert "results/mine/runs/en-cs/heads-32/1/dev.last.hyp" in whole.stdout
+    result = snakemake(project, *own, "--", "results/mine/tables/table2.md")
     assert result.returncode == 0, result.stderr
     table = (project / "results/mine/tables/table2.md").read_text(encoding="utf-8")
     assert "EN-CS" in table
@@ -155,7 +177,12 @@ def test_own_corpus_needs_configuration_alone(tmp_path):
 def test_paper_scale_lists_the_whole_job(tmp_path):
     result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
     assert result.returncode == 0, result.stderr
-    for what in ("training-giga-fren.tar", "newstest2014.de-en.de", "results/paper/runs/en-fr/big/1/test.hyp"):
+    for what in (
+        "training-giga-fren.tar",
+        "newstest2014.de-en.de",
+        "results/paper/runs/en-fr/big/1/test.hyp",
+        "results/paper/tables/table3.md",
+    ):
         assert what in result.stdout
 
 

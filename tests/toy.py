@@ -26,7 +26,8 @@ DECODING = Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
 def model_config(**changes) -> Model:
     """Widths that are all different, so that none can stand in for another."""
     sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11, "embedding_rows": ROWS}
-    return Model(**{"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid"} | sizes | changes)
+    text = {"sinusoids": "interleaved", "target_spaces": 0}
+    return Model(**{"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid"} | text | sizes | changes)
 
 
 def random_model(seed: int, **changes) -> Transformer:
@@ -49,12 +50,15 @@ def make_experiment(seed: int = 1, model: dict | None = None, running: dict | No
         task="en-de",
         experiment="base",
         seed=seed,
+        fidelity="paper-text",
         source="en",
         target="de",
         model=model_config(**model or {}),
         training=Training(**steps | tokens | optimizer | training),
         preparation=PREPARATION,
-        running=Running(**{"log_every": 1, "evaluate_every": 2, "save_every": 2} | (running or {})),
+        running=Running(
+            **{"log_every": 1, "evaluate_every": 2, "bleu_sentences": 0, "save_every": 2} | (running or {})
+        ),
     )
 
 

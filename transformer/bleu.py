@@ -38,6 +38,12 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     return variants
 
 
+def paper_tokens(sentences: list[str], language: str) -> list[str]:
+    """The tokens, separated by spaces, whose BLEU by `token_bleu` is the variant that the paper reports."""
+    words = tokenize(sentences, language)
+    return split_compounds(words) if language == "de" else words
+
+
 def tokenize(sentences: list[str], language: str) -> list[str]:
     """Moses tokens of normalised punctuation, separated by spaces.
 
@@ -58,15 +64,19 @@ def split_compounds(sentences: list[str]) -> list[str]:
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
-    """BLEU of tokens separated by spaces, as multi-bleu.perl counts it: unsmoothed, 0 where no n-gram of an order fits.
-
-    sacreBLEU does the arithmetic; in its signature our `tokenizer`, and the library that ran it, stand for `tok:none`.
-    """
-    # force: no warning that the text looks tokenised, which is as it should be
-    metric = BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
-    score = variant(metric, hypotheses, references)
+    """`token_bleu`; in its signature our `tokenizer`, and the library that ran it, stand for `tok:none`."""
+    score = variant(token_bleu(lowercase), hypotheses, references)
     signature = score["signature"].replace("tok:none", f"tok:{tokenizer}")
     return {**score, "signature": f"{signature}|sacremoses:{version('sacremoses')}"}
+
+
+def token_bleu(lowercase: bool = False) -> BLEU:
+    """BLEU of tokens separated by spaces, as multi-bleu.perl counts it: unsmoothed, 0 where no n-gram of an order fits.
+
+    sacreBLEU does the arithmetic.
+    """
+    # force: no warning that the text looks tokenised, which is as it should be
+    return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 
 def variant(metric: BLEU, hypotheses: list[str], references: list[str]) -> dict:

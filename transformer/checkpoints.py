@@ -14,6 +14,8 @@ from transformer.config import Model
 from transformer.files import InputError, replacing
 from transformer.model import Transformer
 
+ADAM = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps of each parameter
+
 
 def save(path: str | Path, tensors: dict[str, Tensor], about: dict) -> None:
     """Write tensors, with `about` as JSON in the file's header."""
@@ -59,14 +61,19 @@ def load_model(path: str | Path, config: Model) -> Transformer:
     tensors, _ = load(path)
     with torch.device("meta"):
         model = Transformer(config)
-    expected = {name: tuple(t.shape) for name, t in model.state_dict().items()}
-    found = {name: tuple(t.shape) for name, t in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise InputError(f"{path}: {name}: expected shape {expected.get(name)}, found {found.get(name)}")
+    require(path, {name: tensor.shape for name, tensor in model.state_dict().items()}, tensors)
     model = Transformer(config)
     model.load_state_dict(tensors)
     return model.eval()
+
+
+def require(path: str | Path, shapes: dict[str, torch.Size], tensors: dict[str, Tensor]) -> None:
+    """Raises InputError where the `tensors` of a file are not those of `shapes`, by name and shape."""
+    expected = {name: tuple(shape) for name, shape in shapes.items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise InputError(f"{path}: {name}: expected shape {expected.get(name)}, found {found.get(name)}")
 
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
@@ -100,5 +107,4 @@ def adam_tensors(model: nn.Module, adam: torch.optim.Adam) -> dict[str, Tensor]:
 def restore_adam(model: nn.Module, adam: torch.optim.Adam, tensors: dict[str, Tensor]) -> None:
     """Put back what `adam_tensors` took."""
     for name, parameter in model.named_parameters():
-        keys = ("step", "exp_avg", "exp_avg_sq")
-        adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in keys}
+        adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ADAM}

@@ -14,6 +14,7 @@ from typing import Any, Self
 import yaml
 
 from transformer.files import InputError, replacing
+from transformer.presets import preset
 
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
 
@@ -62,10 +63,18 @@ class Model(Section):
     P_drop_attention: float
     positions: str
     embedding_rows: int
+    sinusoids: str  # this and the next: see presets.py
+    target_spaces: int
 
     def __post_init__(self):
-        if self.positions not in ("sinusoid", "learned"):
-            raise InputError(f"positions: expected sinusoid or learned, found {self.positions!r}")
+        choices = {
+            "positions": ("sinusoid", "learned"),
+            "sinusoids": ("interleaved", "concatenated"),
+            "target_spaces": (0, 32),
+        }
+        for key, (one, other) in choices.items():
+            if getattr(self, key) not in (one, other):
+                raise InputError(f"{key}: expected {one} or {other}, found {getattr(self, key)!r}")
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,7 @@ class Running(Section):
 
     log_every: int
     evaluate_every: int
+    bleu_sentences: int
     save_every: int
 
 
@@ -130,6 +140,7 @@ class Experiment(Section):
     task: str
     experiment: str
     seed: int
+    fidelity: str  # the preset (presets.py) that some of the model's values are from
     source: str
     target: str
     model: Model
@@ -151,11 +162,12 @@ def resolve(parts: dict) -> Experiment:
     `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows.
     """
     parts = dict(parts)
-    for key in ("experiment", "rows", "width", "depth", "optimizer", "embedding_rows"):
+    for key in ("experiment", "fidelity", "rows", "width", "depth", "optimizer", "embedding_rows"):
         if key not in parts:
             raise InputError(f"parts of a run: missing key {key!r}")
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
     row |= parts.pop("optimizer") | {"embedding_rows": parts.pop("embedding_rows")}
+    row |= dataclasses.asdict(preset(parts["fidelity"]))
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)
         row |= {key: divided(row[key], by, f"{parts['experiment']}: {key}") for key in keys if key in row}
@@ -177,8 +189,13 @@ def divided(value: int, by: int, where: str) -> int:
 
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:
     """Read a YAML file as `section`. Raises InputError naming the file and the key."""
+    return section.read(read_yaml(path), str(path))
+
+
+def read_yaml(path: str | Path) -> Any:
+    """The content of a YAML file. Raises InputError naming the file."""
     try:
-        return section.read(yaml.safe_load(Path(path).read_bytes()), str(path))
+        return yaml.safe_load(Path(path).read_bytes())
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except yaml.YAMLError as error:

@@ -8,8 +8,8 @@ from transformer.config import Model
 def parameters(model: Model) -> int:
     """Trained numbers: the one embedding matrix (§3.4), and the layers' matrices, biases and LayerNorms.
 
-    Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The table of
-    learned positions (Table 3, row E) is not counted.
+    Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The code's table
+    of target languages counts where the model has it; that of learned positions (Table 3, row E) does not.
     """
     keys, values = model.h * model.d_k, model.h * model.d_v
     attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
@@ -17,7 +17,15 @@ def parameters(model: Model) -> int:
     layer_norm = 2 * model.d_model
     encoder_layer = attention + feed_forward + 2 * layer_norm
     decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
-    return model.embedding_rows * model.d_model + model.N * (encoder_layer + decoder_layer)
+    embeddings = (model.embedding_rows + model.target_spaces) * model.d_model
+    return embeddings + model.N * (encoder_layer + decoder_layer)
+
+
+def agreeing_rows(model: Model, millions: int) -> range:
+    """The numbers of embedding rows with which the count of parameters, in millions and rounded, is `millions`."""
+    rest = parameters(model) - model.embedding_rows * model.d_model
+    least, beyond = (-(-(millions * 10**6 + half - rest) // model.d_model) for half in (-(10**6) // 2, 10**6 // 2))
+    return range(least, beyond)
 
 
 class Lengths(NamedTuple):

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 CHUNK = 256  # tokens whose logits exist at once: few enough to stay in a processor's cache
 
@@ -58,6 +58,14 @@ def smoothed_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """(smoothed, plain): sums over the tokens, in nats. See SmoothedCrossEntropy for shapes; perplexity = exp(mean)."""
     return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
+
+
+def batch_losses(model: nn.Module, batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The same of a model's output on a batches.Batch; matrix products in `dtype`."""
+    embedding = model.embedding.weight
+    with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):
+        output = model(batch.source, batch.target)
+    return smoothed_cross_entropy(output.float(), embedding, batch.labels, epsilon, dtype)
 
 
 def perplexity(loss: float) -> float:

@@ -16,6 +16,7 @@ from transformer.config import PAD, Model
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
 POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
+TARGET_SPACE = 9  # the row that the authors' code learned for English-German; any would do, as it is the only one
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Transformer(nn.Module):
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
         self.dropout = nn.Dropout(config.P_drop)
+        self.target_spaces = None
+        if config.target_spaces:  # not in the paper (presets.py)
+            self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
         initialize(self)
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
@@ -55,7 +59,10 @@ class Transformer(nn.Module):
 
     def encode(self, source: Packed) -> Tensor:
         """The memory: [n_source, d_model]."""
-        x = self.dropout(self.embedding(source.ids, source.positions))
+        x = self.embedding(source.ids, source.positions)
+        if self.target_spaces is not None:
+            x = x + self.target_spaces[TARGET_SPACE]
+        x = self.dropout(x)
         for layer in self.encoder:
             x = layer(x, source)
         return x
@@ -210,7 +217,8 @@ class Embedding(nn.Module):
         if self.learned:
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
         else:
-            self.register_buffer("position_table", sinusoids(POSITIONS, config.d_model), persistent=False)
+            table = sinusoids(POSITIONS, config.d_model, config.sinusoids)
+            self.register_buffer("position_table", table, persistent=False)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         """ids, positions: [n], any shape. Returns [n, d_model]."""
@@ -223,17 +231,25 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def sinusoids(length: int, d_model: int) -> Tensor:
-    """§3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. [length, d_model]."""
+def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
+    """§3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. [length, d_model].
+
+    That is `interleaved`. `concatenated` is the authors' code: all sines, then all cosines, of exponents
+    i / (d_model / 2 - 1), which end at 1; the last column of an odd width is zero.
+    """
     position = torch.arange(length, dtype=torch.float64)[:, None]
-    angle = position / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model].float()
+    if layout == "interleaved":
+        angle = position / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+        return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model].float()
+    angle = position / 10000 ** torch.linspace(0, 1, d_model // 2, dtype=torch.float64)
+    return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, d_model % 2)).float()
 
 
 def initialize(model: Transformer) -> None:
     """The authors' code (the paper does not say): embeddings N(0, 1 / d_model), matrices Glorot uniform, biases zero.
 
-    Q, K and V count as the one matrix that they are, so their bound is narrower than three matrices' would be.
+    Q, K and V count as the one matrix that they are, so their bound is narrower than three matrices' would be. The
+    table of target languages counts as a matrix, too.
     """
     for name, parameter in model.named_parameters():
         if name.startswith("embedding."):

@@ -1,105 +1,217 @@
-"""§5 Training: one process, resumable at any saved step.
+"""§5 Training: the same batches on any number of processes, resumable at any saved step.
 
-Nothing random outlives a step: dropout draws from (seed, step), the batches from (seed, epoch). A run that was
-interrupted and resumed therefore equals, bit for bit on a CPU, one that was not.
+Nothing random outlives a step: dropout draws from (seed, step, piece of the batch), the batches from (seed, epoch). A
+run that was interrupted and resumed therefore equals, bit for bit on a CPU, one that was not; and one that cuts its
+batches into as many pieces equals it up to rounding, however many processes share them.
 """
 
-import json
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from transformer import checkpoints, provenance
-from transformer.batches import Batch, ParallelText, fits, plan
+from transformer import checkpoints, memory, provenance
+from transformer.batches import ParallelText, fits, plan
 from transformer.config import Experiment
 from transformer.cost import Lengths, training_flops
-from transformer.files import InputError, replacing
-from transformer.loss import perplexity, smoothed_cross_entropy
-from transformer.model import POSITIONS, Transformer, best_device
+from transformer.evaluation import Evaluation
+from transformer.files import InputError
+from transformer.loss import batch_losses
+from transformer.model import POSITIONS, Transformer
 from transformer.optimizer import adam, learning_rate
-from transformer.watch import Watch
+from transformer.signals import Interrupted, StopSignals, say
+from transformer.states import Progress, States, adam_shapes
+from transformer.watch import Update, Watch
 
-STATES_KEPT = 2  # resume states: the newest, and one before it in case a disk damages the newest
 
-
-@dataclass
-class Progress:
-    """How far a run has come; with the weights and Adam's moments, all that resuming needs."""
-
-    digest: str
-    step: int = 0
-    epoch: int = 0
-    position: int = 0  # batches of this epoch already trained on
-    source_tokens: int = 0
-    target_tokens: int = 0
-    flops: float = 0.0
-    seconds: float = 0.0
-    dev_perplexity: float = math.nan
-    starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
+class TrainingError(Exception):
+    """What went wrong in a step, with the step and the batch; the saved states are intact."""
 
 
 class Run:
-    """One training: `Run(...).train()` goes on from the newest state in `folder` to the last step.
+    """One training: `Run(...).train(stop)` goes on from the newest state in `folder` to the last step.
 
     folder: holds state/{step}.safetensors, checkpoints/{step}.safetensors (the ones to be averaged) and metrics.jsonl.
+    memory: bytes that this process may use, from which follows how often it accumulates gradients.
     """
 
     def __init__(
-        self, experiment: Experiment, text: ParallelText, dev: ParallelText, digest: str, folder: Path, commit: str
+        self, experiment: Experiment, text: ParallelText, evaluation: Evaluation, digest: str, folder: Path, memory: int
     ):
         self.experiment, self.training = experiment, experiment.training
-        self.text, self.dev, self.folder = text, dev, folder
-        self.device = best_device()
-        self.dtype = product_dtype(self.device)
-        torch.manual_seed(experiment.seed)
-        self.model = Transformer(experiment.model).to(self.device)
-        self.adam = adam(self.model, self.training)
-        self.progress = Progress(digest)
-        self.budgets = (self.training.source_tokens, self.training.target_tokens)
-        self.metrics = folder / "metrics.jsonl"
+        self.text, self.evaluation, self.folder = text, evaluation, folder
+        self.world, self.budgets = evaluation.world, evaluation.budgets
+        self.dtype = product_dtype(self.world.device)
         self.check_lengths()
-        self.resume()
-        if self.progress.step < self.training.steps:
-            self.progress.starts.append(self.circumstances(commit))
-
-    def train(self) -> Progress:
-        """Train to the last step, saving on the way; returns at once where that was done before."""
-        started, before = time.monotonic(), self.progress.seconds
-        watch = Watch(self)
-        for batch in self.batches():
-            smoothed = self.update(batch)
-            self.progress.seconds = before + time.monotonic() - started
-            watch.step(batch, smoothed)
-            self.keep()
-        return self.progress
-
-    def batches(self) -> Iterator[Batch]:
-        """The batches that are still to be trained on, the plan's epochs one after the other."""
-        progress = self.progress
-        while progress.step < self.training.steps:
-            batches = plan(self.experiment.seed, progress.epoch, self.text.lengths, self.budgets)
-            for indices in batches[progress.position : progress.position + self.training.steps - progress.step]:
-                yield self.text.batch(indices, self.device)
-            if progress.position == len(batches):
-                progress.epoch, progress.position = progress.epoch + 1, 0
+        torch.manual_seed(experiment.seed)
+        self.model = Transformer(experiment.model).to(self.world.device)
+        self.adam = adam(self.model, self.training)
+        self.gradients, self.sums = gradient_buffer(self.model)
+        self.states = States(folder / "state")
+        self.progress = self.resume(digest)
+        self.accumulation = self.accumulations(memory)
 
     def check_lengths(self) -> None:
         """Say how many training pairs are too long to learn from; refuse a dev set that has such a pair."""
         limits = f"{POSITIONS} positions or a batch of {self.budgets} tokens"
         long = (~fits(self.text.lengths, self.budgets)).sum()
-        if long:
-            print(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}", flush=True)
         if long == len(self.text.source):
             raise InputError(f"none of {long:,} training pairs fits {limits}")
-        for index in np.flatnonzero(~fits(self.dev.lengths, self.budgets)):
-            found = self.dev.lengths[:, index].tolist()
-            raise InputError(f"dev pair {index + 1}: {found} tokens, too long for {limits}")
+        if long and self.world.rank == 0:
+            say(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}")
+        dev = self.evaluation.dev.lengths
+        for index in np.flatnonzero(~fits(dev, self.budgets)):
+            raise InputError(f"dev pair {index + 1}: {dev[:, index].tolist()} tokens, too long for {limits}")
+
+    def resume(self, digest: str) -> Progress:
+        """What rank 0 finds on disk, given to all: weights, Adam's moments, and how far the run has come."""
+        progress = None
+        if self.world.rank == 0:
+            for litter in self.folder.rglob(".*.part"):  # of a run that was killed while it wrote
+                litter.unlink()
+            progress = asdict(self.states.restore(self.model, self.adam, digest))
+        progress = Progress(**self.world.agree(progress))
+        if self.world.rank > 0 and progress.step > 0:
+            blank = {name: torch.zeros(shape) for name, shape in adam_shapes(self.model).items()}
+            checkpoints.restore_adam(self.model, self.adam, blank)
+        with torch.no_grad():
+            self.world.broadcast([*self.model.parameters(), *checkpoints.adam_tensors(self.model, self.adam).values()])
+        return progress
+
+    def accumulations(self, available: int) -> int:
+        """Into how many pieces each process cuts its part of a batch. Memory is measured on the longest pair alone.
+
+        Once and twice that pair: the difference is what its tokens cost, without what any batch costs.
+        """
+        longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
+        pair = int(longest.argmax())
+        once, twice = (memory.saved_bytes(lambda n=n: self.losses(np.full(n, pair))) for n in (1, 2))
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        tokens = sum(self.budgets) / self.world.size
+        return memory.pieces(available, parameters, (twice - once) / longest[pair], tokens)
+
+    def train(self, stop: StopSignals, commit: str) -> Progress:
+        """Train to the last step, saving on the way; returns at once where that was done before.
+
+        Raises Interrupted, with everything saved, when any process was asked to stop; TrainingError, naming step and
+        batch, on whatever else ends it.
+        """
+        if self.progress.step < self.training.steps:
+            self.progress.starts.append(self.circumstances(commit))
+        started, before = time.monotonic(), self.progress.seconds
+        with closing(Watch(self)) as watch:
+            for indices in self.batches():
+                with self.naming(indices):
+                    update, stopped = self.update(indices, stop)
+                    self.progress.seconds = before + time.monotonic() - started
+                    self.evaluate(watch)
+                    watch.step(update)
+                    self.keep(stopped)
+                if stopped and self.progress.step < self.training.steps:
+                    raise Interrupted(f"{stop.received or 'another process'}: saved at step {self.progress.step}")
+        return self.progress
+
+    def batches(self) -> Iterator[np.ndarray]:
+        """The batches that are still to be trained on, the plan's epochs one after the other, as pairs' indices."""
+        progress = self.progress
+        while progress.step < self.training.steps:
+            batches = plan(self.experiment.seed, progress.epoch, self.text.lengths, self.budgets)
+            yield from batches[progress.position : progress.position + self.training.steps - progress.step]
+            if progress.position == len(batches):
+                progress.epoch, progress.position = progress.epoch + 1, 0
+
+    def update(self, indices: np.ndarray, stop: StopSignals) -> tuple[Update, bool]:
+        """One step of §5.3 on the batch of these pairs. Returns what it was like, and whether any process is to stop.
+
+        Every process learns from its pieces, each the same number of pairs of the batch's lengths; the sum of their
+        gradients, per target token of the whole batch, is everyone's.
+        """
+        progress, world = self.progress, self.world
+        lengths = self.text.lengths[:, indices]
+        parts = world.size * self.accumulation
+        self.gradients.zero_()
+        self.sums[2] = bool(stop.received)
+        for piece in range(world.rank, min(parts, len(indices)), world.size):
+            torch.manual_seed(step_seed(self.experiment.seed, progress.step + 1, piece))
+            losses = self.losses(indices[piece::parts])
+            (losses[0] / lengths[1].sum()).backward()
+            self.sums[:2] += torch.stack(losses).detach()
+        world.sum(self.gradients)
+        norm = self.gradients[: -len(self.sums)].norm().item()
+        smoothed, plain, stopped = self.sums.tolist()
+        if not (math.isfinite(smoothed) and math.isfinite(norm)):
+            raise FloatingPointError(f"loss {smoothed / lengths[1].sum():.4g}, gradient norm {norm:.4g}")
+        self.descend()
+        self.count(lengths)
+        return Update(lengths, padding(lengths, parts), smoothed, plain, norm), stopped > 0
+
+    def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
+        """(smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
+        batch = self.text.batch(indices, self.world.device)
+        return batch_losses(self.model, batch, self.training.epsilon_ls, self.dtype)
+
+    def descend(self) -> None:
+        """Adam, at this step's rate."""
+        step, training = self.progress.step + 1, self.training
+        for group in self.adam.param_groups:
+            group["lr"] = learning_rate(step, self.experiment.model.d_model, training.warmup_steps)
+        self.adam.step()
+
+    def count(self, lengths: np.ndarray) -> None:
+        """One batch more is done, of these pairs' lengths [2, pairs]."""
+        progress = self.progress
+        progress.step += 1
+        progress.position += 1
+        progress.source_tokens += int(lengths[0].sum())
+        progress.target_tokens += int(lengths[1].sum())
+        progress.flops += training_flops(self.experiment.model, sums_of(lengths))
+
+    def evaluate(self, watch: Watch) -> None:
+        """Dev perplexity, and BLEU where it is wanted, when they are due."""
+        progress, evaluation = self.progress, self.evaluation
+        if progress.step % self.experiment.running.evaluate_every and progress.step < self.training.steps:
+            return
+        progress.dev_perplexity = evaluation.perplexity(self.model, self.dtype)
+        if evaluation.sentences:
+            progress.dev_bleu = evaluation.bleu(self.model)
+        watch.evaluated()
+
+    def keep(self, stopped: bool) -> None:
+        """Save whatever is due at this step: a checkpoint to be averaged, a resume state."""
+        if self.world.rank > 0:
+            return
+        training, step = self.training, self.progress.step
+        left = training.steps - step
+        if left % training.checkpoint_every == 0 and left // training.checkpoint_every < training.averaged_checkpoints:
+            about = {"digest": self.progress.digest, "step": step}
+            checkpoints.save(self.folder / f"checkpoints/{step:08}.safetensors", self.model.state_dict(), about)
+        if step % self.experiment.running.save_every == 0 or left == 0 or stopped:
+            self.states.save(self.model, self.adam, self.progress)
+
+    @contextmanager
+    def naming(self, indices: np.ndarray) -> Iterator[None]:
+        """Whatever goes wrong in a step is said with the step, its batch, and what is left to go on from."""
+        where = f"step {self.progress.step + 1} (epoch {self.progress.epoch}, batch {self.progress.position}: "
+        tokens = "{:,} source + {:,} target tokens".format(*self.text.lengths[:, indices].sum(axis=1))
+        try:
+            yield
+        except Exception as error:
+            last = next((str(path) for path in self.states.paths()), "none")
+            what = f"{type(error).__name__}: {error}"
+            raise TrainingError(
+                f"{where}{tokens} in {len(indices):,} pairs, the longest of them pair {self.longest(indices) + 1}): "
+                f"{what}; last state: {last}"
+            ) from error
+
+    def longest(self, indices: np.ndarray) -> int:
+        """The pair with most tokens, which a person will want to see first."""
+        return int(indices[self.text.lengths[:, indices].sum(axis=0).argmax()])
 
     def circumstances(self, commit: str) -> dict:
         """What this start's numbers depend on beside the experiment."""
@@ -107,101 +219,26 @@ class Run:
             "step": self.progress.step,
             "started": provenance.now(),
             "commit": commit,
-            "hardware": provenance.hardware(self.device),
+            "hardware": provenance.hardware(self.world.device),
+            "processes": self.world.size,
+            "accumulation": self.accumulation,
             "products": str(self.dtype).removeprefix("torch."),
             "versions": provenance.versions(),
         }
 
-    def update(self, batch: Batch) -> torch.Tensor:
-        """One step of §5.3 on one batch. Returns (smoothed, plain) loss sums, [2]."""
-        progress = self.progress
-        progress.step += 1
-        torch.manual_seed(step_seed(self.experiment.seed, progress.step))
-        smoothed, plain = self.losses(batch)
-        (smoothed / len(batch.labels)).backward()
-        rate = learning_rate(progress.step, self.experiment.model.d_model, self.training.warmup_steps)
-        for group in self.adam.param_groups:
-            group["lr"] = rate
-        self.adam.step()
-        self.adam.zero_grad()
-        progress.position += 1
-        progress.source_tokens += len(batch.source.ids)
-        progress.target_tokens += len(batch.labels)
-        progress.flops += training_flops(self.experiment.model, lengths_of(batch))
-        return torch.stack([smoothed.detach(), plain])
 
-    def losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """(smoothed, plain): sums over the batch's target tokens (loss.py)."""
-        with self.autocast():
-            output = self.model(batch.source, batch.target)
-        epsilon = self.training.epsilon_ls
-        return smoothed_cross_entropy(output.float(), self.model.embedding.weight, batch.labels, epsilon, self.dtype)
+def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
+    """All gradients as one tensor, so that one sum serves all processes, and the three numbers at its end.
 
-    def autocast(self) -> AbstractContextManager:
-        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
-
-    @torch.no_grad()
-    def perplexity(self) -> float:
-        """Dev perplexity per subword: exp of the unsmoothed cross-entropy, base e (Table 3)."""
-        self.model.eval()
-        total = 0.0
-        for indices in plan(0, 0, self.dev.lengths, self.budgets):
-            total += self.losses(self.dev.batch(indices, self.device))[1].item()
-        self.model.train()
-        return perplexity(total / self.dev.lengths[1].sum())
-
-    def keep(self) -> None:
-        """Save whatever is due at this step: a checkpoint to be averaged, a resume state."""
-        training, step = self.training, self.progress.step
-        left = training.steps - step
-        if left % training.checkpoint_every == 0 and left // training.checkpoint_every < training.averaged_checkpoints:
-            about = {"digest": self.progress.digest, "step": step}
-            checkpoints.save(self.folder / f"checkpoints/{step:08}.safetensors", self.model.state_dict(), about)
-        if step % self.experiment.running.save_every == 0 or left == 0:
-            self.save_state()
-
-    def save_state(self) -> None:
-        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        tensors |= checkpoints.adam_tensors(self.model, self.adam)
-        if not all(tensor.isfinite().all() for tensor in tensors.values()):
-            raise FloatingPointError(f"{self.folder}: weights not finite at step {self.progress.step}; not saved")
-        checkpoints.save(self.folder / f"state/{self.progress.step:08}.safetensors", tensors, asdict(self.progress))
-        for old in self.states()[STATES_KEPT:]:
-            old.unlink()
-
-    def states(self) -> list[Path]:
-        """Resume states, newest first."""
-        return sorted(self.folder.glob("state/*.safetensors"), reverse=True)
-
-    def resume(self) -> None:
-        """Take up the newest state that is whole, and cut the metrics back to it; say so."""
-        for litter in self.folder.rglob(".*.part"):  # of a run that was killed while it wrote
-            litter.unlink()
-        for path in self.states():
-            try:
-                tensors, about = checkpoints.load(path)
-            except InputError as error:
-                print(f"skipped a resume state: {error}", flush=True)
-                continue
-            if about["digest"] != self.progress.digest:
-                raise InputError(f"{path}: state of another experiment: {about['digest']}")
-            if about.keys() != asdict(self.progress).keys():
-                raise InputError(f"{path}: state of another version of this program; delete it to start anew")
-            self.progress = Progress(**about)
-            prefix = "model."
-            weights = {n.removeprefix(prefix): tensor for n, tensor in tensors.items() if n.startswith(prefix)}
-            self.model.load_state_dict(weights)
-            checkpoints.restore_adam(self.model, self.adam, tensors)
-            print(f"resumed from step {self.progress.step} ({path})", flush=True)
-            break
-        self.cut_metrics()
-
-    def cut_metrics(self) -> None:
-        """Drop what an interrupted run logged after its last saved state: those steps are done again."""
-        lines = self.metrics.read_text().splitlines(keepends=True) if self.metrics.exists() else []
-        whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
-        with replacing(self.metrics) as file:
-            file.writelines(line for line in whole if json.loads(line)["step"] <= self.progress.step)
+    Each parameter's `grad` becomes a view of it. The numbers travel with the gradients: the smoothed loss, the plain
+    loss, and how many processes were asked to stop.
+    """
+    parameters = list(model.parameters())
+    sizes = [parameter.numel() for parameter in parameters]
+    buffer = torch.zeros(sum(sizes) + 3, device=parameters[0].device)
+    for parameter, part in zip(parameters, buffer[:-3].split(sizes), strict=True):
+        parameter.grad = part.view_as(parameter)
+    return buffer, buffer[-3:]
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
@@ -213,15 +250,19 @@ def product_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if fast else torch.float32
 
 
-def step_seed(seed: int, step: int) -> int:
-    """A seed of 32 bits, all that a processor's generator takes, for one step of one run."""
-    return int(np.random.SeedSequence((seed, step)).generate_state(1)[0])
+def step_seed(seed: int, step: int, piece: int) -> int:
+    """A seed of 32 bits, all that a processor's generator takes, for one piece of one step's batch."""
+    return int(np.random.SeedSequence((seed, step, piece)).generate_state(1)[0])
 
 
-def lengths_of(batch: Batch) -> Lengths:
-    """What the cost of a batch depends on."""
-    source, target = (
-        np.bincount(packed.slots.numpy(force=True) // packed.shape[1]) for packed in (batch.source, batch.target)
-    )
+def sums_of(lengths: np.ndarray) -> Lengths:
+    """What the cost of a batch depends on, of its pairs' lengths [2, pairs]."""
+    source, target = lengths
     sums = (source, target, source**2, target**2, source * target)
     return Lengths(*(int(each.sum()) for each in sums))
+
+
+def padding(lengths: np.ndarray, parts: int) -> int:
+    """Places without a token in the grids that attention works on, over all pieces; nothing else has padding."""
+    grids = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
+    return int(sum((grid.max(axis=1) * grid.shape[1]).sum() for grid in grids) - lengths.sum())

@@ -33,26 +33,27 @@ class Translator:
             if len(sentence) + self.decoding.extra_length > POSITIONS:
                 most = POSITIONS - self.decoding.extra_length
                 raise InputError(f"line {index + 1}: {len(sentence)} subwords, at most {most} can be translated")
-        decoded = self.vocabulary.decode(self.search(sentences))
+        decoded = self.vocabulary.decode(search(self.model, len(self.vocabulary), sentences, self.decoding))
         translations = [""] * len(lines)
         for index, words in zip(full, decoded, strict=True):
             translations[index] = self.target.detokenize(words)
         return translations
 
-    @torch.inference_mode()
-    def search(self, sentences: list[list[int]]) -> list[list[int]]:
-        """Token ids to token ids, without EOS. Sentences of like length are decoded together."""
-        results: list[list[int]] = [[]] * len(sentences)
-        device = self.model.embedding.weight.device
-        for batch in by_length(sentences, self.decoding.batch_tokens):
-            source = pack([np.array(sentences[index]) for index in batch], device)
-            # §6.1: input length + 50; EOS counts on both sides.
-            lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
-            decoder = CachedDecoder(self.model, source, len(self.vocabulary))
-            found = beam_search(decoder, lengths + self.decoding.extra_length, self.decoding.beam, self.decoding.alpha)
-            for index, (ids, _) in zip(batch, found, strict=True):
-                results[index] = [token for token in ids if token != EOS]
-        return results
+
+@torch.inference_mode()
+def search(model: Transformer, vocabulary: int, sentences: list[list[int]], decoding: Decoding) -> list[list[int]]:
+    """Token ids to token ids below `vocabulary`, without EOS. Sentences of like length are decoded together."""
+    results: list[list[int]] = [[]] * len(sentences)
+    device = model.embedding.weight.device
+    for batch in by_length(sentences, decoding.batch_tokens):
+        source = pack([np.array(sentences[index]) for index in batch], device)
+        # §6.1: input length + 50; EOS counts on both sides.
+        lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
+        decoder = CachedDecoder(model, source, vocabulary)
+        found = beam_search(decoder, lengths + decoding.extra_length, decoding.beam, decoding.alpha)
+        for index, (ids, _) in zip(batch, found, strict=True):
+            results[index] = [token for token in ids if token != EOS]
+    return results
 
 
 def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:

@@ -1,73 +1,114 @@
-"""What a person and the tables see of a training: lines on the screen, and metrics.jsonl."""
+"""What a person and the tables see of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
 
 import json
-import math
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 
-import torch
+import numpy as np
 
-from transformer.batches import Batch
+from transformer.files import replacing
 from transformer.loss import perplexity
 from transformer.optimizer import learning_rate
+from transformer.signals import say
+from transformer.tensorboard import Board
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one step was like."""
+
+    lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
+    padding: int  # places without a token that attention worked on
+    smoothed: float  # loss over all target tokens, label-smoothed
+    plain: float  # the same, not smoothed
+    gradient_norm: float
 
 
 class Watch:
-    """Logs a run: a line of metrics.jsonl and a line for the person who watches, every `log_every` steps."""
+    """Logs a run every `log_every` steps, and its first step, which tells most about a beginner's mistake.
+
+    Writes `folder`/metrics.jsonl, a line of JSON each time, and the same numbers to `folder`/tensorboard.
+    """
 
     def __init__(self, run):
-        """run: the training.Run that is watched."""
+        """run: the training.Run that is watched; only its rank 0 writes."""
         self.run = run
-        self.name = f"{run.experiment.task} {run.experiment.experiment} seed {run.experiment.seed}"
+        about = run.experiment
+        self.name = f"{about.task} {about.experiment} seed {about.seed}"
         self.started, self.first = time.monotonic(), run.progress.step
-        self.reset()
+        self.updates: list[Update] = []
+        self.since = time.monotonic()
+        self.writes = run.world.rank == 0
+        if self.writes:
+            self.cut_metrics()
+            self.board = Board(run.folder / "tensorboard", self.first + 1)
 
-    def reset(self) -> None:
-        self.losses, self.tokens, self.since = torch.zeros(2, device=self.run.device), 0, time.monotonic()
+    def cut_metrics(self) -> None:
+        """Drop what an interrupted run logged after its last saved state: those steps are done again."""
+        path = self.run.folder / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
+        with replacing(path) as file:
+            file.writelines(line for line in whole if json.loads(line)["step"] <= self.first)
 
-    def step(self, batch: Batch, losses: torch.Tensor) -> None:
-        """Count one step; evaluate and log where it is due."""
-        progress, running = self.run.progress, self.run.experiment.running
-        self.losses += losses
-        self.tokens += len(batch.labels)
-        last = progress.step == self.run.training.steps
-        if progress.step % running.evaluate_every == 0 or last:
-            before = time.monotonic()
-            progress.dev_perplexity = self.run.perplexity()
-            self.since += time.monotonic() - before  # tokens per second are those of training
-            self.write({"step": progress.step, "dev_perplexity": progress.dev_perplexity})
-        if progress.step % running.log_every == 0 or last:
-            self.log()
-            self.reset()
+    def close(self) -> None:
+        if self.writes:
+            self.board.close()
+
+    def step(self, update: Update) -> None:
+        """Count one step, and log where it is due."""
+        self.updates.append(update)
+        step, last = self.run.progress.step, self.run.training.steps
+        if step % self.run.experiment.running.log_every == 0 or step in (1, last):
+            if self.writes:
+                self.log()
+            self.updates, self.since = [], time.monotonic()
+
+    def evaluated(self) -> None:
+        """Write the dev scores of this step. The time that they took is not the training's."""
+        progress = self.run.progress
+        scores = {"dev_perplexity": progress.dev_perplexity, "dev_bleu": progress.dev_bleu}
+        if self.writes:
+            self.write({name: score for name, score in scores.items() if score is not None})
 
     def log(self) -> None:
-        progress, steps = self.run.progress, self.run.training.steps
-        smoothed, plain = (self.losses / self.tokens).tolist()
-        if not math.isfinite(smoothed):
-            raise FloatingPointError(f"{self.name}: loss {smoothed} at step {progress.step}; the last state is intact")
-        speed = self.tokens / (time.monotonic() - self.since)
-        left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
-        rate = learning_rate(progress.step, self.run.experiment.model.d_model, self.run.training.warmup_steps)
+        """Means over the updates since the last line; losses are per target token."""
+        run, progress = self.run, self.run.progress
+        source, target = sum(update.lengths.sum(axis=1) for update in self.updates) / len(self.updates)
+        padding = float(np.mean([update.padding for update in self.updates]))
+        tokens = target * len(self.updates)
+        smoothed = sum(update.smoothed for update in self.updates) / tokens
+        plain = sum(update.plain for update in self.updates) / tokens
+        speed = tokens / (time.monotonic() - self.since)
         self.write(
             {
-                "step": progress.step,
                 "epoch": progress.epoch,
                 "smoothed_loss": smoothed,
                 "perplexity": perplexity(plain),
-                "rate": rate,
+                "rate": learning_rate(progress.step, run.experiment.model.d_model, run.training.warmup_steps),
+                "gradient_norm": float(np.mean([update.gradient_norm for update in self.updates])),
+                "batch_source_tokens": round(source, 1),
+                "batch_target_tokens": round(target, 1),
+                "batch_padding": round(padding, 1),
                 "source_tokens": progress.source_tokens,
                 "target_tokens": progress.target_tokens,
                 "seconds": round(progress.seconds, 1),
                 "target_tokens_per_second": round(speed),
             }
         )
-        dev = "" if math.isnan(progress.dev_perplexity) else f"dev perplexity {progress.dev_perplexity:.2f}  "
-        print(
+        steps = run.training.steps
+        left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
+        dev = "" if progress.dev_perplexity is None else f"dev perplexity {progress.dev_perplexity:.2f}  "
+        say(
             f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
-            f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left",
-            flush=True,
+            f"batch {source:,.0f} + {target:,.0f} tokens, {padding:,.0f} padding  "
+            f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
         )
 
     def write(self, entry: dict) -> None:
-        with open(self.run.metrics, "a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        """Append `entry`, with the step, to both logs."""
+        step = self.run.progress.step
+        with open(self.run.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": step} | entry) + "\n")
+        self.board.write(step, entry)

@@ -23,7 +23,7 @@ from transformer.text import read_pairs
 def main(argv: list[str] | None = None) -> None:
     """Print the scores; with --json, write them too."""
     args = parse(argv)
-    run = describe(args.run) if args.run else None
+    run = describe(args.run, args.weights or args.run / "average.safetensors") if args.run else None
     hypotheses, references = map(list, zip(*read_pairs(args.hyp, args.ref), strict=True))
     score = {
         "language": args.language,
@@ -40,12 +40,18 @@ def main(argv: list[str] | None = None) -> None:
             file.write("\n")
 
 
-def describe(run: Path) -> dict:
-    """The run's run.json, with how it was averaged and decoded."""
+def describe(run: Path, weights: Path) -> dict:
+    """The run's run.json, with how its weights were averaged and how it was decoded."""
     return read_json(run / "run.json") | {
-        "averaged_steps": load_about(run / "average.safetensors")["steps"],
+        "averaged_steps": averaged_steps(weights),
         "decoding": asdict(load(run / "decoding.yaml", Decoding)),
     }
+
+
+def averaged_steps(weights: Path) -> list[int]:
+    """The steps of an average, or the one step of a single checkpoint."""
+    about = load_about(weights)
+    return about["steps"] if "steps" in about else [about["step"]]
 
 
 def listing(score: dict) -> str:
@@ -65,5 +71,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")
     parser.add_argument("--language", required=True, metavar="CODE", help="the language of both, such as de")
     parser.add_argument("--run", type=Path, metavar="DIR", help="the folder of the run that translated")
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help="what it translated with; RUN/average.safetensors if not given"
+    )
     parser.add_argument("--json", metavar="FILE", help="the score file to write")
     return parser.parse_args(argv)

@@ -11,14 +11,15 @@ import argparse
 
 from transformer.arguments import stage_parser
 from transformer.files import replacing
-from transformer.tables import read_paper, read_scores, table2, table2_markdown
+from transformer.table2 import read_systems, table2, table2_markdown
+from transformer.tables import read_scores
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write both files."""
     args = parse(argv)
     runs = read_scores(args.score)
-    table = table2(read_paper(args.paper), runs, args.label)
+    table = table2(read_systems(args.paper), runs, args.label)
     with replacing(f"{args.output}.csv") as file:
         table.to_csv(file, index=False)
     with replacing(f"{args.output}.md") as file:

@@ -1,55 +1,103 @@
 """Train one run (§5), or go on where it was interrupted.
 
     python -m transformer train --run results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
+    torchrun --standalone --nproc-per-node 8 -m transformer train --run RUN --data DATA --threads 4
 
 Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
-RUN/checkpoints (those to be averaged), RUN/metrics.jsonl, RUN/vocabulary.model and RUN/run.json. Training that was
-finished before is not repeated; to train anew, delete RUN/state and RUN/run.json.
+RUN/checkpoints (those to be averaged), last.safetensors, metrics.jsonl, vocabulary.model and run.json. Training that
+was finished before is not repeated; to train anew, delete RUN/state and RUN/run.json.
+
+The batches are the same on any number of processes; each accumulates gradients as its memory demands. TERM, INT, HUP,
+USR1 or USR2 to any process: the state is saved after the step, and the exit code is 75, so that the same command goes
+on from there (torchrun itself then exits with 1). While another process trains the same run, this one waits.
 """
 
+import argparse
 import json
 import os
 import shutil
+import sys
+import traceback
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
-from transformer import provenance
+from transformer import memory, provenance
 from transformer.arguments import stage_parser
 from transformer.batches import ParallelText
 from transformer.config import Experiment, load
 from transformer.corpus import SIDES, TokenArray
+from transformer.distributed import World, joined
+from transformer.evaluation import Evaluation
 from transformer.files import InputError, read_json, replacing
-from transformer.training import Progress, Run
+from transformer.lock import alone
+from transformer.signals import EXIT_INTERRUPTED, Interrupted, StopSignals, say
+from transformer.states import Progress
+from transformer.subwords import Subwords
+from transformer.training import Run, TrainingError
+
+EXPECTED = (InputError, FloatingPointError, OSError, MemoryError, torch.OutOfMemoryError)  # a line says all of these
 
 
 def main(argv: list[str] | None = None) -> None:
     """Train, then publish what the later stages read."""
-    parser = stage_parser("train", __doc__)
-    parser.add_argument("--run", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
-    parser.add_argument("--threads", type=int, required=True, help="processor threads")
-    args = parser.parse_args(argv)
+    args = parse(argv)
     torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
     data_sha256 = read_json(args.data / "data.json")["sha256"]
     digest = experiment.digest(data_sha256)
     folder = args.run / "state" / digest[:16]
-    if (folder / "run.json").exists():
-        print(f"trained before: {folder} (to train anew, delete it and run.json)")
-    else:
-        train(experiment, args.data, data_sha256, digest, folder)
-    publish(args.run, folder, args.data / "vocabulary.model")
+    try:
+        with StopSignals() as stop, joined() as world, alone(folder, stop) if world.rank == 0 else nullcontext():
+            if world.agree((folder / "run.json").exists()):
+                if world.rank == 0:
+                    say(f"trained before: {folder} (to train anew, delete it and run.json)")
+            else:
+                run = open_run(args, experiment, digest, folder, world)
+                progress = run.train(stop, provenance.commit())
+                finish(run, progress, data_sha256)
+            if world.rank == 0:
+                publish(args.run, folder, args.data / "vocabulary.model")
+    except Interrupted as interruption:
+        leave(f"interrupted by {interruption}; the same command goes on from there", EXIT_INTERRUPTED)
+    except TrainingError as error:
+        if not isinstance(error.__cause__, EXPECTED):
+            traceback.print_exception(error.__cause__)
+        leave(f"error: {error}", 1)
 
 
-def train(experiment: Experiment, data: Path, data_sha256: str, digest: str, folder: Path) -> None:
-    """Train in `folder`; its run.json, written last, says that the training is finished."""
-    text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
-    run = Run(experiment, text, dev, digest, folder, provenance.commit())
-    progress = run.train()
-    with replacing(folder / "run.json") as file:
-        json.dump(describe(run, progress, data_sha256), file, indent=1)
+def leave(message: str, code: int) -> None:
+    """End with a line. Among other processes at once: taking leave of a partner that is gone can take for ever."""
+    say(f"transformer train: {message}", error=True)
+    if "RANK" in os.environ:
+        os._exit(code)
+    sys.exit(code)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = stage_parser("train", __doc__)
+    parser.add_argument("--run", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
+    parser.add_argument("--threads", type=int, required=True, help="processor threads of each process")
+    parser.add_argument("--memory", type=float, metavar="GIB", help="memory of each process; found out if not given")
+    return parser.parse_args(argv)
+
+
+def open_run(args: argparse.Namespace, experiment: Experiment, digest: str, folder: Path, world: World) -> Run:
+    """The run, at the newest state in `folder`."""
+    text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
+    evaluation = Evaluation(
+        dev=dev,
+        vocabulary=Subwords(args.data / "vocabulary.model"),
+        budgets=(experiment.training.source_tokens, experiment.training.target_tokens),
+        sentences=experiment.running.bleu_sentences,
+        world=world,
+    )
+    available = memory.available(world.device, args.threads) if args.memory is None else int(args.memory * 2**30)
+    return Run(experiment, text, evaluation, digest, folder, available)
 
 
 def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
@@ -61,6 +109,13 @@ def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
     return ParallelText(*sides)
 
 
+def finish(run: Run, progress: Progress, data_sha256: str) -> None:
+    """Write run.json, which says that the training is finished."""
+    if run.world.rank == 0:
+        with replacing(run.folder / "run.json") as file:
+            json.dump(describe(run, progress, data_sha256), file, indent=1)
+
+
 def publish(run: Path, folder: Path, vocabulary: Path) -> None:
     """Put beside each other what averaging and translating need, each by a rename; run.json comes last."""
     aside = run / ".checkpoints.part"
@@ -68,12 +123,16 @@ def publish(run: Path, folder: Path, vocabulary: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(folder / "checkpoints", aside, copy_function=link)
     aside.rename(run / "checkpoints")
+    last = run / ".last.part"
+    last.unlink(missing_ok=True)
+    link(max((folder / "checkpoints").glob("*.safetensors")), last)
+    last.rename(run / "last.safetensors")
     for source in (folder / "metrics.jsonl", vocabulary, folder / "run.json"):
         with replacing(run / source.name, "wb") as file:
             file.write(source.read_bytes())
 
 
-def link(source: str, target: str) -> None:
+def link(source: str | Path, target: str | Path) -> None:
     """Give a file a second name, so that it lies on disk once; copy it where the file system has no such names."""
     try:
         os.link(source, target)
@@ -84,7 +143,7 @@ def link(source: str, target: str) -> None:
 def describe(run: Run, progress: Progress, data_sha256: str) -> dict:
     """run.json: what was trained, on what, by which code, where and for how long."""
     experiment = run.experiment
-    names = ("scale", "task", "experiment", "seed", "source", "target")
+    names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
     about = {name: getattr(experiment, name) for name in names} | asdict(progress)
     return about | {
         "steps": progress.step,

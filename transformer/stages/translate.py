@@ -4,7 +4,8 @@
     python -m transformer translate --run RUN --input resources/corpora/grammar-test.en --output RUN/test.hyp
 
 Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
-again, all as the run was trained. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors.
+again, all as the run was trained. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors;
+with --weights RUN/last.safetensors the last checkpoint instead of the average.
 """
 
 import os
@@ -28,6 +29,9 @@ def main(argv: list[str] | None = None) -> None:
     """Translate --input or standard input."""
     parser = stage_parser("translate", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of a trained run")
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help="what to translate with; RUN/average.safetensors if not given"
+    )
     parser.add_argument("--input", type=Path, help="text; standard input if not given")
     parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
@@ -35,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     name = args.input or "standard input"
     lines = list(read_lines(args.input) if args.input else decode_lines(sys.stdin.buffer, name))
-    translator = open_translator(args.run)
+    translator = open_translator(args.run, args.weights or args.run / "average.safetensors")
     try:
         translations = translator.translate(lines)
     except InputError as error:
@@ -50,11 +54,11 @@ def main(argv: list[str] | None = None) -> None:
         file.write(text)
 
 
-def open_translator(run: Path) -> Translator:
-    """Everything that a run folder holds for translating."""
+def open_translator(run: Path, weights: Path) -> Translator:
+    """Everything that a run folder holds for translating, with its model at `weights`."""
     experiment = load(run / "experiment.yaml")
     return Translator(
-        model=load_model(run / "average.safetensors", experiment.model).to(best_device()),
+        model=load_model(weights, experiment.model).to(best_device()),
         vocabulary=Subwords(run / "vocabulary.model"),
         source=Moses(experiment.source, experiment.preparation),
         target=Moses(experiment.target, experiment.preparation),

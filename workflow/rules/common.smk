@@ -7,7 +7,13 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-TABLE_2 = ["base", "big"]  # the experiments that are its rows
+TABLE_2 = ["base", "big"]  # the experiments that are its rows; Table 3's are all
+
+# Which weights translate, by what they add to a translation's name.
+WEIGHTS = {
+    "": "average.safetensors",  # Table 2 averages (§6.1),
+    ".last": "last.safetensors",  # Table 3 does not (§6.2)
+}
 
 
 def refuse(where, problem):
@@ -81,6 +87,7 @@ wildcard_constraints:
     experiment=any_of(config["experiments"]),
     seed=r"\d+",
     split="train|dev|test",
+    weights=any_of(WEIGHTS),
     file=any_of(config["downloads"]),
     language="[A-Za-z][A-Za-z0-9_-]*",
 
@@ -154,6 +161,7 @@ def experiment_parts(wildcards):
             "task": wildcards.task,
             "experiment": wildcards.experiment,
             "seed": int(wildcards.seed),
+            "fidelity": config["fidelity"],
             "source": task["source"],
             "target": task["target"],
             "rows": [
@@ -172,18 +180,56 @@ def experiment_parts(wildcards):
     )
 
 
-def scores_of(wildcards):
-    """The scores of Table 2: base and big, on every task of the scale, with every seed."""
+def weights_of(wildcards):
+    """The weights that a translation is made with."""
+    run = f"results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.experiment}/{wildcards.seed}"
+    return f"{run}/{WEIGHTS[wildcards.weights]}"
+
+
+def runs_of_table_2(file):
+    """An input function: this file of every run of Table 2, which are base and big on every task of the scale."""
+    return lambda wildcards: run_files(wildcards.scale, config["scales"][wildcards.scale]["tasks"], TABLE_2, file)
+
+
+def runs_of_table_3(file):
+    """An input function: this file of every run of Table 3, which are all experiments on the scale's first task."""
+    return lambda wildcards: run_files(wildcards.scale, first_task(wildcards)[0], config["experiments"], file)
+
+
+def run_files(scale, tasks, experiments, file):
+    """A file of the runs with every seed of the scale."""
     return collect(
-        "results/{scale}/runs/{task}/{experiment}/{seed}/test.json",
-        scale=wildcards.scale,
-        task=config["scales"][wildcards.scale]["tasks"],
-        experiment=TABLE_2,
-        seed=config["seeds"],
+        "results/{scale}/runs/{task}/{experiment}/{seed}/{file}",
+        scale=scale,
+        task=tasks,
+        experiment=experiments,
+        seed=config["scales"][scale]["seeds"],
+        file=file,
     )
+
+
+def first_task(wildcards):
+    """Name and entry of the task that Table 3 is about: en-de in the paper."""
+    return next(iter(config["scales"][wildcards.scale]["tasks"].items()))
+
+
+def label_of_table_3(wildcards):
+    """Names the dev set behind our numbers."""
+    return f"{wildcards.scale}: {first_task(wildcards)[1]['dev']}"
+
+
+def references_of_table_3(wildcards):
+    """The dev set's other side."""
+    _, task = first_task(wildcards)
+    return f"resources/corpora/{task['dev']}.{task['target']}"
 
 
 def train_threads(wildcards):
     """Small models train faster side by side than one after the other on all cores."""
-    runs = len(TABLE_2) * len(config["scales"][wildcards.scale]["tasks"]) * len(config["seeds"])
-    return max(1, (workflow.cores or 1) // runs)
+    runs = {path for table in (runs_of_table_2, runs_of_table_3) for path in table("run.json")(wildcards)}
+    return max(1, (workflow.cores or 1) // len(runs))
+
+
+def launcher(gpus):
+    """What starts a training: Python, or torchrun where it takes a process for each of several GPUs."""
+    return f"torchrun --standalone --nproc-per-node {gpus}" if gpus > 1 else "python"

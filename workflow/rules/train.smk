@@ -26,6 +26,7 @@ rule train:
         directory("results/{scale}/runs/{task}/{experiment}/{seed}/checkpoints"),
         multiext(
             "results/{scale}/runs/{task}/{experiment}/{seed}/",
+            "last.safetensors",
             "metrics.jsonl",
             "vocabulary.model",
         ),
@@ -35,11 +36,17 @@ rule train:
     conda:
         "../../environment.yml"
     threads: train_threads
+    resources:
+        gpu=0,  # --set-resources train:gpu=8 trains each run on eight
     params:
+        launcher=lambda wildcards, resources: launcher(resources.gpu),
+        threads=lambda wildcards, threads, resources: max(1, threads // max(1, resources.gpu)),
         run=subpath(output.run, parent=True),
         data=subpath(input.about, parent=True),
     shell:
-        "python -m transformer train --run {params.run:q} --data {params.data:q} --threads {threads} 2>&1 | tee {log:q}"
+        # tee -i: Ctrl-C is for the training, which saves its state and says so.
+        "{params.launcher} -m transformer train --run {params.run:q} --data {params.data:q} --threads {params.threads}"
+        " 2>&1 | tee -i {log:q}"
 
 
 rule average:

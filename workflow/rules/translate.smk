@@ -22,14 +22,14 @@ rule translate:
             "experiment.yaml",
             "decoding.yaml",
             "vocabulary.model",
-            "average.safetensors",
         ),
+        weights=weights_of,
         text=side("source"),
         code=["transformer/search.py", "transformer/incremental.py", "transformer/translation.py"],
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.hyp",
+        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.hyp",
     log:
-        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}.log",
+        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
     wildcard_constraints:
         split="dev|test",
     conda:
@@ -38,25 +38,25 @@ rule translate:
     params:
         run=subpath(output[0], parent=True),
     shell:
-        "python -m transformer translate --run {params.run:q} --input {input.text:q} --output {output:q}"
-        " --threads {threads} 2>&1 | tee {log:q}"
+        "python -m transformer translate --run {params.run:q} --weights {input.weights:q} --input {input.text:q}"
+        " --output {output:q} --threads {threads} 2>&1 | tee {log:q}"
 
 
 rule score:
     input:
-        hyp="results/{scale}/runs/{task}/{experiment}/{seed}/{split}.hyp",
+        hyp="results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.hyp",
         ref=side("target"),
         run=multiext(
             "results/{scale}/runs/{task}/{experiment}/{seed}/",
             "run.json",
             "decoding.yaml",
-            "average.safetensors",
         ),
+        weights=weights_of,
         code="transformer/bleu.py",
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}.json",
+        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
     log:
-        "logs/score/{scale}/{task}/{experiment}/{seed}/{split}.log",
+        "logs/score/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
     wildcard_constraints:
         split="dev|test",
     conda:
@@ -66,4 +66,4 @@ rule score:
         run=subpath(output[0], parent=True),
     shell:
         "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --language {params.language}"
-        " --run {params.run:q} --json {output:q} 2>&1 | tee {log:q}"
+        " --run {params.run:q} --weights {input.weights:q} --json {output:q} 2>&1 | tee {log:q}"

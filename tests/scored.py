@@ -1,0 +1,61 @@
+"""Score files as the score stage writes them, and tables as their stages write them, for the tests of tables."""
+
+import csv
+import json
+from pathlib import Path
+
+
+def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
+    """The content of a score file. sacreBLEU is one less, the lower-cased one more; `run` changes what was run."""
+    paper = "compound_split" if task == "en-de" else "tokenized"
+    variants = {paper: bleu, "sacrebleu": bleu - 1, "tokenized_lc": bleu + 1}
+    return {
+        "language": task.removeprefix("en-"),
+        "scores": {"paper": paper}
+        | {name: {"bleu": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()},
+        "hyp_sha256": "ef" * 32,
+        "ref_sha256": f"{task} references",
+        "run": {
+            "scale": "multi30k",
+            "task": task,
+            "experiment": experiment,
+            "seed": seed,
+            "fidelity": "paper-text",
+            "steps": 6000,
+            "parameters": 1_900_544,
+            "dev_perplexity": 5.0452,
+            "flops": 1.5e15,
+            "seconds": 5423.4,
+            "hardware": "2 CPU cores",
+            "commit": "3f2a9c0d",
+            "digest": "ab" * 32,
+            "data_sha256": "cd" * 32,
+            "averaged_steps": [5800, 6000],
+            "decoding": {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096},
+        }
+        | run,
+    }
+
+
+def write_scores(folder: Path, *contents) -> list[str]:
+    """Write score files and give their names; a content that is text is written as it is."""
+    paths = [folder / f"score{number}.json" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return [str(path) for path in paths]
+
+
+def read_csv(path: str | Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def cells(markdown: str) -> list[dict[str, str]]:
+    """The first Markdown table, which is the second paragraph."""
+    heading, _, *rows = [split(line) for line in markdown.split("\n\n")[1].splitlines()]
+    return [dict(zip(heading, row, strict=True)) for row in rows]
+
+
+def split(line: str) -> list[str]:
+    """The cells of one line of a Markdown table."""
+    return [cell.strip() for cell in line.strip("|").split("|")]

@@ -1,0 +1,62 @@
+"""The p-value against a bootstrap written again with Python's own random numbers, and cases with known answers."""
+
+import random
+
+import pytest
+import sacrebleu
+
+from transformer.significance import p_value
+
+SOURCE = random.Random(1)
+REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]
+
+
+def with_errors(numbers, error: str = "x") -> list[str]:
+    """The references, with a wrong word in the middle of the sentences of these numbers."""
+    return [f"{line[:6]}{error}{line[7:]}" if n in numbers else line for n, line in enumerate(REFERENCES)]
+
+
+def resampled(base: list[str], system: list[str], draws: int) -> float:
+    """(k + 1) / (n + 1): of n draws, k have a difference that exceeds the draws' mean by more than the found one."""
+
+    def difference(numbers) -> float:
+        sides = [[lines[n] for n in numbers] for lines in (base, system, REFERENCES)]
+        one, two = (sacrebleu.corpus_bleu(side, sides[2:], tokenize="none", force=True).score for side in sides[:2])
+        return abs(one - two)
+
+    source, every = random.Random(2), range(len(REFERENCES))
+    differences = [difference(source.choices(every, k=len(every))) for _ in range(draws)]
+    mean = sum(differences) / draws
+    return (sum(one - mean > difference(every) for one in differences) + 1) / (draws + 1)
+
+
+@pytest.mark.parametrize("more", [2, 5, 8, 12], ids="{} more errors".format)
+def test_a_bootstrap_written_again_agrees(more):
+    base, system = with_errors(range(0, 10)), with_errors(range(10, 20 + more))
+    assert p_value(base, system, REFERENCES) == pytest.approx(resampled(base, system, 300), abs=0.08)
+
+
+def test_equal_systems_of_different_errors():
+    assert p_value(with_errors(range(0, 10)), with_errors(range(10, 20)), REFERENCES) > 0.2
+
+
+def test_a_clearly_better_system():
+    assert p_value(with_errors(range(0, 20)), REFERENCES, REFERENCES) < 0.01
+    assert p_value(REFERENCES, with_errors(range(0, 20)), REFERENCES) < 0.01
+
+
+def test_the_same_translations():
+    base = with_errors(range(0, 10))
+    assert p_value(base, list(base), REFERENCES) == 1
+
+
+def test_other_translations_of_the_same_score():
+    assert p_value(with_errors(range(0, 10), "x"), with_errors(range(0, 10), "y"), REFERENCES) == 1
+
+
+def test_the_environment_changes_nothing_and_nothing_is_printed(monkeypatch, capfd):
+    base, system = with_errors(range(0, 10)), with_errors(range(10, 24))
+    expected = p_value(base, system, REFERENCES)
+    monkeypatch.setenv("SACREBLEU_SEED", "none")  # sacreBLEU's word for another seed each time
+    assert p_value(base, system, REFERENCES) == expected
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,138 @@
+"""Table 2 against numbers worked by hand and what the paper printed."""
+
+from pathlib import Path
+
+import pytest
+from scored import cells, read_csv, score, split, write_scores
+
+from transformer.files import InputError
+from transformer.stages import table2
+from transformer.table2 import read_systems
+
+PAPER = Path(__file__).parent.parent / "workflow" / "paper" / "table2.csv"
+LABEL = "Multi30k task 1, test_2016_flickr"
+
+
+def estimate(days: float) -> float:
+    """§6.1: training time, 8 GPUs, and the 9.5 TFLOPS that a P100 sustains."""
+    return days * 24 * 3600 * 8 * 9.5e12
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Runs the stage and gives the rows of the CSV by (by, model), and the Markdown."""
+
+    def make(*contents) -> tuple[dict, str]:
+        output, scores = tmp_path / "tables" / "table2", write_scores(tmp_path, *contents)
+        table2.main(["--paper", str(PAPER), "--label", LABEL, "--output", str(output), "--score", *scores])
+        rows = {(row["by"], row["model"]): row for row in read_csv(f"{output}.csv")}
+        return rows, Path(f"{output}.md").read_text(encoding="utf-8")
+
+    return make
+
+
+def test_means_and_deviations_over_seeds(make):
+    """30, 31, 35: mean 32, squares 4 + 1 + 9 over 2 degrees of freedom."""
+    three = [score(bleu, seed=seed, flops=seed * 1e15) for seed, bleu in enumerate((30.0, 31.0, 35.0), start=1)]
+    rows, markdown = make(*three)
+    ours = rows["ours", "Transformer (base)"]
+    assert float(ours["en-de_bleu"]) == 32
+    assert float(ours["en-de_bleu_sd"]) == pytest.approx(7**0.5)
+    assert float(ours["en-de_sacrebleu"]) == 31
+    assert float(ours["en-de_tokenized_lc"]) == 33
+    assert float(ours["en-de_flops"]) == 2e15
+    assert ours["en-de_seeds"] == "3"
+    assert cells(markdown)[-1] == {
+        "Model": "Transformer (base)",
+        "From": f"ours: {LABEL}",
+        "Seeds": "3",
+        "EN-DE BLEU": "32.0 ± 2.6",
+        "EN-DE sacreBLEU": "31.0 ± 2.6",
+        "EN-DE BLEU lc": "33.0 ± 2.6",
+        "EN-DE FLOPs": "2.0·10^15",
+    }
+
+
+def test_systems_in_the_papers_order(make):
+    rows, markdown = make(score(36.25), score(37.5, experiment="big"), score(55.0, task="en-fr"))
+    published = ["ByteNet", "Deep-Att + PosUnk", "GNMT + RL", "ConvS2S", "MoE", "Deep-Att + PosUnk Ensemble"]
+    published += ["GNMT + RL Ensemble", "ConvS2S Ensemble"]
+    ours = ["Transformer (base)", "Transformer (big)"]
+    expected = [("published", name) for name in published] + [(by, name) for by in ("paper", "ours") for name in ours]
+    assert list(rows) == expected
+    assert [(row["From"].split(":")[0], row["Model"]) for row in cells(markdown)] == expected
+    assert [row["label"] for row in rows.values()] == [""] * 10 + [LABEL] * 2
+
+
+def test_markdown_shows_the_papers_cells_as_printed(make):
+    _, markdown = make(score(36.25), score(55.0, task="en-fr"), score(56.0, task="en-fr", seed=2))
+    shown = {(row["Model"], row["From"]): row for row in cells(markdown)}
+    ensemble = shown["GNMT + RL Ensemble", "published"]
+    assert (ensemble["EN-DE BLEU"], ensemble["EN-FR FLOPs"]) == ("26.30", "1.1·10^21")
+    assert shown["ByteNet", "published"]["EN-FR BLEU"] == ""
+    assert shown["Transformer (big)", "paper"]["EN-FR BLEU"] == "41.8"
+    assert shown["Transformer (base)", f"ours: {LABEL}"]["Seeds"] == "1 / 2"
+    assert "nan" not in markdown.lower()
+
+
+def test_a_task_of_ones_own_has_no_cells_of_the_paper(make):
+    rows, markdown = make(score(20.0, task="en-cs"))
+    assert list(rows) == [("ours", "Transformer (base)")]
+    assert cells(markdown)[0]["EN-CS BLEU"] == "20.0"
+
+
+def test_systems_without_a_cell_are_left_out(make):
+    rows, _ = make(score(36.25))
+    assert ("published", "ByteNet") in rows
+    assert ("published", "Deep-Att + PosUnk") not in rows
+
+
+def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
+    rows, markdown = make(score(36.25), score(55.0, task="en-fr"), score(37.5, experiment="big"))
+    assert rows["ours", "Transformer (big)"]["en-fr_bleu"] == ""
+    last = cells(markdown)[-1]
+    assert [last[heading] for heading in ("Seeds", "EN-DE BLEU", "EN-FR BLEU", "EN-FR FLOPs")] == [
+        "1 / 0",
+        "37.5",
+        "",
+        "",
+    ]
+    assert "nan" not in markdown.lower()
+
+
+def test_notes_say_how_and_where_from(make):
+    _, markdown = make(score(36.25), score(55.123, task="en-fr", seed=3, commit="unknown"))
+    assert "- EN-DE BLEU: compound_split, `en-de|compound_split|v:1`" in markdown
+    assert "- EN-FR BLEU: tokenized, `en-fr|tokenized|v:1`" in markdown
+    assert "- EN-FR sacreBLEU: sacrebleu, `en-fr|sacrebleu|v:1`" in markdown
+    assert LABEL in markdown.split("\n\n")[0]
+    assert "41.0" in markdown
+    runs = [split(line) for line in markdown.splitlines()[-2:]]
+    digests = ["ab" * 6, "cd" * 6]
+    effort = ["1.5·10^15", "6,000", "2 checkpoints from step 5,800", "beam 4, alpha 0.6, extra_length 50"]
+    effort += ["5,423", "2 CPU cores", "paper-text"]
+    assert runs[0] == ["en-de/base/1", "36.25", "35.25", "37.25", *effort, "3f2a9c0d", *digests]
+    assert runs[1] == ["en-fr/base/3", "55.12", "54.12", "56.12", *effort, "unknown", *digests]
+
+
+def test_the_papers_flops_are_its_estimate():
+    """§6.1: half a day and three and a half on eight P100s of 9.5 TFLOPS."""
+    base, big = read_systems(PAPER)[-2:]
+    assert float(base["en-de_flops"]) == float(f"{estimate(0.5):.1e}") == float(base["en-fr_flops"])
+    assert float(big["en-de_flops"]) == float(f"{estimate(3.5):.1e}") == float(big["en-fr_flops"])
+
+
+def test_the_papers_claims_hold_in_its_table():
+    """§6.1: 28.4, over 2.0 above the best before it; the base model better than all; under a quarter of the cost."""
+    *published, base, big = read_systems(PAPER)
+    best = max(float(row.get("en-de_bleu", 0)) for row in published)
+    assert float(big["en-de_bleu"]) == 28.4 > best + 2
+    assert float(base["en-de_bleu"]) > best
+    best_single = max(published[:5], key=lambda row: float(row.get("en-fr_bleu", 0)))
+    assert float(big["en-fr_flops"]) < float(best_single["en-fr_flops"]) / 4
+
+
+def test_a_paper_table_without_a_column(tmp_path):
+    (tmp_path / "table2.csv").write_text("model,en-de_bleu\nByteNet,23.75\n")
+    with pytest.raises(InputError, match=r"table2\.csv: expected a column 'system', found model, en-de_bleu"):
+        read_systems(tmp_path / "table2.csv")

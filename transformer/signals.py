@@ -1,0 +1,43 @@
+"""Being stopped from outside: a run is asked to end, ends between two steps, and says so by its exit code."""
+
+import os
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Self
+
+# What batch systems, terminals and people send, Slurm's --signal=USR1@120 among them.
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
+
+
+class Interrupted(Exception):
+    """A run ended early because it was asked to; what it had done is saved."""
+
+
+class StopSignals:
+    """While entered, STOPPING end nothing: `received` names the first of them, for a loop to look at."""
+
+    def __init__(self):
+        self.received: str | None = None
+
+    def __enter__(self) -> Self:
+        self.before = {number: signal.signal(number, self.note) for number in STOPPING}
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        # Later ones change nothing: Ctrl-C reaches a job twice, from the terminal and from Snakemake.
+        self.received = self.received or signal.Signals(number).name
+
+
+def say(text: str, error: bool = False) -> None:
+    """Print a line. A training outlives whoever read it: a closed terminal or pipe silences it and ends nothing."""
+    stream = sys.stderr if error else sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

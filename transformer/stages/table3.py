@@ -1,0 +1,41 @@
+"""Write Table 3, variations on the base model: the paper's perplexities, BLEU and parameters, and ours.
+
+    python -m transformer table3 --paper workflow/paper/table3.csv --label "demo: grammar-dev" --width 8 --depth 2 \\
+        --score results/demo/runs/en-de/*/*/dev.last.json --hyp results/demo/runs/en-de/*/*/dev.last.hyp \\
+        --ref resources/corpora/grammar-dev.de --output results/demo/tables/table3
+
+Leaves OUTPUT.csv, all digits, and OUTPUT.md, the table for readers with its notes. Runs that differ in their seed alone
+are averaged. The translations serve to tell which experiments differ from base by more than chance.
+"""
+
+import argparse
+
+from transformer.arguments import stage_parser
+from transformer.files import replacing
+from transformer.table3 import p_values, read_runs, read_variations, table3, table3_markdown
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write both files."""
+    args = parse(argv)
+    runs = read_runs(args.score, args.hyp, args.ref)
+    table = table3(read_variations(args.paper), runs, p_values(runs, args.ref))
+    with replacing(f"{args.output}.csv") as file:
+        table.to_csv(file)
+    with replacing(f"{args.output}.md") as file:
+        file.write(table3_markdown(table, runs, args.label, args.width, args.depth))
+    print(f"{args.output}.md: {len(table)} experiments, {len(runs)} runs of ours")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = stage_parser("table3", __doc__)
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
+    parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
+    parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
+    parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
+    parser.add_argument("--score", required=True, metavar="JSON", nargs="+", help="score files, written with --run")
+    parser.add_argument("--hyp", required=True, metavar="FILE", nargs="+", help="what each score is of, in their order")
+    parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
+    parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without .csv and .md")
+    return parser.parse_args(argv)

@@ -1,0 +1,35 @@
+"""The files that TensorBoard shows.
+
+Written at once and by hand of tensorboardX's parts: its SummaryWriter leaves the writing to a thread, and waits for
+that thread for ever once a full disk has ended it.
+"""
+
+import time
+from pathlib import Path
+
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.summary import scalar
+
+
+class Board:
+    """Numbers over steps, one file per start of a run."""
+
+    def __init__(self, folder: Path, first: int):
+        """first: the step that this start begins with; what an earlier start wrote of it and later is not shown."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
+        self.add(Event(step=first, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, step: int, entry: dict[str, float]) -> None:
+        """One point on each curve."""
+        for name, value in entry.items():
+            self.add(Event(step=step, summary=scalar(name, value)))
+
+    def close(self) -> None:
+        self.writer.close()
+
+    def add(self, event: Event) -> None:
+        event.wall_time = time.time()
+        self.writer.write_event(event)
+        self.writer.flush()
