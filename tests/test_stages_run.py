@@ -51,7 +51,7 @@ def trained(tmp_path_factory, data):
 
 
 def do_train(run, data):
-    train.main(["--run", str(run), "--data", str(data), "--threads", "1"])
+    train.main([str(run), "--data", str(data), "--threads", "1"])
 
 
 def do_translate(run, lines, folder, *options):
@@ -185,7 +185,7 @@ def test_killed_in_the_middle_it_goes_on_bit_for_bit(tmp_path, data):
     running = {"log_every": 1, "evaluate_every": 20, "save_every": 1}
     experiment = make_experiment(steps=30, checkpoint_every=5, averaged_checkpoints=5, running=running)
     killed, whole = (make_run(tmp_path / name / "1", experiment) for name in ("killed", "whole"))
-    command = [*PROGRAM, "train", "--run", killed, "--data", data, "--threads", "1"]
+    command = [*PROGRAM, "train", killed, "--data", data, "--threads", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=ON_THE_PROCESSOR, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None and not list(killed.glob("state/*/state/0000001?.safetensors")):
             time.sleep(0.005)
@@ -234,7 +234,7 @@ def test_the_program_prints_one_line_and_exits_with_1():
             ["translate", "--run", "NONE", "--input", "NONE", "--threads", "1"],
             "NONE: cannot be read: No such file or directory",
         ),
-        (["train", "--run", "NONE", "--data", "DATA", "--threads", "1"], "NONE/experiment.yaml: no such file"),
+        (["train", "NONE", "--data", "DATA", "--threads", "1"], "NONE/experiment.yaml: no such file"),
     ],
     ids=" ".join,
 )
@@ -245,12 +245,12 @@ def test_missing_folders_are_named(data, tmp_path, argv, message):
 
 def test_train_names_missing_data(tmp_path):
     run = make_run(tmp_path / "1", make_experiment())
-    assert f"{tmp_path}/data.json" in error("train", "--run", run, "--data", tmp_path, "--threads", "1")
+    assert f"{tmp_path}/data.json" in error("train", run, "--data", tmp_path, "--threads", "1")
 
 
 def test_train_refuses_ids_without_a_row(tmp_path, data):
     run = make_run(tmp_path / "1", make_experiment(model={"embedding_rows": 20}))
-    message = error("train", "--run", run, "--data", data, "--threads", "1")
+    message = error("train", run, "--data", data, "--threads", "1")
     assert message == f"{data}: token id 27, but embedding_rows is 20"
 
 
@@ -301,7 +301,7 @@ def test_a_bad_command_line_exits_with_2(capsys):
     with pytest.raises(SystemExit) as exit:
         __main__.main(["train", "--threads", "1"])
     assert exit.value.code == 2
-    assert "required: --run, --data" in capsys.readouterr().err
+    assert "required: RUN, --data" in capsys.readouterr().err
 
 
 def test_an_unknown_stage_is_answered_with_the_known_ones():

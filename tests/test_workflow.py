@@ -2,37 +2,13 @@
 
 import csv
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
-
-ROOT = Path(__file__).parent.parent
-PARTS = ("Snakefile", "config.yaml", "environment.yml", "workflow", "profiles", "transformer")
-
-
-def copy_project(place: Path) -> Path:
-    """What the pipeline consists of, without results."""
-    for part in PARTS:
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-        copy(ROOT / part, place / part)
-    return place
-
-
-def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Run Snakemake in `project`, whose own copy of the package the rules then use."""
-    python = Path(sys.executable)
-    environment = os.environ | {"PATH": f"{python.parent}:{os.environ['PATH']}"}
-    command = [python, "-m", "snakemake", "--cores", "2", *arguments]
-    return subprocess.run(command, cwd=project, env=environment, text=True, capture_output=True, timeout=1500)
-
-
-def last_line(result: subprocess.CompletedProcess) -> str:
-    return result.stderr.strip().splitlines()[-1]
+from project import copy_project, last_line, own_corpus, snakemake
 
 
 @pytest.fixture(scope="module")
@@ -130,35 +106,6 @@ def test_person_translates(demo):
     assert (
         answer == (demo / "results/demo/runs/en-de/base/1/test.hyp").read_text(encoding="utf-8").split("\n")[0] + "\n"
     )
-
-
-OWN = """
-corpora:
-  mine-train: {files: {en: {path: train.en}, cs: {path: train.cs}}}
-  mine-dev: {files: {en: {path: dev.en}, cs: {path: dev.cs}}}
-scales:
-  mine:
-    label: our corpus
-    width: 16
-    depth: 2
-    seeds: [1]
-    base: {steps: 4, warmup_steps: 2, source_tokens: 300, target_tokens: 300, checkpoint_every: 1,
-      averaged_checkpoints: 2}
-    experiments: {big: {steps: 4, checkpoint_every: 1, averaged_checkpoints: 2}}
-    tasks:
-      en-cs: {source: en, target: cs, train: [mine-train], dev: mine-dev, test: mine-dev, vocabulary: 40,
-        embedding_rows: 40}
-"""
-
-
-def own_corpus(project: Path) -> Path:
-    """A project with a corpus of its own in another configuration file; returns that file."""
-    words = ["one", "two", "three", "four", "five", "six", "seven"]
-    lines = [" ".join(words[n % 7 :] + words[: n % 5]) + " ." for n in range(60)]
-    for name in ("train.en", "train.cs", "dev.en", "dev.cs"):
-        (project / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    (project / "own.yaml").write_text(OWN)
-    return project / "own.yaml"
 
 
 def test_own_corpus_needs_configuration_alone(tmp_path):

@@ -1,7 +1,7 @@
 """Train one run (§5), or go on where it was interrupted.
 
-    python -m transformer train --run results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
-    torchrun --standalone --nproc-per-node 8 -m transformer train --run RUN --data DATA --threads 4
+    python -m transformer train results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
+    torchrun --standalone --nproc-per-node 8 -m transformer train RUN --data DATA --threads 4
 
 Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
 RUN/checkpoints (those to be averaged), last.safetensors, metrics.jsonl, vocabulary.model and run.json. Training that
@@ -79,7 +79,8 @@ def leave(message: str, code: int) -> None:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = stage_parser("train", __doc__)
-    parser.add_argument("--run", type=Path, required=True, help="folder of the run")
+    # Not --run, as the other stages have it: torchrun takes that for an option of its own.
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
     parser.add_argument("--threads", type=int, required=True, help="processor threads of each process")
     parser.add_argument("--memory", type=float, metavar="GIB", help="memory of each process; found out if not given")

@@ -45,7 +45,7 @@ rule train:
         data=subpath(input.about, parent=True),
     shell:
         # tee -i: Ctrl-C is for the training, which saves its state and says so.
-        "{params.launcher} -m transformer train --run {params.run:q} --data {params.data:q} --threads {params.threads}"
+        "{params.launcher} -m transformer train {params.run:q} --data {params.data:q} --threads {params.threads}"
         " 2>&1 | tee -i {log:q}"
 
 
