@@ -5,6 +5,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -15,10 +16,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from toy import make_data, make_experiment, make_run, random_lines
 
 from transformer import checkpoints
 from transformer.signals import EXIT_INTERRUPTED, STOPPING
+from transformer.stages import train
 
 TESTS = Path(__file__).parent
 ENVIRONMENT = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS.parent)}
@@ -80,6 +83,48 @@ def steps_done(run: Path) -> int:
     """The last step in the metrics of a run that goes on."""
     lines = [line for path in run.glob("state/*/metrics.jsonl") for line in path.read_text().split("\n")[:-1]]
     return json.loads(lines[-1])["step"] if lines else 0
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory, data) -> Path:
+    """A run of 200 steps that nothing happened to."""
+    run = random_run(tmp_path_factory.mktemp("straight"))
+    assert Training(run, data).end() == 0
+    return run
+
+
+def random_run(folder: Path) -> Path:
+    """200 steps, and a state every third of them, so that some are killed while they save."""
+    running = {"log_every": 1, "evaluate_every": 50, "save_every": 3}
+    return make_run(folder / "1", make_experiment(steps=200, running=running, checkpoint_every=10))
+
+
+def metrics(run: Path) -> list[dict]:
+    speed = ("seconds", "target_tokens_per_second")
+    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
+    return [{key: value for key, value in entry.items() if key not in speed} for entry in entries]
+
+
+@pytest.mark.parametrize("time_of_many", range(20))
+def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, monkeypatch, data, straight, time_of_many):
+    """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
+    run = random_run(tmp_path)
+    step = random.randint(2, 190)
+    training = Training(run, data)
+    training.wait_for(lambda: steps_done(run) >= step)
+    time.sleep(random.random() / 50)
+    training.kill()
+    training.wait()
+    print(f"killed at step {steps_done(run)}")
+    assert training.returncode == -signal.SIGKILL
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # only on a processor are the bits the same
+    train.main([str(run), "--data", str(data), "--threads", "1"])
+    assert metrics(run) == metrics(straight)
+    for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000190.safetensors"):
+        (found,), (expected,) = run.glob(name), straight.glob(name)
+        found, expected = (checkpoints.load(path)[0] for path in (found, expected))
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[tensor], expected[tensor]) for tensor in expected)
 
 
 @pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)

@@ -3,10 +3,8 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -178,29 +176,6 @@ def test_another_experiment_in_the_folder_has_its_own_state(tmp_path, data, caps
     do_train(run, data)
     assert f"trained before: {first}" in capsys.readouterr().out
     assert json.loads((run / "run.json").read_text())["seed"] == 1
-
-
-def test_killed_in_the_middle_it_goes_on_bit_for_bit(tmp_path, data):
-    """A real process, ended by the system at no chosen moment; it saves at every step, so likely while it saves."""
-    running = {"log_every": 1, "evaluate_every": 20, "save_every": 1}
-    experiment = make_experiment(steps=30, checkpoint_every=5, averaged_checkpoints=5, running=running)
-    killed, whole = (make_run(tmp_path / name / "1", experiment) for name in ("killed", "whole"))
-    command = [*PROGRAM, "train", killed, "--data", data, "--threads", "1"]
-    with subprocess.Popen(command, cwd=ROOT, env=ON_THE_PROCESSOR, stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None and not list(killed.glob("state/*/state/0000001?.safetensors")):
-            time.sleep(0.005)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert not (killed / "run.json").exists()
-    do_train(killed, data)
-    do_train(whole, data)
-    for name in ("run.json", "metrics.jsonl"):
-        assert entries(killed / name) == entries(whole / name)
-    assert [path.name for path in sorted((whole / "checkpoints").iterdir())] == [
-        f"{step:08}.safetensors" for step in range(10, 31, 5)
-    ]
-    for path in (whole / "checkpoints").iterdir():
-        assert (killed / "checkpoints" / path.name).read_bytes() == path.read_bytes()
 
 
 def error(*argv):

@@ -15,7 +15,7 @@ from transformer.subwords import Subwords
 from transformer.translation import search
 
 # The quickest search: it shows whether a model translates, and is in no table.
-GREEDY = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
+BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Evaluation:
         return perplexity(self.world.sum(total.to(self.world.device)).item() / self.dev.lengths[1].sum())
 
     def bleu(self, model: Transformer) -> float:
-        """BLEU of greedy translations, on tokens in the vocabulary's spelling: to watch, not to compare with papers."""
-        room = POSITIONS - GREEDY.extra_length
+        """BLEU with a beam of one, on tokens in the vocabulary's spelling: to watch, not to compare with papers."""
+        room = POSITIONS - BEAM_OF_ONE.extra_length
         chosen = np.flatnonzero(self.dev.lengths[0] <= room)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
-        found = search(model, len(self.vocabulary), [self.dev.source[index].tolist() for index in mine], GREEDY)
+        found = search(model, len(self.vocabulary), [self.dev.source[index].tolist() for index in mine], BEAM_OF_ONE)
         model.train()
         pairs = list(zip(found, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
