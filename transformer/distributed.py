@@ -77,12 +77,14 @@ def joined() -> Iterator[World]:
         yield World(0, 1, best_device())
         return
     device = best_device()
-    if device.type == "cuda":
-        if local >= torch.cuda.device_count():
-            raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
+    if device.type == "cpu":
+        dist.init_process_group("gloo", timeout=TIMEOUT)
+    elif local < torch.cuda.device_count():
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+        dist.init_process_group("nccl", timeout=TIMEOUT, device_id=device)
+    else:
+        raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
     yield World(rank, size, device)
     dist.barrier()  # whoever left first would look dead to the others
     dist.destroy_process_group()
