@@ -44,6 +44,11 @@ def disk_full(run: Run) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 
 
+def disk_full_at_once(run: Run) -> None:
+    """Not even the logs can grow."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+
+
 def main(fault: str, rank: str, step: str, *arguments: str) -> None:
     """Train until `fault` befalls process `rank` in the step after `step`."""
     update = Run.update

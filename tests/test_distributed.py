@@ -1,20 +1,16 @@
 """The batch contract: real processes, started by torchrun, see the same batches and get the same gradients."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ranks import BUDGETS, STEPS
-from toy import random_text
+from toy import PROCESSOR, TORCHRUN, random_text
 
 from transformer.batches import plan
 
 TESTS = Path(__file__).parent
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-ENVIRONMENT = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS.parent)}
 DIVISIONS = [(1, 1), (2, 1), (4, 1), (1, 4), (2, 2)]  # processes, pieces that each cuts its part into
 
 
@@ -28,7 +24,7 @@ def learned(tmp_path_factory):
         if key not in cache:
             out = tmp_path_factory.mktemp("ranks")
             command = [*TORCHRUN, processes, TESTS / "ranks.py", out, accumulation, P_drop]
-            subprocess.run([str(word) for word in command], env=ENVIRONMENT, check=True)
+            subprocess.run([str(word) for word in command], env=PROCESSOR, check=True)
             cache[key] = [dict(np.load(out / f"{rank}.npz")) for rank in range(processes)]
         return cache[key]
 

@@ -6,15 +6,14 @@ import subprocess
 import pytest
 import torch
 from sacrebleu.metrics import BLEU
-from test_distributed import ENVIRONMENT, TORCHRUN
-from toy import make_data, make_experiment, make_run, random_lines
+from toy import PROCESSOR, TORCHRUN, make_data, make_experiment, make_run, random_lines
 
-from transformer.batches import ParallelText, pack
+from transformer.batches import pack
 from transformer.checkpoints import load_model
 from transformer.config import EOS, PAD, load
-from transformer.corpus import SIDES, TokenArray
 from transformer.distributed import World
 from transformer.evaluation import Evaluation
+from transformer.stages.train import open_text
 from transformer.subwords import Subwords
 
 CPU = torch.device("cpu")
@@ -31,14 +30,12 @@ def folders(tmp_path_factory):
     sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 200, "warmup_steps": 100}
     run = make_run(place / "1", make_experiment(model=model, running=running, **sizes))
     command = [*TORCHRUN, "2", "-m", "transformer", "train", str(run), "--data", str(data), "--threads", "1"]
-    subprocess.run(command, env=ENVIRONMENT, check=True)
+    subprocess.run(command, env=PROCESSOR, check=True)
     return data, run
 
 
-def open_dev(data):
-    return ParallelText(
-        *(TokenArray.open(*(data / f"dev.{side}.{kind}" for kind in ("ids", "offsets"))) for side in SIDES)
-    )
+def open_dev(run, data):
+    return open_text(data, "dev", load(run / "experiment.yaml"))
 
 
 def beam_of_one(model, source, vocabulary, limit):
@@ -62,7 +59,7 @@ def beam_of_one(model, source, vocabulary, limit):
 @torch.no_grad()
 def test_dev_bleu_of_two_processes_is_that_of_an_independent_search(folders):
     data, run = folders
-    dev, vocabulary = open_dev(data), Subwords(data / "vocabulary.model")
+    dev, vocabulary = open_dev(run, data), Subwords(data / "vocabulary.model")
     model = load_model(run / "last.safetensors", model_of(run)).eval()
     found = [beam_of_one(model, dev.source[i], len(vocabulary), len(dev.source[i]) + 50) for i in range(SENTENCES)]
     references = vocabulary.decode([dev.target[i].tolist() for i in range(SENTENCES)])
@@ -77,7 +74,7 @@ def test_dev_bleu_of_two_processes_is_that_of_an_independent_search(folders):
 
 def test_one_process_gets_the_same(folders):
     data, run = folders
-    dev, vocabulary = open_dev(data), Subwords(data / "vocabulary.model")
+    dev, vocabulary = open_dev(run, data), Subwords(data / "vocabulary.model")
     model = load_model(run / "last.safetensors", model_of(run))
     evaluation = Evaluation(dev, vocabulary, (400, 400), SENTENCES, World(0, 1, CPU))
     about = json.loads((run / "run.json").read_text())

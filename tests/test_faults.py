@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import random
 import re
 import shutil
@@ -17,17 +16,17 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from toy import make_data, make_experiment, make_run, random_lines
+from toy import PROCESSOR, TORCHRUN, heed_signals, make_data, make_experiment, make_run, random_lines
 
 from transformer import checkpoints
 from transformer.signals import EXIT_INTERRUPTED, STOPPING
 from transformer.stages import train
 
 TESTS = Path(__file__).parent
-ENVIRONMENT = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS.parent)}
 PROGRAM = ["-m", "transformer", "train"]
 FAULTY = [str(TESTS / "faulty.py")]
-SOON = 60  # seconds
+SOON = 60  # seconds, to end after a signal or a fault
+LONG = 600  # seconds, for whole trainings on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +45,11 @@ class Training(subprocess.Popen):
     """A real training, of several processes by torchrun; what it says goes to files, as no pipe must hold it up."""
 
     def __init__(self, run: Path, data: Path, program: list[str] = PROGRAM, processes: int = 1):
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-        arguments = [str(run), "--data", str(data), "--threads", "1"]
-        command = [sys.executable, *(torchrun if processes > 1 else []), *program, *arguments]
+        starter = [*TORCHRUN, str(processes)] if processes > 1 else [sys.executable]
+        command = [*starter, *program, str(run), "--data", str(data), "--threads", "1"]
         self.files = [run.parent / f"{time.time_ns()}.{name}" for name in ("out", "err")]
         with self.files[0].open("w") as out, self.files[1].open("w") as err:
-            super().__init__(command, cwd=TESTS.parent, env=ENVIRONMENT, stdout=out, stderr=err)
+            super().__init__(command, cwd=TESTS.parent, env=PROCESSOR, stdout=out, stderr=err, preexec_fn=heed_signals)
 
     @property
     def out(self) -> str:
@@ -61,17 +59,19 @@ class Training(subprocess.Popen):
     def err(self) -> str:
         return self.files[1].read_text()
 
-    def end(self) -> int:
-        """Its exit code, once it has ended by itself, SOON; prints how long that took."""
+    def end(self, within: float = LONG) -> int:
+        """Its exit code, once it has ended by itself; prints how long that took."""
         since = time.time()
-        self.wait(SOON)
+        self.wait(within)
         print(f"ended after {time.time() - since:.1f} s")
         return self.returncode
 
     def wait_for(self, what) -> None:
-        """Until `what()` is true; fails when the process ends before."""
+        """Until `what()` is true; fails when the process ends before, or nothing comes of it."""
+        late = time.time() + LONG
         while not what():
             assert self.poll() is None, self.err
+            assert time.time() < late, self.out
             time.sleep(0.01)
 
 
@@ -109,10 +109,11 @@ def metrics(run: Path) -> list[dict]:
 def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, monkeypatch, data, straight, time_of_many):
     """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
     run = random_run(tmp_path)
-    step = random.randint(2, 190)
+    chance = random.Random(time_of_many)
+    step = chance.randint(2, 150)
     training = Training(run, data)
     training.wait_for(lambda: steps_done(run) >= step)
-    time.sleep(random.random() / 50)
+    time.sleep(chance.random() / 50)
     training.kill()
     training.wait()
     print(f"killed at step {steps_done(run)}")
@@ -133,7 +134,7 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     training = Training(run, data)
     training.wait_for(lambda: steps_done(run) > 25)
     training.send_signal(number)
-    assert training.end() == EXIT_INTERRUPTED == 75
+    assert training.end(SOON) == EXIT_INTERRUPTED == 75
     (said,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
     assert max(states(run)) == f"{int(said):08}.safetensors"
     assert steps_done(run) == int(said)
@@ -141,7 +142,7 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     again.wait_for(lambda: "\n" in again.out)
     assert again.out.startswith(f"resumed from step {said} ")
     again.send_signal(number)
-    assert again.end() == 75
+    assert again.end(SOON) == 75
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=lambda number: number.name)
@@ -151,7 +152,7 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data, number)
     training.wait_for(lambda: steps_done(run) > 25)
     (second,) = [p for p in psutil.Process(training.pid).children() if p.environ().get("RANK") == "1"]
     second.send_signal(number)
-    assert training.end() not in (0, EXIT_INTERRUPTED)  # torchrun's own
+    assert training.end(SOON) not in (0, EXIT_INTERRUPTED)  # torchrun's own
     found = re.findall(r"interrupted by (.*): saved at step (\d+);", training.err)
     assert {step for _, step in found} == {str(int(max(states(run)).split(".")[0]))}
     assert number.name in {by for by, _ in found}
@@ -170,7 +171,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     """After it, the same command goes on from the last state."""
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, fault, "1", "25"], processes=2)
-    training.wait(2 * SOON)
+    training.wait(LONG)
     took = time.time() - float(re.search(r"fault at (.*)", training.err)[1])
     print(f"{fault}: ended after {took:.1f} s")
     assert took < SOON
@@ -191,7 +192,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     run = new_run(tmp_path, steps=40)
-    Training(run, data, [*FAULTY, "killed", str(before - 1), "25"], before).wait(2 * SOON)
+    Training(run, data, [*FAULTY, "killed", str(before - 1), "25"], before).wait(LONG)
     again = Training(run, data, processes=after)
     assert again.end() == 0
     assert again.out.startswith("resumed from step 20 ")
@@ -199,11 +200,12 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     assert [(start["step"], start["processes"]) for start in about["starts"]] == [(0, before), (20, after)]
 
 
-def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data):
+@pytest.mark.parametrize(("fault", "step"), [("disk_full", 30), ("disk_full_at_once", 26)])
+def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, fault, step):
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
-    training = Training(run, data, [*FAULTY, "disk_full", "0", "25"])
+    training = Training(run, data, [*FAULTY, fault, "0", "25"])
     assert training.end() == 1
-    assert re.search(r"transformer train: error: step 30 \(.*\): OSError: .*File too large", training.err)
+    assert re.search(rf"transformer train: error: step {step} \(.*\): OSError: .*File too large", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     assert not list(run.rglob("*.part"))
     assert all(checkpoints.load(path) for path in run.glob("state/*/state/*.safetensors"))
@@ -219,8 +221,7 @@ def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
     first.wait_for(lambda: steps_done(run) > 5)
     second = Training(run, data)
     second.wait_for(lambda: "\n" in second.out)
-    assert second.out.startswith(f"waiting: {run}/state/")
-    assert f"is in use by process {first.pid} on " in second.out
+    assert second.out.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
     assert first.end() == second.end() == 0
     assert "trained before" in second.out
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1
@@ -234,7 +235,7 @@ def test_a_waiting_training_can_be_stopped(tmp_path, data):
     second.wait_for(lambda: "waiting: " in second.out)
     for training in (second, first):
         training.terminate()
-        assert training.end() == EXIT_INTERRUPTED
+        assert training.end(SOON) == EXIT_INTERRUPTED
 
 
 def test_a_training_outlives_its_reader(tmp_path, data):
@@ -243,16 +244,44 @@ def test_a_training_outlives_its_reader(tmp_path, data):
     arguments = [str(run), "--data", str(data), "--threads", "1"]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, *PROGRAM, *arguments], cwd=TESTS.parent, env=ENVIRONMENT, stdout=pipe, stderr=subprocess.STDOUT
+        [sys.executable, *PROGRAM, *arguments],
+        cwd=TESTS.parent,
+        env=PROCESSOR,
+        stdout=pipe,
+        stderr=subprocess.STDOUT,
+        preexec_fn=heed_signals,
     ) as process:
         process.stdout.readline()
         process.stdout.close()
         step = steps_done(run)
+        late = time.time() + LONG
         while steps_done(run) < step + 20:
             assert process.poll() is None
+            assert time.time() < late
+            time.sleep(0.01)
         process.send_signal(signal.SIGHUP)
         assert process.wait(timeout=SOON) == EXIT_INTERRUPTED
     assert max(states(run)) == f"{steps_done(run):08}.safetensors"
+
+
+def test_what_is_ignored_stays_ignored(tmp_path, data):
+    """`nohup` keeps a training alive when its terminal closes."""
+    run = new_run(tmp_path, steps=100_000)
+    with subprocess.Popen(
+        ["nohup", sys.executable, *PROGRAM, str(run), "--data", str(data), "--threads", "1"],
+        cwd=TESTS.parent,
+        env=PROCESSOR,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        late = time.time() + LONG
+        for number, done in ((signal.SIGHUP, 5), (signal.SIGTERM, 25)):
+            while steps_done(run) < done:
+                assert process.poll() is None
+                assert time.time() < late
+                time.sleep(0.01)
+            process.send_signal(number)
+        assert process.wait(timeout=SOON) == EXIT_INTERRUPTED
 
 
 def test_a_finished_run_whose_outputs_were_deleted_is_published_by_two_processes(tmp_path, data):

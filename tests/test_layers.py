@@ -13,7 +13,7 @@ WORKFLOW = [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk")), *so
 
 LAYERS = (  # lowest first; a new module must be placed
     ("arguments", "files", "signals"),
-    ("lock", "presets"),
+    ("presets",),
     ("config", "text"),
     ("cost", "lexicon", "loss", "memory", "model", "optimizer", "subwords", "tensorboard", "tokenization"),
     (
@@ -29,7 +29,7 @@ LAYERS = (  # lowest first; a new module must be placed
         "provenance",
         "search",
     ),
-    ("significance", "states", "tables", "translation", "watch"),
+    ("lock", "significance", "states", "tables", "translation", "watch"),
     ("evaluation", "table2", "table3"),
     ("training",),
     ("stages",),

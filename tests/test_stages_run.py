@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy import make_data, make_experiment, make_run, random_lines
+from toy import PROCESSOR, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__, checkpoints
 from transformer.config import load, save
@@ -17,7 +17,6 @@ from transformer.model import Transformer
 from transformer.stages import average, train, translate
 
 ROOT = Path(__file__).parents[1]
-ON_THE_PROCESSOR = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 STAGES = set((ROOT / "transformer" / "stages").glob("*.py")) - {ROOT / "transformer" / "stages" / "__init__.py"}
 PROGRAM = (sys.executable, "-m", "transformer")
 UNSEEN = random_lines(99, 40)
@@ -138,7 +137,7 @@ def test_translate_reads_standard_input_and_writes_standard_output(trained, tmp_
     text = "\r\n".join([*UNSEEN[:3], "", "naïve Übung"]) + "\n"
     command = [*PROGRAM, "translate", "--run", trained, "--threads", "1"]
     found = subprocess.run(
-        command, input=text.encode(), capture_output=True, cwd=ROOT, env=ON_THE_PROCESSOR, check=True
+        command, input=text.encode(), capture_output=True, cwd=ROOT, env=PROCESSOR, check=True
     ).stdout
     assert found == do_translate(trained, text.splitlines(), tmp_path).encode()
     assert found.count(b"\n") == 5
@@ -164,13 +163,13 @@ def test_a_finished_run_is_published_again_without_training(trained, data, capsy
 def test_another_experiment_in_the_folder_has_its_own_state(tmp_path, data, capsys):
     run = make_run(tmp_path / "1", make_experiment(seed=1))
     do_train(run, data)
-    (first,) = (run / "state").iterdir()
+    (first,) = (run / "state").glob("*/")
     other = make_experiment(seed=2)
     save(other, run / "experiment.yaml")
     capsys.readouterr()
     do_train(run, data)
     assert "resumed" not in capsys.readouterr().out
-    assert len(list((run / "state").iterdir())) == 2
+    assert len(list((run / "state").glob("*/"))) == 2
     assert json.loads((run / "run.json").read_text())["seed"] == 2
     save(make_experiment(seed=1, running={"log_every": 4}), run / "experiment.yaml")  # changes no result
     do_train(run, data)
@@ -192,7 +191,7 @@ def test_the_program_prints_one_line_and_exits_with_1():
     found = subprocess.run(
         [*PROGRAM, "resolve", "--decoding", '{"beam": "wide"}', "--output", "/dev/null"],
         cwd=ROOT,
-        env=ON_THE_PROCESSOR,
+        env=PROCESSOR,
         capture_output=True,
         text=True,
     )

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import shutil
 import struct
 
@@ -141,7 +142,11 @@ def test_metrics_that_end_in_half_a_line(tmp_path, uninterrupted):
     assert_same(tmp_path, uninterrupted)
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b""], ids=["truncated", "empty"])
+def half_zeroed(content):
+    return content[: len(content) // 2] + bytes(len(content) - len(content) // 2)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b"", half_zeroed])
 def test_a_damaged_state_is_refused_and_the_one_before_it_used(tmp_path, uninterrupted, capsys, damage):
     interrupt(start(tmp_path, make_experiment()), 7)
     newest = tmp_path / "state" / "00000006.safetensors"
@@ -149,7 +154,7 @@ def test_a_damaged_state_is_refused_and_the_one_before_it_used(tmp_path, uninter
     capsys.readouterr()
     run = start(tmp_path, make_experiment())
     refused, resumed = capsys.readouterr().out.splitlines()
-    assert refused.startswith(f"refused a resume state: {newest}: truncated")
+    assert re.match(rf"refused a resume state: {newest}: (truncated|damaged)", refused)
     assert resumed == f"resumed from step 4 ({tmp_path}/state/00000004.safetensors)"
     train(run)
     assert_same(tmp_path, uninterrupted)
@@ -181,6 +186,16 @@ def test_a_state_of_another_experiment_is_refused_and_the_one_before_it_used(tmp
     train(run)
     foreign.with_suffix(".refused").unlink()
     assert_same(tmp_path / "b", uninterrupted)
+
+
+def test_a_state_that_cannot_be_opened_ends_the_run(tmp_path):
+    """It may be the file system's fault, or a limit's: not the file's. Nothing is refused, nothing begins anew."""
+    interrupt(start(tmp_path, make_experiment()), 5)
+    newest = tmp_path / "state/00000006.safetensors"
+    newest.symlink_to(tmp_path / "away")
+    with pytest.raises(InputError, match=f"^{newest}: cannot be read"):
+        start(tmp_path, make_experiment())
+    assert len(list((tmp_path / "state").iterdir())) == 3
 
 
 def test_refused_states_do_not_crowd_out_good_ones(tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from project import ENVIRONMENT, SNAKEMAKE, copy_project, own_corpus, snakemake
+from toy import heed_signals
 
 RUN = "results/mine/runs/en-cs/base/1"
 TRAINED = f"{RUN}/last.safetensors"
@@ -57,9 +58,12 @@ def begin(project: Path, *arguments: str) -> subprocess.Popen:
             stdout=output,
             stderr=output,
             start_new_session=True,
+            preexec_fn=heed_signals,
         )
+    late = time.time() + 600
     while not list((project / RUN).glob("state/*/state/*.safetensors")):
         assert process.poll() is None, (project / "output").read_text()
+        assert time.time() < late
         time.sleep(0.05)
     return process
 
@@ -95,7 +99,7 @@ def test_training_killed_with_retries(project, uninterrupted, number):
     """Snakemake deletes the failed job's outputs and runs it again; the states are none of those."""
     process = begin(project, "--retries", "1")
     training(process).send_signal(number)
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=600) == 0
     assert "resumed from step" in (project / "output").read_text()
     assert (project / TRAINED).read_bytes() == uninterrupted
 

@@ -1,7 +1,10 @@
 """The smallest real things that tests train and translate with: sentences to copy, a vocabulary, a run's folders."""
 
 import json
+import os
 import random
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +14,18 @@ from transformer.batches import ParallelText
 from transformer.config import EOS, UNK, Decoding, Experiment, Model, Preparation, Running, Training, save
 from transformer.corpus import SIDES, TokenArray
 from transformer.model import Transformer
+from transformer.signals import STOPPING
 from transformer.stages import encode, vocabulary
 
 torch.set_num_threads(1)
+
+# For real processes: on the processor, one thread each, this package; `torchrun` before the number of processes.
+PROCESSOR = os.environ | {
+    "CUDA_VISIBLE_DEVICES": "",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": str(Path(__file__).parents[1]),
+}
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 WORDS = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
 ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
@@ -120,3 +132,9 @@ def make_run(run: Path, resolved: Experiment) -> Path:
     save(resolved, run / "experiment.yaml")
     save(DECODING, run / "decoding.yaml")
     return run
+
+
+def heed_signals() -> None:
+    """In a new process: no stop signal is ignored, though a shell may have started the tests in the background."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_DFL)

@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"transformer: no stage {name!r}; the stages are {', '.join(stage_names())}")
     try:
         importlib.import_module(f"transformer.stages.{name}").main(rest)
-    except (InputError, FloatingPointError, OSError) as error:
+    except (InputError, OSError) as error:
         sys.exit(f"transformer {name}: error: {error}")
 
 

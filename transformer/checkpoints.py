@@ -1,5 +1,6 @@
 """Weights and resume states on disk: whole or absent, read as data only (safetensors), and averaged (§6.1)."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,25 +18,40 @@ from transformer.model import Transformer
 ADAM = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps of each parameter
 
 
+class Unusable(InputError):
+    """A file that could be read, and is not what it should be."""
+
+
 def save(path: str | Path, tensors: dict[str, Tensor], about: dict) -> None:
-    """Write tensors, with `about` as JSON in the file's header."""
-    data = safetensors.torch.save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, encode(about))
+    """Write tensors, with `about` as JSON and their checksum in the file's header."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    data = safetensors.torch.save(tensors, {"about": json.dumps(about), "sha256": checksum(tensors)})
     with replacing(path, "wb") as file:
         file.write(data)
 
 
-def encode(about: dict) -> dict[str, str]:
-    return {"about": json.dumps(about)}
+def checksum(tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of the tensors' bytes in the order of their names: a disk may give back zeros without a word."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
-    """The tensors and `about` that `save` wrote. Raises InputError on a missing, truncated or foreign file."""
+    """The tensors and `about` that `save` wrote.
+
+    Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
+    """
     with opened(path) as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, decode(file)  # noqa: SIM118 (not a dict)
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        if checksum(tensors) != (file.metadata() or {})["sha256"]:
+            raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
+        return tensors, decode(file)
 
 
 def load_about(path: str | Path) -> dict:
-    """`about` alone, from the file's header; errors as in `load`."""
+    """`about` alone, from the file's header; errors as in `load`, but for the checksum, which is not looked at."""
     with opened(path) as file:
         return decode(file)
 
@@ -53,7 +69,7 @@ def opened(path: str | Path) -> Iterator[safe_open]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
+        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:
@@ -68,12 +84,12 @@ def load_model(path: str | Path, config: Model) -> Transformer:
 
 
 def require(path: str | Path, shapes: dict[str, torch.Size], tensors: dict[str, Tensor]) -> None:
-    """Raises InputError where the `tensors` of a file are not those of `shapes`, by name and shape."""
+    """Raises Unusable where the `tensors` of a file are not those of `shapes`, by name and shape."""
     expected = {name: tuple(shape) for name, shape in shapes.items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
-            raise InputError(f"{path}: {name}: expected shape {expected.get(name)}, found {found.get(name)}")
+            raise Unusable(f"{path}: {name}: expected shape {expected.get(name)}, found {found.get(name)}")
 
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:

@@ -62,11 +62,14 @@ class World:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Say in plain words that a partner is gone."""
+    """Say in plain words that a partner is gone, unless it is this process's own GPU that failed."""
     try:
         yield
+    except (torch.AcceleratorError, torch.OutOfMemoryError):
+        raise
     except RuntimeError as error:
-        raise ConnectionError("another process of this training has ended; its own message says why") from error
+        said = str(error).split("\n")[0]
+        raise ConnectionError(f"another process of this training has ended; its message says why ({said})") from error
 
 
 @contextmanager
@@ -86,5 +89,6 @@ def joined() -> Iterator[World]:
     else:
         raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
     yield World(rank, size, device)
-    dist.barrier()  # whoever left first would look dead to the others
+    with watched():
+        dist.barrier()  # whoever left first would look dead to the others
     dist.destroy_process_group()

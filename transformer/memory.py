@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -16,11 +17,30 @@ PER_PARAMETER = 4 * (1 + 1 + 2 + 3)
 
 
 def available(device: torch.device, threads: int) -> int:
-    """Bytes for one process: its GPU's memory, or of the machine's the same part as it has of the processors."""
+    """Bytes for one process: its GPU's memory, or of the machine's the same part as it has of the processors.
+
+    So too of what a container or a batch system grants, and of the processors in it.
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return total * min(threads, os.cpu_count()) // os.cpu_count()
+    parts = [total * threads // os.cpu_count(), total]
+    for limit in granted():
+        parts.append(limit * min(1, threads / len(os.sched_getaffinity(0))))
+    return int(min(parts))
+
+
+def granted() -> list[int]:
+    """The limits in bytes of this process's control group and of those around it; where Linux has none, none."""
+    own = Path("/proc/self/cgroup")
+    groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
+    files = [
+        Path("/sys/fs/cgroup", folder.relative_to("/"), "memory.max")
+        for group in groups
+        for folder in (Path(group), *Path(group).parents)
+    ]
+    limits = [file.read_text().strip() for file in files if file.exists()]
+    return [int(limit) for limit in limits if limit != "max"]
 
 
 def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) -> int:

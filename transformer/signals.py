@@ -22,7 +22,9 @@ class StopSignals:
         self.received: str | None = None
 
     def __enter__(self) -> Self:
-        self.before = {number: signal.signal(number, self.note) for number in STOPPING}
+        # What is ignored stays ignored: `nohup` means it.
+        heard = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]
+        self.before = {number: signal.signal(number, self.note) for number in heard}
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:

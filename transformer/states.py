@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 
 from transformer import checkpoints
-from transformer.files import InputError
 from transformer.model import Transformer
 from transformer.signals import say
 
@@ -62,7 +61,7 @@ class States:
         for path in self.paths():
             try:
                 tensors, progress = read(path, model, digest)
-            except InputError as error:
+            except checkpoints.Unusable as error:
                 say(f"refused a resume state: {error}")
                 path.rename(path.with_suffix(".refused"))
                 continue
@@ -76,12 +75,12 @@ class States:
 
 
 def read(path: Path, model: Transformer, digest: str) -> tuple[dict[str, torch.Tensor], Progress]:
-    """The tensors and the progress in a state file. Raises InputError where it is damaged or not this run's."""
+    """The tensors and the progress in a state file. Raises Unusable where it is damaged or not this run's."""
     tensors, about = checkpoints.load(path)
     if about.keys() != asdict(Progress(digest)).keys():
-        raise InputError(f"{path}: not a state, or one of another version of this program")
+        raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
     if about["digest"] != digest:
-        raise InputError(f"{path}: state of another experiment: {about['digest']}")
+        raise checkpoints.Unusable(f"{path}: state of another experiment: {about['digest']}")
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
     checkpoints.require(path, {f"model.{n}": shape for n, shape in shapes.items()} | adam_shapes(model), tensors)
     return tensors, Progress(**about)

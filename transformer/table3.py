@@ -21,8 +21,8 @@ MARK = "†"
 MARK_NOTE = (
     f"{MARK} cannot be told from base: p ≥ {LEVEL} for equal BLEU (column p of the CSV file), by sacreBLEU "
     f"{version('sacrebleu')}'s paired bootstrap resampling, {RESAMPLES:,} resamples with seed {SEED}. The sentences of "
-    "all seeds that both have are laid end to end. Equal BLEU has p = 1. The test is lenient: of rows that are as good "
-    "as base, about one in ten goes unmarked by chance."
+    "all seeds that both have are laid end to end. Equal BLEU has p = 1. The test knows the chance that lies in the "
+    "choice of sentences, not the one in training: another seed alone can move a row from one side to the other."
 )
 
 
@@ -154,6 +154,5 @@ def shrinking_note(width: int, depth: int) -> str:
     """What the rows' values mean at a scale that is not the paper's."""
     return (
         f"The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {width} and N by "
-        f"{depth}, and may set further values of its own (`scales` in config.yaml), so that two rows can be one model: "
-        "at demo scale, N-4 is as deep as base."
+        f"{depth}, and may set further values of its own (`scales` in config.yaml), so that two rows can be one model."
     )

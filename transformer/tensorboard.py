@@ -5,6 +5,7 @@ that thread for ever once a full disk has ended it.
 """
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tensorboardX.event_file_writer import EventsWriter
@@ -25,11 +26,12 @@ class Board:
         """One point on each curve."""
         for name, value in entry.items():
             self.add(Event(step=step, summary=scalar(name, value)))
-
-    def close(self) -> None:
-        self.writer.close()
+        self.writer.flush()
 
     def add(self, event: Event) -> None:
         event.wall_time = time.time()
         self.writer.write_event(event)
-        self.writer.flush()
+
+    def close(self) -> None:
+        with suppress(OSError):  # a full disk was reported by the write that met it
+            self.writer.close()

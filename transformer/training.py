@@ -114,6 +114,7 @@ class Run:
                     watch.step(update)
                     self.keep(stopped)
                 if stopped and self.progress.step < self.training.steps:
+                    self.world.agree(None)  # nobody leaves before rank 0 has saved: torchrun would end it half-way
                     raise Interrupted(f"{stop.received or 'another process'}: saved at step {self.progress.step}")
         return self.progress
 
@@ -174,13 +175,13 @@ class Run:
 
     def evaluate(self, watch: Watch) -> None:
         """Dev perplexity, and BLEU where it is wanted, when they are due."""
-        progress, evaluation = self.progress, self.evaluation
+        progress, evaluation, started = self.progress, self.evaluation, time.monotonic()
         if progress.step % self.experiment.running.evaluate_every and progress.step < self.training.steps:
             return
         progress.dev_perplexity = evaluation.perplexity(self.model, self.dtype)
         if evaluation.sentences:
             progress.dev_bleu = evaluation.bleu(self.model)
-        watch.evaluated()
+        watch.evaluated(time.monotonic() - started)
 
     def keep(self, stopped: bool) -> None:
         """Save whatever is due at this step: a checkpoint to be averaged, a resume state."""

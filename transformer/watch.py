@@ -65,9 +65,10 @@ class Watch:
                 self.log()
             self.updates, self.since = [], time.monotonic()
 
-    def evaluated(self) -> None:
-        """Write the dev scores of this step. The time that they took is not the training's."""
+    def evaluated(self, seconds: float) -> None:
+        """Write the dev scores of this step. The time that they took does not count in tokens per second."""
         progress = self.run.progress
+        self.since += seconds
         scores = {"dev_perplexity": progress.dev_perplexity, "dev_bleu": progress.dev_bleu}
         if self.writes:
             self.write({name: score for name, score in scores.items() if score is not None})

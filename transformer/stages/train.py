@@ -9,7 +9,8 @@ was finished before is not repeated; to train anew, delete RUN/state and RUN/run
 
 The batches are the same on any number of processes; each accumulates gradients as its memory demands. TERM, INT, HUP,
 USR1 or USR2 to any process: the state is saved after the step, and the exit code is 75, so that the same command goes
-on from there (torchrun itself then exits with 1). While another process trains the same run, this one waits.
+on from there. torchrun itself exits with 1, and must be told to pass USR1 and USR2 on and to wait for the save, as
+`launcher` in workflow/rules/common.smk does. While another process trains in RUN, this one waits.
 """
 
 import argparse
@@ -18,7 +19,6 @@ import os
 import shutil
 import sys
 import traceback
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> None:
     digest = experiment.digest(data_sha256)
     folder = args.run / "state" / digest[:16]
     try:
-        with StopSignals() as stop, joined() as world, alone(folder, stop) if world.rank == 0 else nullcontext():
+        with StopSignals() as stop, joined() as world, alone(args.run / "state", world, stop):
             if world.agree((folder / "run.json").exists()):
                 if world.rank == 0:
                     say(f"trained before: {folder} (to train anew, delete it and run.json)")
@@ -66,13 +66,19 @@ def main(argv: list[str] | None = None) -> None:
         if not isinstance(error.__cause__, EXPECTED):
             traceback.print_exception(error.__cause__)
         leave(f"error: {error}", 1)
+    except EXPECTED as error:
+        leave(f"error: {error}", 1)
 
 
 def leave(message: str, code: int) -> None:
     """End with a line. Among other processes at once: taking leave of a partner that is gone can take for ever."""
-    say(f"transformer train: {message}", error=True)
+    message = f"transformer train: {message}"
     if "RANK" in os.environ:
+        say(message, error=True)
         os._exit(code)
+    if code == 1:
+        sys.exit(message)
+    say(message, error=True)
     sys.exit(code)
 
 

@@ -232,4 +232,8 @@ def train_threads(wildcards):
 
 def launcher(gpus):
     """What starts a training: Python, or torchrun where it takes a process for each of several GPUs."""
-    return f"torchrun --standalone --nproc-per-node {gpus}" if gpus > 1 else "python"
+    if gpus <= 1:
+        return "python"
+    # USR1 and USR2, which Slurm sends before the time is up, would end torchrun alone; and a big state takes a while.
+    signals = "--signals-to-handle SIGTERM,SIGINT,SIGHUP,SIGUSR1,SIGUSR2 --shutdown-timeout 600"
+    return f"python -m torch.distributed.run --standalone {signals} --nproc-per-node {gpus}"
