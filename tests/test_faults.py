@@ -200,7 +200,7 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     assert [(start["step"], start["processes"]) for start in about["starts"]] == [(0, before), (20, after)]
 
 
-@pytest.mark.parametrize(("fault", "step"), [("disk_full", 30), ("disk_full_at_once", 26)])
+@pytest.mark.parametrize(("fault", "step"), [("disk_full", 30), ("disk_full_for_logs", 26)])
 def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, fault, step):
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])

@@ -146,7 +146,9 @@ def half_zeroed(content):
     return content[: len(content) // 2] + bytes(len(content) - len(content) // 2)
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b"", half_zeroed])
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-1], lambda content: b"", half_zeroed], ids=["truncated", "empty", "zeroed"]
+)
 def test_a_damaged_state_is_refused_and_the_one_before_it_used(tmp_path, uninterrupted, capsys, damage):
     interrupt(start(tmp_path, make_experiment()), 7)
     newest = tmp_path / "state" / "00000006.safetensors"

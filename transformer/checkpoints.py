@@ -25,7 +25,8 @@ class Unusable(InputError):
 def save(path: str | Path, tensors: dict[str, Tensor], about: dict) -> None:
     """Write tensors, with `about` as JSON and their checksum in the file's header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    data = safetensors.torch.save(tensors, {"about": json.dumps(about), "sha256": checksum(tensors)})
+    # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
+    data = safetensors.torch.save(tensors, {"about": json.dumps([about, checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
@@ -45,19 +46,22 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
     """
     with opened(path) as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        if checksum(tensors) != (file.metadata() or {})["sha256"]:
+        about, expected = decode(file)
+        if checksum(tensors) != expected:
             raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
-        return tensors, decode(file)
+        return tensors, about
 
 
 def load_about(path: str | Path) -> dict:
     """`about` alone, from the file's header; errors as in `load`, but for the checksum, which is not looked at."""
     with opened(path) as file:
-        return decode(file)
+        return decode(file)[0]
 
 
-def decode(file: safe_open) -> dict:
-    return json.loads((file.metadata() or {})["about"])
+def decode(file: safe_open) -> tuple[dict, str]:
+    """`about` and the checksum."""
+    about, expected = json.loads((file.metadata() or {})["about"])
+    return about, expected
 
 
 @contextmanager
@@ -68,7 +72,7 @@ def opened(path: str | Path) -> Iterator[safe_open]:
             yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
 
 
