@@ -8,7 +8,8 @@ Where a section of the paper is:
     3.5  Positional Encoding           model.py: sinusoids
     5.1  Training Data and Batching    download.py archive.py text.py tokenization.py corpus.py subwords.py; batches.py
     5.2  Hardware and Schedule         training.py: distributed.py memory.py, states.py checkpoints.py, signals.py
-                                       lock.py, watch.py evaluation.py tensorboard.py, provenance.py
+                                       lock.py, watch.py evaluation.py tensorboard.py, compare.py mistakes.py,
+                                       provenance.py
     5.3  Optimizer                     optimizer.py
     5.4  Regularization                model.py: Residual (dropout); loss.py (label smoothing)
     6.1  Machine Translation           checkpoints.py: average; search.py, translation.py; bleu.py, cost.py, table2.py
