@@ -48,3 +48,11 @@ def experiment() -> Experiment:
         preparation=Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000),
         running=Running(log_every=2, evaluate_every=5, bleu_sentences=0, save_every=3),
     )
+
+
+@pytest.fixture(scope="module")
+def on_the_processor():
+    """Train there, GPU or not: only there is a run the same bit for bit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torch.cuda.is_available", lambda: False)
+        yield

@@ -34,7 +34,10 @@ def main(out: Path, accumulation: int, P_drop: float) -> None:
             mine.clear()
             update, _ = run.update(batch, StopSignals())
             found |= {f"batch{step}": batch, f"mine{step}": np.concatenate([np.zeros(0, int), *mine])}
-            found |= {f"gradient{step}": run.gradients[:-3].numpy().copy(), f"padding{step}": update.padding}
+            found |= {
+                f"gradient{step}": run.gradients[: -len(run.sums)].numpy().copy(),
+                f"padding{step}": update.padding,
+            }
         found["dev_perplexity"] = evaluation.perplexity(run.model, torch.float32)
         np.savez(out / f"{world.rank}.npz", **found)
 

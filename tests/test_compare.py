@@ -25,11 +25,7 @@ SPLITS = {"train": (0, 6000), "dev": (20000, 500)}  # of the grammar's stream: s
 ROWS = 400
 
 
-@pytest.fixture(autouse=True, scope="module")
-def on_the_processor():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.cuda, "is_available", lambda: False)
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 @pytest.fixture(scope="module")

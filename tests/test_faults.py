@@ -105,8 +105,9 @@ def metrics(run: Path) -> list[dict]:
     return [{key: value for key, value in entry.items() if key not in speed} for entry in entries]
 
 
+@pytest.mark.usefixtures("on_the_processor")
 @pytest.mark.parametrize("time_of_many", range(20))
-def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, monkeypatch, data, straight, time_of_many):
+def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight, time_of_many):
     """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
     run = random_run(tmp_path)
     chance = random.Random(time_of_many)
@@ -118,7 +119,6 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, monkeypatch, 
     training.wait()
     print(f"killed at step {steps_done(run)}")
     assert training.returncode == -signal.SIGKILL
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # only on a processor are the bits the same
     train.main([str(run), "--data", str(data), "--threads", "1"])
     assert metrics(run) == metrics(straight)
     for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000190.safetensors"):
@@ -214,26 +214,27 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
     assert (run / "last.safetensors").read_bytes() == (whole / "last.safetensors").read_bytes()
 
 
-def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
-    """As after Snakemake was killed and started again, its job living on."""
-    run = new_run(tmp_path, steps=1000)
+def two_of_one(run: Path, data: Path) -> tuple[Training, Training]:
+    """A training that goes on, and a second one of the same run, which waits for it."""
     first = Training(run, data)
     first.wait_for(lambda: steps_done(run) > 5)
     second = Training(run, data)
     second.wait_for(lambda: "\n" in second.out)
     assert second.out.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
+    return first, second
+
+
+def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
+    """As after Snakemake was killed and started again, its job living on."""
+    run = new_run(tmp_path, steps=1000)
+    first, second = two_of_one(run, data)
     assert first.end() == second.end() == 0
     assert "trained before" in second.out
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1
 
 
 def test_a_waiting_training_can_be_stopped(tmp_path, data):
-    run = new_run(tmp_path, steps=100_000)
-    first = Training(run, data)
-    first.wait_for(lambda: steps_done(run) > 5)
-    second = Training(run, data)
-    second.wait_for(lambda: "waiting: " in second.out)
-    for training in (second, first):
+    for training in reversed(two_of_one(new_run(tmp_path, steps=100_000), data)):
         training.terminate()
         assert training.end(SOON) == EXIT_INTERRUPTED
 

@@ -22,12 +22,7 @@ PROGRAM = (sys.executable, "-m", "transformer")
 UNSEEN = random_lines(99, 40)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def on_the_processor():
-    """Only there is a run the same bit for bit."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.cuda, "is_available", lambda: False)
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 @pytest.fixture(scope="module")

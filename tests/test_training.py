@@ -30,10 +30,7 @@ TEXT, DEV = random_text(1, 53), random_text(2, 15)
 SPEED = ("seconds", "target_tokens_per_second")  # in the metrics: no two runs have the same
 
 
-@pytest.fixture(autouse=True)
-def on_the_processor(monkeypatch):
-    """Only there is a run the same bit for bit."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40):

@@ -237,9 +237,10 @@ def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
     parameters = list(model.parameters())
     sizes = [parameter.numel() for parameter in parameters]
     buffer = torch.zeros(sum(sizes) + 3, device=parameters[0].device)
-    for parameter, part in zip(parameters, buffer[:-3].split(sizes), strict=True):
+    *parts, numbers = buffer.split([*sizes, 3])
+    for parameter, part in zip(parameters, parts, strict=True):
         parameter.grad = part.view_as(parameter)
-    return buffer, buffer[-3:]
+    return buffer, numbers
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
