@@ -12,11 +12,13 @@ min_version("9.25")
 configfile: "config.yaml"
 
 
+include: "workflow/rules/check.smk"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/prepare.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/translate.smk"
+include: "workflow/rules/parse.smk"
 include: "workflow/rules/tables.smk"
 
 
@@ -26,6 +28,6 @@ rule all:
         collect(
             "results/{scale}/tables/{table}.{ending}",
             scale=config["scale"],
-            table=["table2", "table3"],
+            table=tables_of_scale(),
             ending=["csv", "md"],
         ),

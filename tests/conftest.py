@@ -30,11 +30,13 @@ def experiment() -> Experiment:
             P_drop_attention=0.0,
             positions="sinusoid",
             embedding_rows=37,
+            output_rows=36,
             sinusoids="interleaved",
             target_spaces=0,
         ),
         training=Training(
             steps=11,
+            rate=1.0,
             warmup_steps=4,
             source_tokens=41,
             target_tokens=43,

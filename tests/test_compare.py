@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from toy import PREPARATION, make_experiment, make_run
 
-from transformer import __main__, model, training, watch
+from transformer import __main__, model, training
 from transformer.compare import Comparison, read_log
 from transformer.config import PAD
 from transformer.corpus import SIDES
@@ -192,8 +192,7 @@ def test_embeddings_that_are_not_scaled(tmp_path, data, reference, monkeypatch, 
     ids=["factor", "d_model", "warm-up", "no warm-up"],
 )
 def test_rate(tmp_path, data, reference, monkeypatch, capsys, rate, reading):
-    for module in (training, watch):
-        monkeypatch.setattr(module, "learning_rate", rate)
+    monkeypatch.setattr(training, "learning_rate", rate)
     (line,) = looks(do_train(tmp_path, data, steps=30), reference, capsys)
     assert line.startswith("another rate: ")
     assert reading in line

@@ -13,6 +13,7 @@ from transformer.files import InputError
 
 CONFIG = yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text("utf-8"))
 ROW = CONFIG["base"]
+OUTPUT = {"embedding_rows": 37, "output_rows": 31}
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def parts(experiment) -> dict:
     about = dataclasses.asdict(experiment)
     del about["model"], about["training"]
     optimizer = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
-    return about | {"rows": [ROW], "optimizer": optimizer, "width": 1, "depth": 1, "embedding_rows": 37}
+    return about | {"rows": [ROW], "optimizer": optimizer, "width": 1, "depth": 1} | OUTPUT
 
 
 # Rows over rows, then divided.
@@ -31,7 +32,7 @@ def test_base_is_the_row_as_it_stands(parts):
     run = resolve(parts)
     row = dataclasses.asdict(run.model) | dataclasses.asdict(run.training)
     text = {"sinusoids": "interleaved", "target_spaces": 0}
-    assert row == ROW | parts["optimizer"] | {"embedding_rows": 37} | text
+    assert row == ROW | parts["optimizer"] | OUTPUT | text
 
 
 def test_fidelity_names_values_of_the_model_and_nothing_else_changes(parts):
@@ -84,7 +85,8 @@ def test_parts_are_not_changed(parts):
 
 
 @pytest.mark.parametrize(
-    "key", ["scale", "seed", "experiment", "fidelity", "rows", "optimizer", "width", "depth", "embedding_rows"]
+    "key",
+    ["scale", "seed", "experiment", "fidelity", "rows", "optimizer", "width", "depth", "embedding_rows", "output_rows"],
 )
 def test_a_missing_part_is_named(parts, key):
     del parts[key]
@@ -331,6 +333,7 @@ def configured(scale: str, task: str, experiment: str) -> Experiment:
             "target": about["target"],
             "rows": [*rows, about.get("experiments", {}).get(experiment, {})],
             "embedding_rows": about["embedding_rows"],
+            "output_rows": about["embedding_rows"],
         }
         | {key: settings[key] for key in ("width", "depth")}
         | {key: CONFIG[key] for key in ("fidelity", "optimizer", "preparation", "running")}
@@ -358,7 +361,7 @@ def test_at_paper_scale_an_experiment_is_its_row_of_table_3(name):
 def test_big_has_less_dropout_for_french():
     """§6.1."""
     german, french = (configured("paper", task, "big") for task in ("en-de", "en-fr"))
-    assert dataclasses.replace(german.model, P_drop=0.1, embedding_rows=32_000) == french.model
+    assert dataclasses.replace(german.model, P_drop=0.1, embedding_rows=32_000, output_rows=32_000) == french.model
     assert german.training == french.training
 
 

@@ -18,11 +18,27 @@ CONFIG = json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text("
 EXPERIMENT = ("experiments", "N-2")
 DEMO = ("scales", "demo")
 TASK = (*DEMO, "tasks", "en-de")
+PARSER = (*DEMO, "parsing", "tasks", "supervised")
+SILVER = (*DEMO, "parsing", "tasks", "semi-supervised")
 MADE = ("corpora", "grammar-train")
 READ = ("corpora", "newstest2014.de-en")
+GUM = ("corpora", "gum-dev", "treebank")
+WSJ = ("corpora", "wsj-dev", "treebank")
 FILE = (*READ, "files", "de")
 DOWNLOAD = ("downloads", "wmt17-dev.tgz")
-EXAMPLES = (EXPERIMENT, DEMO, TASK, MADE, READ, FILE, DOWNLOAD)  # what holds for one of a kind holds for all
+EXAMPLES = (
+    EXPERIMENT,
+    DEMO,
+    TASK,
+    PARSER,
+    SILVER,
+    MADE,
+    READ,
+    GUM,
+    WSJ,
+    FILE,
+    DOWNLOAD,
+)  # what holds for one of a kind holds for all
 NAMES = {"scales", "tasks", "corpora", "downloads", "experiments", "files"}  # their keys are names, not settings
 
 
@@ -68,8 +84,19 @@ def mappings(path: tuple = ()) -> list[tuple]:
 NAMED = [path for path in mappings() if path and path[-1] in NAMES]
 CLOSED = [path for path in mappings() if path not in NAMED]
 SETTINGS = [(*path, key) for path in CLOSED for key in at(CONFIG, path)]
-DIFFERENCES = [path for path in SETTINGS if path[:-1] in (EXPERIMENT, (*DEMO, "base"), (*DEMO, "running"))]
-OPTIONAL = [*DIFFERENCES, (*DEMO, "running"), (*READ, "lines"), (*FILE, "member"), (*FILE, "format")]
+ROWS = (EXPERIMENT, *((*DEMO, key) for key in ("base", "running")), ("parsing", "parser"), (*DEMO, "parsing", "parser"))
+DIFFERENCES = [path for path in SETTINGS if path[:-1] in ROWS]
+OPTIONAL = [
+    *DIFFERENCES,
+    (*SILVER, "silver"),
+    (*GUM, "split"),
+    (*WSJ, "sections"),
+    *((*bank[:-1], "lines") for bank in (GUM, WSJ)),
+    (*DEMO, "running"),
+    (*READ, "lines"),
+    (*FILE, "member"),
+    (*FILE, "format"),
+]
 
 
 def test_config_yaml_is_accepted():
@@ -81,8 +108,9 @@ def test_schema_sets_nothing_and_describes_each_key_in_one_sentence():
     def nodes(tree: Any) -> Iterator[dict]:
         if isinstance(tree, dict):
             yield tree
-            for value in tree.values():
-                yield from nodes(value)
+            for key, value in tree.items():
+                if key != "if":  # which asks and says nothing
+                    yield from nodes(value)
 
     assert not any("default" in node for node in nodes(SCHEMA))
     for node in nodes(SCHEMA):
@@ -106,7 +134,7 @@ def test_name_of_nothing(path: tuple):
 @pytest.mark.parametrize("path", [path for path in SETTINGS if path not in OPTIONAL], ids=json_path)
 def test_missing_key(path: tuple):
     ((where, message),) = errors(without(path))
-    missing = "files" if path[-1] == "grammar" else path[-1]  # a corpus that is not made has files
+    missing = "files" if path[-1] in ("grammar", "treebank") else path[-1]  # any other corpus has files
     assert (where, message) == (json_path(path[:-1]), f"{missing!r} is a required property")
 
 
@@ -161,6 +189,7 @@ WRONG = [
     (("base", "positions"), "sinusoidal"),
     (("preparation", "escape"), "yes"),
     (("mirror",), 1),
+    (("base", "rate"), 0),
     (("optimizer", "beta1"), 1),
     (("optimizer", "beta2"), -0.5),
     (("optimizer", "epsilon"), 0),

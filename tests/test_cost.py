@@ -13,9 +13,9 @@ from transformer.loss import smoothed_cross_entropy
 from transformer.model import Packed, Transformer
 
 BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64}
-BASE |= {"embedding_rows": 40960, "target_spaces": 0}
+BASE |= {"embedding_rows": 40960, "output_rows": 40960, "target_spaces": 0}
 BIG = {"d_model": 1024, "d_ff": 4096, "h": 16}
-SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 37, sinusoids="interleaved", target_spaces=0)
+SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 41, 37, sinusoids="interleaved", target_spaces=0)
 
 
 def row(**changes) -> SimpleNamespace:
@@ -75,13 +75,13 @@ def test_big_agrees_with_fewer_rows_than_the_others_need():
 @pytest.mark.parametrize(("changes", "tera"), [({}, 9.53), ({"N": 2}, 5.07), ({"d_k": 16}, 8.44), (BIG, 32.27)])
 def test_flops_of_a_step(changes, tera):
     """25,000 source and 25,000 target tokens in sentences of 30, a vocabulary of 37,000."""
-    model = row(embedding_rows=37000, **changes)
+    model = row(output_rows=37000, **changes)
     assert training_flops(model, Lengths(25000, 25000, *[25000 * 30] * 3)) / 1e12 == pytest.approx(tera, abs=0.005)
 
 
 def packed(sentences: int, length: int) -> Packed:
     """Sentences of one length, so that nothing is padded."""
-    ids = torch.randint(2, SMALL.embedding_rows, (sentences * length,))
+    ids = torch.randint(2, SMALL.output_rows, (sentences * length,))
     positions = torch.arange(length).repeat(sentences)
     return Packed(ids, positions, torch.arange(sentences * length), (sentences, length), None)
 
@@ -91,7 +91,7 @@ def test_flops_are_those_that_pytorch_counts():
     source, target = packed(sentences, L_s), packed(sentences, L_t)
     model = Transformer(SMALL)
     with FlopCounterMode(display=False) as counter:
-        loss, _ = smoothed_cross_entropy(model(source, target), model.embedding.weight, target.ids, 0.1)
+        loss, _ = smoothed_cross_entropy(model(source, target), model.embedding.output_weight(), target.ids, 0.1)
         loss.backward()
     sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
     assert training_flops(SMALL, Lengths(*sums)) == counter.get_total_flops()
@@ -99,5 +99,5 @@ def test_flops_are_those_that_pytorch_counts():
 
 def test_flops_by_hand():
     """One layer, all widths one: P = 2, F = 2; 2 · 8 · (2 + 3) for layers, 2 · 5 · 3 softmax, 2 · 2 · (4 + 9 + 6)."""
-    model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, embedding_rows=5)
+    model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, output_rows=5)
     assert forward_flops(model, Lengths(2, 3, 4, 9, 6)) == 80 + 30 + 76

@@ -77,7 +77,7 @@ def test_counts_are_those_of_the_models_themselves(config):
 
 def test_the_models_are_table_3s_in_full_size():
     models = read_models(str(CONFIG))
-    assert {model.embedding_rows for model in models.values()} == {40960}
+    assert {(model.embedding_rows, model.output_rows) for model in models.values()} == {(40960, 40960)}
     assert (models["big"].N, models["big"].d_model, models["d_model-256"].d_model) == (6, 1024, 256)
 
 

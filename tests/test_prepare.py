@@ -291,7 +291,8 @@ def parts(experiment) -> dict:
     row = about.pop("model") | about.pop("training")
     wide = {key: 4 * row[key] for key in ("d_model", "d_ff", "d_k", "d_v")} | {"N": 3 * row["N"]}
     optimizer = {key: row.pop(key) for key in ("beta1", "beta2", "epsilon")}
-    rows = {"embedding_rows": row.pop("embedding_rows"), "rows": [row | {"h": 99}, wide, {"h": row["h"]}]}
+    embedding = {key: row.pop(key) for key in ("embedding_rows", "output_rows")}
+    rows = embedding | {"rows": [row | {"h": 99}, wide, {"h": row["h"]}]}
     return about | rows | {"width": 4, "depth": 3, "optimizer": optimizer}
 
 

@@ -37,7 +37,9 @@ DECODING = Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
 
 def model_config(**changes) -> Model:
     """Widths that are all different, so that none can stand in for another."""
-    sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11, "embedding_rows": ROWS}
+    sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
+    rows = changes.get("embedding_rows", ROWS)
+    sizes |= {"embedding_rows": rows, "output_rows": rows}
     text = {"sinusoids": "interleaved", "target_spaces": 0}
     return Model(**{"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid"} | text | sizes | changes)
 
@@ -53,7 +55,14 @@ def random_model(seed: int, **changes) -> Transformer:
 
 def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
     """A few steps on small batches; `model`, `running` and the rest change single values."""
-    steps = {"steps": 8, "warmup_steps": 4, "checkpoint_every": 2, "averaged_checkpoints": 3, "epsilon_ls": 0.1}
+    steps = {
+        "steps": 8,
+        "rate": 1.0,
+        "warmup_steps": 4,
+        "checkpoint_every": 2,
+        "averaged_checkpoints": 3,
+        "epsilon_ls": 0.1,
+    }
     tokens = {"source_tokens": 60, "target_tokens": 60}
     optimizer = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
     return Experiment(

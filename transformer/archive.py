@@ -1,13 +1,13 @@
-"""One file's bytes as a stream: the file itself, its .gz, or a member of a .tar or .tgz.
+"""One file's bytes as a stream: the file itself, its .gz, or a member of a .tar or .tgz; and small members one by one.
 
-Archives come from strangers: only the member asked for is read, and nothing is written where an archive says.
+Archives come from strangers: only the members asked for are read, and nothing is written where an archive says.
 """
 
 import gzip
 import posixpath
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -36,14 +36,37 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
         raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)}) to hold the member {member}")
     if str(path).endswith(UNKNOWN):
         raise InputError(f"{path}: expected plain text, .gz or an archive ({', '.join(ARCHIVES)})")
+    with naming_damage(path), open_file(path) as stream:
+        if is_archive:
+            with tarfile.open(fileobj=stream, mode="r|") as archive:
+                yield open_member(archive, path, member)
+        else:
+            yield stream
+        drain(stream)
+
+
+def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
+    """The members of an archive of whose path `wanted` says yes, in order, each with its path and all its bytes.
+
+    Raises InputError, naming `path`: it cannot be read or is no archive by its name; it is damaged or cut short; a
+    wanted member is no regular file or has a path that leads out.
+    """
+    if not str(path).endswith(ARCHIVES):
+        raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)})")
+    with naming_damage(path), open_file(path) as stream:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            for entry in archive:
+                if wanted(inside(entry.name)):
+                    yield inside(entry.name), open_entry(archive, entry, path).read()
+            expect_end(archive)
+        drain(stream)
+
+
+@contextmanager
+def naming_damage(path: str | Path) -> Iterator[None]:
+    """Turn what damage to `path` raises within the block into an InputError."""
     try:
-        with open_file(path) as stream:
-            if is_archive:
-                with tarfile.open(fileobj=stream, mode="r|") as archive:
-                    yield open_member(archive, path, member)
-            else:
-                yield stream
-            drain(stream)
+        yield
     except DAMAGE as error:
         raise InputError(f"{path}: damaged or cut short: {error}") from error
 
@@ -62,18 +85,30 @@ def open_member(archive: tarfile.TarFile, path: str | Path, member: str) -> IO[b
     names = []
     for entry in archive:
         if inside(entry.name) == inside(member):
-            refuse_unsafe(entry.name, path)
-            if not entry.isreg():
-                raise InputError(f"{path}: expected the member {member} to be a file, found a {kind(entry)}")
-            content = archive.extractfile(entry)
+            content = open_entry(archive, entry, path)
             return gzip.open(content) if member.endswith(".gz") else content
         names.append(entry.name)
-    # tarfile also ends in silence where the file does, or at a damaged header. The true end is two blocks of zeros, of
-    # which it has read the first.
-    if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError("no end mark")
+    expect_end(archive)
     nearest = get_close_matches(member, names, n=3, cutoff=0.0)
     raise InputError(f"{path}: expected a member {member}, found none; the nearest are {', '.join(nearest) or 'none'}")
+
+
+def open_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str | Path) -> IO[bytes]:
+    """Open the member that the archive, a stream, has come to."""
+    refuse_unsafe(entry.name, path)
+    if not entry.isreg():
+        raise InputError(f"{path}: expected the member {inside(entry.name)} to be a file, found a {kind(entry)}")
+    return archive.extractfile(entry)
+
+
+def expect_end(archive: tarfile.TarFile) -> None:
+    """Raise ReadError unless the archive, whose members are all read, is whole.
+
+    tarfile also ends in silence where the file does, or at a damaged header. The true end is two blocks of zeros, of
+    which it has read the first.
+    """
+    if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("no end mark")
 
 
 def refuse_unsafe(name: str, path: str | Path) -> None:

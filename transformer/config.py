@@ -63,6 +63,7 @@ class Model(Section):
     P_drop_attention: float
     positions: str
     embedding_rows: int
+    output_rows: int  # the first rows of the embedding, which the softmax covers: all, but for the parser
     sinusoids: str  # this and the next: see presets.py
     target_spaces: int
 
@@ -72,6 +73,8 @@ class Model(Section):
             "sinusoids": ("interleaved", "concatenated"),
             "target_spaces": (0, 32),
         }
+        if self.output_rows > self.embedding_rows:
+            raise InputError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
         for key, (one, other) in choices.items():
             if getattr(self, key) not in (one, other):
                 raise InputError(f"{key}: expected {one} or {other}, found {getattr(self, key)!r}")
@@ -82,6 +85,7 @@ class Training(Section):
     """§5: how long, how fast, on how much."""
 
     steps: int
+    rate: float  # times equation 3
     warmup_steps: int
     source_tokens: int
     target_tokens: int
@@ -159,14 +163,15 @@ class Experiment(Section):
 def resolve(parts: dict) -> Experiment:
     """The run that `parts` describes: `rows` laid over each other in order, then divided by `width` and `depth`.
 
-    `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows.
+    `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows,
+    output_rows.
     """
     parts = dict(parts)
-    for key in ("experiment", "fidelity", "rows", "width", "depth", "optimizer", "embedding_rows"):
+    for key in ("experiment", "fidelity", "rows", "width", "depth", "optimizer", "embedding_rows", "output_rows"):
         if key not in parts:
             raise InputError(f"parts of a run: missing key {key!r}")
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
-    row |= parts.pop("optimizer") | {"embedding_rows": parts.pop("embedding_rows")}
+    row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
     row |= dataclasses.asdict(preset(parts["fidelity"]))
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)

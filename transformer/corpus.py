@@ -73,21 +73,24 @@ class Tokenize:
 
 
 class Encode:
-    """A worker's task: lines to token ids, each sentence ending in EOS."""
+    """A worker's task: lines of text, or of a parser's symbols, to token ids, each sentence ending in EOS."""
 
-    def __init__(self, vocabulary: Path):
-        self.subwords = Subwords(vocabulary)
+    def __init__(self, vocabulary: Path, symbols: bool):
+        self.subwords, self.symbols = Subwords(vocabulary), symbols
 
     def __call__(self, lines: list[str]) -> list[list[int]]:
-        return self.subwords.encode(lines)
+        return self.subwords.encode_symbols(lines) if self.symbols else self.subwords.encode(lines)
 
 
-def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int) -> int:
-    """Encode a tokenised text file into the two files of a `TokenArray`. Returns the number of tokens."""
+def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> int:
+    """Encode a tokenised text file into the two files of a `TokenArray`. Returns the number of tokens.
+
+    symbols: the lines are linearised trees.
+    """
     end = 0
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
-        for sentences in parallel(Encode(vocabulary), read_lines(text), processes):
+        for sentences in parallel(Encode(vocabulary, symbols), read_lines(text), processes):
             id_file.write(np.fromiter(itertools.chain.from_iterable(sentences), TOKEN).tobytes())
             ends = end + np.cumsum([len(sentence) for sentence in sentences], dtype=OFFSET)
             offset_file.write(ends.tobytes())

@@ -46,7 +46,7 @@ def training_flops(model: Model, lengths: Lengths) -> float:
 def forward_flops(model: Model, lengths: Lengths) -> float:
     """FLOPs of the matrix products in one forward pass; a multiplication and an addition are two.
 
-    With S = Σ Lₛ, T = Σ Lₜ and V embedding rows:
+    With S = Σ Lₛ, T = Σ Lₜ and V rows under the softmax:
 
         2 N (3P + F) (S + T) + 2 V d_model T + 2 N h (d_k + d_v) (Σ Lₛ² + Σ Lₜ² + Σ Lₛ Lₜ)
 
@@ -60,6 +60,6 @@ def forward_flops(model: Model, lengths: Lengths) -> float:
     projections = model.d_model * model.h * (model.d_k + model.d_v)
     feed_forward = 2 * model.d_model * model.d_ff
     layers = 2 * model.N * (3 * projections + feed_forward) * (lengths.source + lengths.target)
-    softmax = 2 * model.embedding_rows * model.d_model * lengths.target
+    softmax = 2 * model.output_rows * model.d_model * lengths.target
     pairs = lengths.source_squares + lengths.target_squares + lengths.products
     return float(layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)

@@ -44,7 +44,8 @@ class Evaluation:
         chosen = np.flatnonzero(self.dev.lengths[0] <= room)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
-        found = search(model, len(self.vocabulary), [self.dev.source[index].tolist() for index in mine], BEAM_OF_ONE)
+        sources = [self.dev.source[index].tolist() for index in mine]
+        found = [ids for ids, _ in search(model, len(self.vocabulary), sources, BEAM_OF_ONE)]
         model.train()
         pairs = list(zip(found, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]

@@ -31,7 +31,7 @@ class CachedDecoder:
             x = layer.residuals[1](x, self.cross_attention(index, layer.cross_attention, x, B, K))
             x = layer.residuals[2](x, layer.feed_forward(x))
         self.length += 1
-        logits = x @ self.model.embedding.weight.T
+        logits = x @ self.model.embedding.output_weight().T
         log_probabilities = logits[:, : self.vocabulary] - logits.logsumexp(dim=1, keepdim=True)
         log_probabilities[:, PAD] = -torch.inf
         return log_probabilities.view(B, K, -1)

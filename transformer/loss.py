@@ -62,7 +62,7 @@ def smoothed_cross_entropy(
 
 def batch_losses(model: nn.Module, batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """The same of a model's output on a batches.Batch; matrix products in `dtype`."""
-    embedding = model.embedding.weight
+    embedding = model.embedding.output_weight()
     with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):
         output = model(batch.source, batch.target)
     return smoothed_cross_entropy(output.float(), embedding, batch.labels, epsilon, dtype)

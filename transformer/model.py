@@ -53,7 +53,7 @@ class Transformer(nn.Module):
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """Decoder output for each token of `target`, which is shifted right: [n_target, d_model].
 
-        The logits are `output @ self.embedding.weight.T` (§3.4); the loss takes that product (loss.py).
+        The logits are `output @ self.embedding.output_weight().T` (§3.4); the loss takes that product (loss.py).
         """
         return self.decode(target, self.encode(source), source)
 
@@ -213,12 +213,17 @@ class Embedding(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.embedding_rows, config.d_model))
+        self.output_rows = config.output_rows
         self.learned = config.positions == "learned"
         if self.learned:
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
         else:
             table = sinusoids(POSITIONS, config.d_model, config.sinusoids)
             self.register_buffer("position_table", table, persistent=False)
+
+    def output_weight(self) -> Tensor:
+        """The rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
+        return self.weight if self.output_rows == len(self.weight) else self.weight[: self.output_rows]
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         """ids, positions: [n], any shape. Returns [n, d_model]."""

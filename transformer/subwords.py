@@ -1,9 +1,14 @@
-"""§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece."""
+"""§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece.
+
+What a parser writes is no text (§6.3): its brackets and tags are symbols, each with an id of its own. They come after
+the special ids and before the subwords, so that the softmax need only cover the first rows.
+"""
 
 import io
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece
@@ -12,12 +17,17 @@ from transformer.config import EOS, PAD, UNK
 from transformer.files import InputError, replacing
 from transformer.text import count_lines, read_lines
 
+SPECIAL = 3  # PAD, EOS and UNK
+SYMBOL = "symbol "  # begins a symbol's name; no subword has a space in it
+UNUSED = "unused {}"  # no symbol has one either
 
-def learn(texts: list[Path], size: int, sentences: int, output: Path) -> None:
+
+def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
     """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
 
-    The text is taken as it is (identity normalisation); the same texts give the same vocabulary. Raises InputError
-    where the texts do not hold that many subwords, or need more.
+    The text is taken as it is (identity normalisation); the same texts give the same vocabulary. `symbols` are put in
+    front of the subwords, counted in `size`. Raises InputError where the texts do not hold that many subwords, or need
+    more.
     """
     model = io.BytesIO()
     try:
@@ -34,6 +44,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path) -> None:
             character_coverage=1.0,
             # Words are what Moses says, as in subword-nmt: no split at a change of script or at a digit.
             split_by_unicode_script=False,
+            control_symbols=[SYMBOL + symbol for symbol in symbols],
             num_threads=1,
             minloglevel=1,
         )
@@ -41,6 +52,18 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path) -> None:
         raise InputError(f"{', '.join(map(str, texts))}: {refusal(str(error), size)}") from None
     with replacing(output, "wb") as file:
         file.write(model.getvalue())
+
+
+def find_symbols(text: Path, rows: int) -> list[str]:
+    """The symbols in a file of linearised trees, sorted; then as many without a use as fill `rows`, with PAD, EOS, UNK.
+
+    Raises InputError where the file has more.
+    """
+    symbols = sorted({symbol for line in read_lines(text) for symbol in line.split()})
+    room = rows - SPECIAL - len(symbols)
+    if room < 0:
+        raise InputError(f"{text}: expected {rows - SPECIAL} different symbols at most, found {len(symbols)}")
+    return [*symbols, *(UNUSED.format(number) for number in range(room))]
 
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
@@ -90,3 +113,19 @@ class Subwords:
     def decode(self, sentences: list[list[int]]) -> list[str]:
         """Ids (with or without EOS) to tokenised sentences."""
         return self.processor.decode(sentences)
+
+    @cached_property
+    def symbols(self) -> dict[str, int]:
+        """A parser's symbols and their ids, which are the first after the special ones; empty for text alone."""
+        pieces = map(self.processor.id_to_piece, range(SPECIAL, len(self)))
+        names = itertools.takewhile(lambda piece: piece.startswith(SYMBOL), pieces)
+        symbols = [name.removeprefix(SYMBOL) for name in names]
+        return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
+
+    def encode_symbols(self, lines: list[str]) -> list[list[int]]:
+        """Linearised trees to ids, each ending in EOS; a symbol that is not in the vocabulary is UNK."""
+        return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]
+
+    def decode_symbols(self, ids: list[int]) -> list[str]:
+        """The symbols of ids without EOS; UNK is "<unk>"."""
+        return [self.processor.id_to_piece(token).removeprefix(SYMBOL) for token in ids]

@@ -3,7 +3,7 @@
 Ours come from score files (`python -m transformer score --run --json`): one run's BLEU, and what was run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ RUN = ["scale", "task", "experiment", "seed", "steps", "parameters", "dev_perple
 RUN += ["commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"]
 
 # Headings of columns that hold no numbers.
-WORDS = {"Model", "From", "Row", "Experiment", "Changed"}
+WORDS = {"Model", "From", "Row", "Experiment", "Changed", "Parser", "Training", "Test trees"}
 WORDS |= {"Run", "Averaged", "Decoding", "Hardware", "Fidelity", "Commit", "Digest", "Data"}
 
 
@@ -45,25 +45,26 @@ def read_scores(paths: list[str]) -> pd.DataFrame:
     Raises InputError where a file is not a whole score of a run, and where files do not belong in one table.
     """
     runs = pd.DataFrame([read_score(path) for path in paths])
+    check_runs(runs)
+    for _, of_task in runs.groupby("task"):
+        require_one("ref_sha256", of_task)
+    return runs
+
+
+def check_runs(runs: pd.DataFrame) -> None:
+    """Raises InputError where a run is scored twice, or not all are of one scale and fidelity."""
     for (task, experiment, seed), same in runs.groupby(["task", "experiment", "seed"]):
         if len(same) > 1:
             found = ", ".join(same["file"])
             raise InputError(f"{task}/{experiment}/{seed}: expected one score of a run, found {found}")
     require_one("scale", runs)
     require_one("fidelity", runs)
-    for _, of_task in runs.groupby("task"):
-        require_one("ref_sha256", of_task)
-    return runs
 
 
 def read_score(path: str) -> dict:
     """The row of one score file."""
     score = read_json(path)
-    run = item(score, "run", path)
-    if run is None:
-        raise InputError(f"{path}: expected a score with its run (score --run), found one without")
-    row = {"file": path} | {key: item(score, key, path) for key in SCORE}
-    row |= {key: item(run, key, f"{path}, run") for key in RUN}
+    row = {"file": path} | {key: item(score, key, path) for key in SCORE} | read_run(score, path)
     variants = item(score, "scores", path)
     for measure in MEASURES:
         name = item(variants, "paper", f"{path}, scores") if measure == "bleu" else measure
@@ -71,6 +72,14 @@ def read_score(path: str) -> dict:
         row[measure] = item(variant, "bleu", f"{path}, {name}")
         row[f"{measure}_signature"] = f"{name}, `{item(variant, 'signature', f'{path}, {name}')}`"
     return row
+
+
+def read_run(score: Any, path: str) -> dict:
+    """The keys `RUN` of a score file's run. Raises InputError naming the file."""
+    run = item(score, "run", path)
+    if run is None:
+        raise InputError(f"{path}: expected a score with its run (--run), found one without")
+    return {key: item(run, key, f"{path}, run") for key in RUN}
 
 
 def require_one(key: str, runs: pd.DataFrame) -> None:
@@ -115,12 +124,12 @@ def signatures(runs: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def provenance(runs: pd.DataFrame) -> str:
-    """A line for each run."""
+def provenance(runs: pd.DataFrame, measures: Mapping[str, str] = MEASURES) -> str:
+    """A line for each run, with these of its columns under their headings."""
     return markdown(
         {
             "Run": f"{run.task}/{run.experiment}/{run.seed}",
-            **{heading: f"{getattr(run, measure):.2f}" for measure, heading in MEASURES.items()},
+            **{heading: f"{getattr(run, measure):.2f}" for measure, heading in measures.items()},
             "FLOPs": flops_text(run.flops),
             "Steps": f"{run.steps:,}",
             "Averaged": averaged_text(run.averaged_steps),

@@ -159,10 +159,13 @@ class Run:
 
     def descend(self) -> None:
         """Adam, at this step's rate."""
-        step, training = self.progress.step + 1, self.training
         for group in self.adam.param_groups:
-            group["lr"] = learning_rate(step, self.experiment.model.d_model, training.warmup_steps)
+            group["lr"] = self.rate(self.progress.step + 1)
         self.adam.step()
+
+    def rate(self, step: int) -> float:
+        """Adam's rate at `step`, which counts from 1."""
+        return self.training.rate * learning_rate(step, self.experiment.model.d_model, self.training.warmup_steps)
 
     def count(self, lengths: np.ndarray) -> None:
         """One batch more is done, of these pairs' lengths [2, pairs]."""

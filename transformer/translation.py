@@ -33,7 +33,8 @@ class Translator:
             if len(sentence) + self.decoding.extra_length > POSITIONS:
                 most = POSITIONS - self.decoding.extra_length
                 raise InputError(f"line {index + 1}: {len(sentence)} subwords, at most {most} can be translated")
-        decoded = self.vocabulary.decode(search(self.model, len(self.vocabulary), sentences, self.decoding))
+        found = search(self.model, len(self.vocabulary), sentences, self.decoding)
+        decoded = self.vocabulary.decode([ids for ids, _ in found])
         translations = [""] * len(lines)
         for index, words in zip(full, decoded, strict=True):
             translations[index] = self.target.detokenize(words)
@@ -41,18 +42,24 @@ class Translator:
 
 
 @torch.inference_mode()
-def search(model: Transformer, vocabulary: int, sentences: list[list[int]], decoding: Decoding) -> list[list[int]]:
-    """Token ids to token ids below `vocabulary`, without EOS. Sentences of like length are decoded together."""
-    results: list[list[int]] = [[]] * len(sentences)
+def search(
+    model: Transformer, vocabulary: int, sentences: list[list[int]], decoding: Decoding
+) -> list[tuple[list[int], float]]:
+    """Token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
+
+    Sentences of like length are decoded together. No output is longer than the model has positions for.
+    """
+    results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
     device = model.embedding.weight.device
     for batch in by_length(sentences, decoding.batch_tokens):
         source = pack([np.array(sentences[index]) for index in batch], device)
         # §6.1: input length + 50; EOS counts on both sides.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         decoder = CachedDecoder(model, source, vocabulary)
-        found = beam_search(decoder, lengths + decoding.extra_length, decoding.beam, decoding.alpha)
-        for index, (ids, _) in zip(batch, found, strict=True):
-            results[index] = [token for token in ids if token != EOS]
+        limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
+        found = beam_search(decoder, limits, decoding.beam, decoding.alpha)
+        for index, (ids, score) in zip(batch, found, strict=True):
+            results[index] = ([token for token in ids if token != EOS], score)
     return results
 
 

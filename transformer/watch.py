@@ -9,7 +9,6 @@ import numpy as np
 
 from transformer.files import replacing
 from transformer.loss import perplexity
-from transformer.optimizer import learning_rate
 from transformer.signals import say
 from transformer.tensorboard import Board
 
@@ -87,7 +86,7 @@ class Watch:
                 "epoch": progress.epoch,
                 "smoothed_loss": smoothed,
                 "perplexity": perplexity(plain),
-                "rate": learning_rate(progress.step, run.experiment.model.d_model, run.training.warmup_steps),
+                "rate": run.rate(progress.step),
                 "gradient_norm": float(np.mean([update.gradient_norm for update in self.updates])),
                 "batch_source_tokens": round(source, 1),
                 "batch_target_tokens": round(target, 1),

@@ -3,7 +3,8 @@
     python -m transformer encode --data results/demo/data/en-de --splits train dev --processes 2
 
 Reads DATA/{split}.{source,target}.tok and DATA/vocabulary.model; writes DATA/{split}.{side}.ids and .offsets, and last
-DATA/data.json: counts, and the checksum by which a run names its data.
+DATA/data.json: counts, and the checksum by which a run names its data. Where the vocabulary has a parser's symbols, the
+target side is linearised trees.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from pathlib import Path
 from transformer.arguments import stage_parser
 from transformer.corpus import SIDES, TokenArray, write_tokens
 from transformer.files import InputError, read_json, replacing, sha256
+from transformer.subwords import Subwords
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -23,12 +25,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--processes", type=int, required=True)
     args = parser.parse_args(argv)
     vocabulary = args.data / "vocabulary.model"
+    parses = bool(Subwords(vocabulary).symbols)
     about = {"files": {"vocabulary.model": sha256(vocabulary)}, "splits": {}}
     for split in args.splits:
         about["splits"][split] = read_json(args.data / f"{split}.json")
         for side in SIDES:
+            symbols = side == "target" and parses
             ids, offsets = (args.data / f"{split}.{side}.{kind}" for kind in ("ids", "offsets"))
-            tokens = write_tokens(args.data / f"{split}.{side}.tok", vocabulary, ids, offsets, args.processes)
+            tokens = write_tokens(args.data / f"{split}.{side}.tok", vocabulary, ids, offsets, args.processes, symbols)
             check(TokenArray.open(ids, offsets), about["splits"][split]["kept"], ids)
             about["splits"][split][f"{side}_tokens"] = tokens
             about["files"] |= {path.name: sha256(path) for path in (ids, offsets)}

@@ -108,7 +108,7 @@ def read_models(path: str) -> dict[str, Model]:
     """The model of each experiment of a config.yaml. Raises InputError naming the file and the key."""
     config = read_yaml(path)
     shared = asdict(preset(setting(config, path, str, "fidelity")))
-    shared["embedding_rows"] = setting(config, path, int, *EMBEDDING_ROWS)
+    shared["embedding_rows"] = shared["output_rows"] = setting(config, path, int, *EMBEDDING_ROWS)
     base = setting(config, path, dict, "base")
     models = {}
     for name in setting(config, path, dict, "experiments"):

@@ -9,14 +9,12 @@ scores with the checksums of both files and, of --run, how it was trained, avera
 
 import argparse
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from transformer.arguments import stage_parser
 from transformer.bleu import scores
-from transformer.checkpoints import load_about
-from transformer.config import Decoding, load
-from transformer.files import read_json, replacing, sha256
+from transformer.files import replacing, sha256
+from transformer.runs import describe
 from transformer.text import read_pairs
 
 
@@ -38,20 +36,6 @@ def main(argv: list[str] | None = None) -> None:
         with replacing(args.json) as file:
             json.dump(score, file, indent=2, ensure_ascii=False)
             file.write("\n")
-
-
-def describe(run: Path, weights: Path) -> dict:
-    """The run's run.json, with how its weights were averaged and how it was decoded."""
-    return read_json(run / "run.json") | {
-        "averaged_steps": averaged_steps(weights),
-        "decoding": asdict(load(run / "decoding.yaml", Decoding)),
-    }
-
-
-def averaged_steps(weights: Path) -> list[int]:
-    """The steps of an average, or the one step of a single checkpoint."""
-    about = load_about(weights)
-    return about["steps"] if "steps" in about else [about["step"]]
 
 
 def listing(score: dict) -> str:

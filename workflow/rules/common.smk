@@ -1,13 +1,10 @@
-# Validates config.yaml, then answers the rules' questions about it.
+# Answers the rules' questions about config.yaml.
 import json
 import sys
 from pathlib import Path
 
-import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 TABLE_2 = ["base", "big"]  # the experiments that are its rows; Table 3's are all
+PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 
 # Which weights translate, by what they add to a translation's name.
 WEIGHTS = {
@@ -16,85 +13,32 @@ WEIGHTS = {
 }
 
 
-def refuse(where, problem):
-    """End with one line, rather than with a traceback, on a configuration that cannot be run."""
-    sys.exit(f"config.yaml: {where}: {problem}")
-
-
-def check_config():
-    """Refuse what the schema refuses, then names and numbers that do not fit each other."""
-    schema = Path(workflow.basedir, "workflow/schemas/config.schema.yaml")
-    validator = Draft202012Validator(yaml.safe_load(schema.read_text()))
-    error = best_match(validator.iter_errors(config))
-    if error:
-        refuse(".".join(map(str, error.absolute_path)) or "top level", error.message)
-    named(config["scale"], "scales", "scale")
-    for scale, settings in config["scales"].items():
-        for experiment in settings["experiments"]:
-            named(experiment, "experiments", f"scales.{scale}.experiments")
-        for task, about in settings["tasks"].items():
-            check_task(scale, about, f"scales.{scale}.tasks.{task}")
-
-
-def check_task(scale, task, where):
-    """A task's corpora exist, have its languages and are not tested on; its embedding holds its vocabulary."""
-    for experiment in task.get("experiments", {}):
-        named(experiment, "experiments", f"{where}.experiments")
-    for split in ("dev", "test"):
-        for corpus in task["train"]:
-            if task[split] == corpus or overlap(task[split], corpus):
-                refuse(where, f"{split} corpus '{task[split]}' shares sentences with '{corpus}' in train")
-    for corpus in [*task["train"], task["dev"], task["test"]]:
-        # The grammar's languages are those of its rule.
-        files = named(corpus, "corpora", where).get("files", {"en": {}, "de": {}, "fr": {}})
-        for language in (task["source"], task["target"]):
-            if language not in files:
-                refuse(where, f"corpus '{corpus}' has no '{language}', only {', '.join(files)}")
-            if "download" in files[language]:
-                named(files[language]["download"], "downloads", f"corpora.{corpus}")
-            if scale == config["scale"] and not Path(files[language].get("path", ".")).exists():
-                refuse(f"corpora.{corpus}.files.{language}", f"no such file: {files[language]['path']}")
-    if task["vocabulary"] > task["embedding_rows"]:
-        refuse(where, f"vocabulary {task['vocabulary']} exceeds embedding_rows {task['embedding_rows']}")
-
-
-def overlap(*names):
-    """Whether two corpora are slices of the grammar's sentences that share some."""
-    one, two = (config["corpora"].get(name, {}).get("grammar") for name in names)
-    if not one or not two or one["seed"] != two["seed"]:
-        return False
-    return one["skip"] < two["skip"] + two["take"] and two["skip"] < one["skip"] + one["take"]
-
-
-def named(name, section, where):
-    """The entry `name` of a section of config.yaml."""
-    if name not in config[section]:
-        refuse(where, f"expected one of {section} ({', '.join(config[section])}), found '{name}'")
-    return config[section][name]
-
-
-check_config()
-
-
 def any_of(names):
     """A wildcard constraint: one of these names, literally."""
-    return "|".join(name.replace(".", r"\.") for name in names)
+    return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
+
+
+def names_of_tasks(kind):
+    """The names at any scale of its `tasks` that translate, or of those of its `parsing`."""
+    scales = config["scales"].values()
+    return {name for scale in scales for name in (scale if kind == "tasks" else scale["parsing"])["tasks"]}
 
 
 wildcard_constraints:
     scale=any_of(config["scales"]),
-    task=any_of({task for scale in config["scales"].values() for task in scale["tasks"]}),
-    experiment=any_of(config["experiments"]),
+    task=any_of(names_of_tasks("tasks") | names_of_tasks("parsing")),
+    experiment=any_of([*config["experiments"], PARSER]),
     seed=r"\d+",
-    split="train|dev|test",
+    split="train|dev|test|elsewhere",
     weights=any_of(WEIGHTS),
     file=any_of(config["downloads"]),
     language="[A-Za-z][A-Za-z0-9_-]*",
 
 
 def task_of(wildcards):
-    """A task's entry in config.yaml at the scale of `wildcards`."""
-    return config["scales"][wildcards.scale]["tasks"][wildcards.task]
+    """A task's entry in config.yaml at the scale of `wildcards`, whether it translates or parses."""
+    scale = config["scales"][wildcards.scale]
+    return {**scale["tasks"], **scale["parsing"]["tasks"]}[wildcards.task]
 
 
 def corpora_of(wildcards):
@@ -125,7 +69,11 @@ def file_of(wildcards):
 
 def archive_of(wildcards):
     """The download or the local file that a corpus file lies in."""
-    about = file_of(wildcards)
+    return source_of(file_of(wildcards))
+
+
+def source_of(about):
+    """The path of what an entry of config.yaml names as download or path."""
     return about["path"] if "path" in about else f"resources/downloads/{about['download']}"
 
 
@@ -150,40 +98,136 @@ def clean_option(wildcards):
     return "--clean" if wildcards.split == "train" else ""
 
 
+def download_of_treebank(wildcards):
+    """The file that a treebank is read from. The Penn Treebank is a folder, of which the reader says what is missing."""
+    about = config["corpora"][wildcards.corpus]["treebank"]
+    return [] if "sections" in about else source_of(about)
+
+
+def treebank_options(wildcards):
+    """How a treebank is read, as options of its stage."""
+    corpus = config["corpora"][wildcards.corpus]
+    about = corpus["treebank"]
+    options = ["--input", source_of(about)]
+    if "sections" in about:
+        options += ["--format", "ptb", "--sections", *about["sections"]]
+    elif "split" in about:
+        options += ["--format", "gum", "--split", about["split"]]
+    else:
+        options += ["--format", "lines"]
+    return options + (["--lines", corpus["lines"]] if "lines" in corpus else [])
+
+
+def trees_of(wildcards):
+    """The treebanks of one split of a parsing task."""
+    return [f"resources/corpora/{corpus}.trees" for corpus in corpora_of(wildcards)]
+
+
+def silver_of(wildcards):
+    """The trees that no person made and that a parsing task trains on, too; none for most."""
+    silver = task_of(wildcards).get("silver")
+    if silver is None or wildcards.split != "train":
+        return []
+    return silver.get("path", f"results/{wildcards.scale}/data/{wildcards.task}/silver.trees")
+
+
+def mix_options(wildcards, input):
+    """The mix of treebanks and silver trees, as options of the linearize stage."""
+    return ["--repeat", task_of(wildcards)["silver"]["repeat"], "--silver", input.silver] if input.silver else []
+
+
+def text_of_silver(wildcards):
+    """What a parser labels for a task's silver trees."""
+    return [f"resources/corpora/{corpus}.en" for corpus in task_of(wildcards)["silver"]["text"]]
+
+
+def parser_of_silver(wildcards, *files):
+    """Files of the run that makes a task's silver trees: with the first seed."""
+    seed = config["scales"][wildcards.scale]["parsing"]["seeds"][0]
+    run = f"results/{wildcards.scale}/runs/{task_of(wildcards)['silver']['parser']}/{PARSER}/{seed}"
+    return [f"{run}/{file}" for file in files]
+
+
+def vocabulary_options(wildcards, input):
+    """What a vocabulary is learned on and how large it is, as options of its stage; a parser writes no subwords."""
+    task = task_of(wildcards)
+    if "symbols" not in task:
+        return ["--text", input.source, input.target, "--size", task["vocabulary"]]
+    size = task["symbols"] + task["vocabulary"]
+    return ["--text", input.source, "--symbols", input.target, "--rows", task["symbols"], "--size", size]
+
+
 def experiment_parts(wildcards):
     """What config.yaml says of one run, as JSON for the resolve stage: rows that are laid over each other in order."""
-    scale, task = config["scales"][wildcards.scale], task_of(wildcards)
-    own = [scale["experiments"], task.get("experiments", {})]
+    scale = config["scales"][wildcards.scale]
+    own = parser_parts(wildcards) if wildcards.experiment == PARSER else translator_parts(wildcards)
     return json.dumps(
-        {
+        own
+        | {
             "scale": wildcards.scale,
-            "label": scale["label"],
             "task": wildcards.task,
             "experiment": wildcards.experiment,
             "seed": int(wildcards.seed),
             "fidelity": config["fidelity"],
-            "source": task["source"],
-            "target": task["target"],
-            "rows": [
-                config["base"],
-                scale["base"],
-                config["experiments"][wildcards.experiment],
-                *(rows.get(wildcards.experiment, {}) for rows in own),
-            ],
+            "rows": [config["base"], scale["base"], *own["rows"]],
             "width": scale["width"],
             "depth": scale["depth"],
-            "embedding_rows": task["embedding_rows"],
             "optimizer": config["optimizer"],
             "preparation": config["preparation"],
-            "running": config["running"] | scale.get("running", {}),
+            "running": config["running"] | scale.get("running", {}) | own["running"],
         }
     )
+
+
+def translator_parts(wildcards):
+    """What is a translator's own among the parts."""
+    scale, task, experiment = config["scales"][wildcards.scale], task_of(wildcards), wildcards.experiment
+    rows = [config["experiments"], scale["experiments"], task.get("experiments", {})]
+    return {
+        "label": scale["label"],
+        "source": task["source"],
+        "target": task["target"],
+        "rows": [of_experiments.get(experiment, {}) for of_experiments in rows],
+        "embedding_rows": task["embedding_rows"],
+        "output_rows": task["embedding_rows"],
+        "running": {},
+    }
+
+
+def parser_parts(wildcards):
+    """What is a parser's own among the parts. Its symbols are the first of the embedding's rows."""
+    task = task_of(wildcards)
+    return {
+        "label": task["label"],
+        "source": "en",
+        "target": "trees",
+        "rows": [config["parsing"]["parser"], config["scales"][wildcards.scale]["parsing"]["parser"]],
+        "embedding_rows": task["symbols"] + task["vocabulary"],
+        "output_rows": task["symbols"],
+        "running": {"bleu_sentences": 0},
+    }
+
+
+def decoding_of(wildcards):
+    """How a run decodes, as JSON for the resolve stage."""
+    return json.dumps(config["parsing"]["decoding"] if wildcards.experiment == PARSER else config["decoding"])
 
 
 def weights_of(wildcards):
     """The weights that a translation is made with."""
     run = f"results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.experiment}/{wildcards.seed}"
     return f"{run}/{WEIGHTS[wildcards.weights]}"
+
+
+def tables_of_scale():
+    """All tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
+    parsing = config["scales"][config["scale"]]["parsing"]
+    corpora = [corpus for task in parsing["tasks"].values() for corpus in task["train"]]
+    for about in (config["corpora"][corpus].get("treebank", {}) for corpus in corpora):
+        if "sections" in about and not Path(about["path"]).exists():
+            print(f"table4 is left out: no folder {about['path']} with the Penn Treebank (LDC99T42)", file=sys.stderr)
+            return ["table2", "table3"]
+    return ["table2", "table3", "table4"]
 
 
 def runs_of_table_2(file):
@@ -196,16 +240,42 @@ def runs_of_table_3(file):
     return lambda wildcards: run_files(wildcards.scale, first_task(wildcards)[0], config["experiments"], file)
 
 
-def run_files(scale, tasks, experiments, file):
-    """A file of the runs with every seed of the scale."""
+def run_files(scale, tasks, experiments, file, seeds=None):
+    """A file of the runs with every seed, those of the scale if not given."""
     return collect(
         "results/{scale}/runs/{task}/{experiment}/{seed}/{file}",
         scale=scale,
         task=tasks,
         experiment=experiments,
-        seed=config["scales"][scale]["seeds"],
+        seed=seeds or config["scales"][scale]["seeds"],
         file=file,
     )
+
+
+def runs_of_table_4(file, needs="test"):
+    """An input function: this file of every run of Table 4, which are the parsers of the tasks that have such a split."""
+
+    def files(wildcards):
+        parsing = config["scales"][wildcards.scale]["parsing"]
+        tasks = [name for name, task in parsing["tasks"].items() if needs in task]
+        return run_files(wildcards.scale, tasks, PARSER, file, parsing["seeds"])
+
+    return files
+
+
+def rows_of_table_4(wildcards):
+    """What Table 4 says of our parsers' training and test trees, as JSON for its stage."""
+    tasks = config["scales"][wildcards.scale]["parsing"]["tasks"]
+    return json.dumps({name: {key: task[key] for key in ("training", "label")} for name, task in tasks.items()})
+
+
+def elsewhere_options(wildcards, input):
+    """The scores on other trees, with the trees' name, as options of the table4 stage."""
+    if not input.elsewhere:
+        return []
+    tasks = config["scales"][wildcards.scale]["parsing"]["tasks"].values()
+    label = " and ".join(dict.fromkeys(task["elsewhere"] for task in tasks if "elsewhere" in task))
+    return ["--elsewhere", *input.elsewhere, "--elsewhere-label", label]
 
 
 def first_task(wildcards):
@@ -226,7 +296,8 @@ def references_of_table_3(wildcards):
 
 def train_threads(wildcards):
     """Small models train faster side by side than one after the other on all cores."""
-    runs = {path for table in (runs_of_table_2, runs_of_table_3) for path in table("run.json")(wildcards)}
+    tables = (runs_of_table_2, runs_of_table_3, runs_of_table_4)
+    runs = {path for table in tables for path in table("run.json")(wildcards)}
     return max(1, (workflow.cores or 1) // len(runs))
 
 

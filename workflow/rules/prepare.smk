@@ -11,6 +11,8 @@ rule tokenize:
         "results/{scale}/data/{task}/{split}.json",
     log:
         "logs/tokenize/{scale}/{task}/{split}.log",
+    wildcard_constraints:
+        task=any_of(names_of_tasks("tasks")),
     conda:
         "../../environment.yml"
     threads: 16
@@ -27,10 +29,8 @@ rule tokenize:
 
 rule vocabulary:
     input:
-        text=[
-            "results/{scale}/data/{task}/train.source.tok",
-            "results/{scale}/data/{task}/train.target.tok",
-        ],
+        source="results/{scale}/data/{task}/train.source.tok",
+        target="results/{scale}/data/{task}/train.target.tok",
     output:
         "results/{scale}/data/{task}/vocabulary.model",
     log:
@@ -38,11 +38,11 @@ rule vocabulary:
     conda:
         "../../environment.yml"
     params:
-        size=lookup("scales/{scale}/tasks/{task}/vocabulary", within=config),
+        options=vocabulary_options,
         sentences=lookup("preparation/vocabulary_sentences", within=config),
     shell:
-        "python -m transformer vocabulary --text {input.text:q} --size {params.size} --sentences {params.sentences}"
-        " --output {output:q} 2>&1 | tee {log:q}"
+        "python -m transformer vocabulary {params.options:q} --sentences {params.sentences} --output {output:q}"
+        " 2>&1 | tee {log:q}"
 
 
 rule encode:

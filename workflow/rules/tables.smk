@@ -42,3 +42,24 @@ rule table3:
         "python -m transformer table3 --paper {input.paper:q} --label {params.label:q} --width {params.width}"
         " --depth {params.depth} --score {input.scores:q} --hyp {input.hyps:q} --ref {input.ref:q}"
         " --output {params.output:q} 2>&1 | tee {log:q}"
+
+
+rule table4:
+    input:
+        paper="workflow/paper/table4.csv",
+        scores=runs_of_table_4("test.json"),
+        elsewhere=runs_of_table_4("elsewhere.json", needs="elsewhere"),
+        code=["transformer/tables.py", "transformer/table4.py"],
+    output:
+        multiext("results/{scale}/tables/table4", ".csv", ".md"),
+    log:
+        "logs/table4/{scale}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        tasks=rows_of_table_4,
+        elsewhere=elsewhere_options,
+        output=subpath(output[0], strip_suffix=".csv"),
+    shell:
+        "python -m transformer table4 --paper {input.paper:q} --task {params.tasks:q} --score {input.scores:q}"
+        " {params.elsewhere:q} --output {params.output:q} 2>&1 | tee {log:q}"

@@ -10,7 +10,7 @@ rule decoding:
     conda:
         "../../environment.yml"
     params:
-        settings=json.dumps(config["decoding"]),
+        settings=decoding_of,
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
 
@@ -31,6 +31,7 @@ rule translate:
     log:
         "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
     wildcard_constraints:
+        experiment=any_of(config["experiments"]),
         split="dev|test",
     conda:
         "../../environment.yml"
@@ -58,6 +59,7 @@ rule score:
     log:
         "logs/score/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
     wildcard_constraints:
+        experiment=any_of(config["experiments"]),
         split="dev|test",
     conda:
         "../../environment.yml"

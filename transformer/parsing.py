@@ -1,0 +1,51 @@
+"""§6.3 English constituency parsing: words to trees, by the same model and search that translate."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nltk.tokenize import TreebankWordTokenizer
+
+from transformer.config import Decoding
+from transformer.linearization import decode
+from transformer.model import POSITIONS, Transformer
+from transformer.subwords import SPECIAL, Subwords
+from transformer.translation import search
+from transformer.trees import Tree
+
+TOO_LONG = "more subwords than the model has positions for"
+
+
+class Parse(NamedTuple):
+    """A tree over exactly the words that were given, what had to be repaired in it, and how sure the parser is of it.
+
+    score: log-probability over length penalty (search.py); None where the sentence was too long to be read.
+    """
+
+    tree: Tree
+    fault: str | None
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A trained model with all that stands between it and sentences."""
+
+    model: Transformer
+    vocabulary: Subwords
+    decoding: Decoding
+
+    def parse(self, sentences: list[list[str]]) -> list[Parse]:
+        """One parse per sentence, in order; none of them may be empty. One too long to be read gets a flat tree."""
+        ids = self.vocabulary.encode([" ".join(words) for words in sentences])
+        short = [index for index, sentence in enumerate(ids) if len(sentence) <= POSITIONS]
+        symbols = SPECIAL + len(self.vocabulary.symbols)
+        found = search(self.model, symbols, [ids[index] for index in short], self.decoding)
+        parses = [Parse(decode([], words)[0], TOO_LONG, None) for words in sentences]
+        for index, (output, score) in zip(short, found, strict=True):
+            parses[index] = Parse(*decode(self.vocabulary.decode_symbols(output), sentences[index]), score)
+        return parses
+
+
+def penn_words(line: str) -> list[str]:
+    """A sentence of plain text as the words of the Penn Treebank, by NLTK's tokeniser, with round brackets as such."""
+    return TreebankWordTokenizer().tokenize(line)

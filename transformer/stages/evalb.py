@@ -1,0 +1,134 @@
+"""Score parses: labelled bracket recall, precision and F1, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
+
+    python -m transformer evalb --gold resources/corpora/treebank-test.trees --test RUN/test.trees
+    python -m transformer evalb ... --gold-tags --parses RUN/test.parses.json --run RUN --json RUN/test.json
+
+A line of each file is a sentence's tree; an empty line in --test is a sentence without one, which EVALB skips.
+--gold-tags leaves a word out (punctuation) where its tag in --gold says so, not where either tree's own tag does: a
+parser's mis-tagged comma then costs it nothing, where EVALB drops the sentence as an error. --json writes the scores
+with the checksums of both files and, of --run, how it was trained, averaged and decoded; without a file it prints them.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from transformer.arguments import stage_parser
+from transformer.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
+from transformer.files import InputError, read_json, replacing, sha256
+from transformer.runs import describe
+
+MEASURES = {  # as they are printed
+    "sentences": "sentences",
+    "errors": "left out: other words than in gold",
+    "skipped": "left out: no tree",
+    "valid": "scored",
+    "recall": "recall",
+    "precision": "precision",
+    "f1": "F1",
+    "complete": "complete match",
+    "crossing": "crossing brackets a sentence",
+    "no_crossing": "no crossing",
+    "two_or_less_crossing": "2 or less crossing",
+    "tagging": "tagging accuracy",
+}
+PRINT = "-"  # the --json that is no file
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print the scores; with --json, write or print them as JSON."""
+    args = parse(argv)
+    run = describe(args.run, args.weights or args.run / "average.safetensors") if args.run else None
+    score = {
+        "gold_sha256": sha256(args.gold),
+        "test_sha256": sha256(args.test),
+        **score_parses(args.gold, args.test, args.gold_tags, args.parses),
+        "run": run,
+    }
+    print(as_json(score) if args.json == PRINT else listing(score))
+    if args.json not in (None, PRINT):
+        with replacing(args.json) as file:
+            file.write(as_json(score) + "\n")
+
+
+def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> dict:
+    """The scores, the errors and, as the options ask, the scores by other rules."""
+    pairs = list(read_gold_and_test(gold, test))
+    sentences = [compare(*pair, number, gold_tags) for number, pair in enumerate(pairs, start=1)]
+    score = {
+        "by": "gold tags" if gold_tags else "evalb",
+        "scores": scores(sentences),
+        "errors": [{"line": one.number, "why": one.why} for one in sentences if one.status == "error"],
+    }
+    if parses:
+        score["repaired"] = repaired(parses, len(sentences))
+        score["without_repair"] = without_repair(sentences, set(score["repaired"]))
+    if gold_tags:
+        score["strict"] = scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
+    return score
+
+
+def repaired(path: str, lines: int) -> list[int]:
+    """The lines of --test whose trees had to be mended. Raises InputError naming the file."""
+    content = read_json(path)
+    found = content.get("repaired") if isinstance(content, dict) else None
+    if not isinstance(found, dict):
+        raise InputError(f'{path}: expected an object with the object "repaired", by line')
+    for number in found:
+        if not (number.isdecimal() and 1 <= int(number) <= lines):
+            raise InputError(f'{path}: expected lines from 1 to {lines} in "repaired", found {number!r}')
+    return sorted(map(int, found))
+
+
+def without_repair(sentences: list[Sentence], lines: set[int]) -> dict:
+    """The scores if the mended trees had no bracket."""
+    return scores(unparsed(one) if one.number in lines else one for one in sentences)
+
+
+def as_json(score: dict) -> str:
+    return json.dumps(score, indent=2, ensure_ascii=False)
+
+
+def listing(score: dict) -> str:
+    """A line per measure, for all sentences and for the short ones; then a line per error."""
+    lines = [line("", "all", f"<= {SHORT} words")]
+    lines += [row(label, score["scores"], name) for name, label in MEASURES.items()]
+    if "without_repair" in score:
+        lines.append(row(f"F1 if the {len(score['repaired'])} repaired had no bracket", score["without_repair"], "f1"))
+    if "strict" in score:
+        lines.append(row("F1 by each tree's own tags", score["strict"], "f1"))
+        lines.append(row("left out by them: other words", score["strict"], "errors"))
+    lines += [f"line {error['line']}: {error['why']}" for error in score["errors"]]
+    return "\n".join(lines)
+
+
+def row(label: str, both: dict, name: str) -> str:
+    return line(label, *(cell(both[part][name]) for part in ("all", "len40")))
+
+
+def line(label: str, every: str, short: str) -> str:
+    return f"{label:36}{every:>8}  {short:>11}".rstrip()
+
+
+def cell(value: float | None) -> str:
+    """Rounded as EVALB does; a dash where there was nothing to divide by."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = stage_parser("evalb", __doc__)
+    parser.add_argument("--gold", required=True, metavar="FILE", help="the treebank's trees")
+    parser.add_argument("--test", required=True, metavar="FILE", help="the parser's, line by line")
+    parser.add_argument("--gold-tags", action="store_true", help="leave words out by their tags in --gold")
+    parser.add_argument("--parses", metavar="FILE", help="which parses were repaired: scores them as failed, too")
+    parser.add_argument("--run", type=Path, metavar="DIR", help="the folder of the run that parsed")
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help="what it parsed with; RUN/average.safetensors if not given"
+    )
+    parser.add_argument(
+        "--json", nargs="?", const=PRINT, metavar="FILE", help="the score file to write; print it if not given"
+    )
+    return parser.parse_args(argv)

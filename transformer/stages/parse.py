@@ -1,0 +1,102 @@
+"""Parse English sentences (§6.3).
+
+    echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
+    python -m transformer parse --run RUN --input DATA/test.source.tok --tokenized --output RUN/test.trees \\
+        --json RUN/test.parses.json
+
+Takes one sentence a line, plain text, or with --tokenized words with spaces between them; gives one tree a line, over
+exactly these words, and a blank line for a blank one. What the model writes is not always a tree: then it is repaired
+(linearization.py), and --json says in which lines and how, beside the score of each. Needs RUN/experiment.yaml,
+decoding.yaml, vocabulary.model and average.safetensors.
+"""
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO
+
+import torch
+
+from transformer.arguments import json_object, stage_parser
+from transformer.checkpoints import load_model
+from transformer.config import Decoding, load
+from transformer.files import InputError, replacing
+from transformer.model import best_device
+from transformer.parsing import Parse, Parser, penn_words
+from transformer.subwords import Subwords
+from transformer.text import decode_lines, read_lines
+from transformer.trees import bracketed
+
+CHUNK = 10_000  # lines in memory; sentences of like length are parsed together, and these are enough to find such
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Parse --input or standard input."""
+    parser = stage_parser("parse", __doc__)
+    parser.add_argument("--run", type=Path, required=True, help="folder of a trained parser")
+    parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
+    parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
+    parser.add_argument("--input", nargs="+", type=Path, help="text; standard input if not given")
+    parser.add_argument("--most", type=int, help="parse only this many lines, the first ones")
+    parser.add_argument("--tokenized", action="store_true", help="the text is words with spaces between them")
+    parser.add_argument("--output", type=Path, help="where to write trees; standard output if not given")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write repairs and scores")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    lines = itertools.islice(read(args.input), args.most)
+    sentences = (line.split() if args.tokenized else penn_words(line) for line in lines)
+    parses = parse(open_parser(args.run, args.weights, args.decoding), sentences)
+    with ExitStack() as stack:
+        if args.output is None:
+            sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
+        about = write(parses, stack.enter_context(replacing(args.output)) if args.output else sys.stdout)
+        if args.json:
+            json.dump(about, stack.enter_context(replacing(args.json)))
+
+
+def read(paths: list[Path] | None) -> Iterator[str]:
+    """The lines of all files, or of standard input."""
+    if paths is None:
+        return decode_lines(sys.stdin.buffer, "standard input")
+    return itertools.chain.from_iterable(map(read_lines, paths))
+
+
+def open_parser(run: Path, weights: Path | None, changes: dict) -> Parser:
+    """Everything that a run folder holds for parsing. Raises InputError where the run is no parser's."""
+    experiment = load(run / "experiment.yaml")
+    decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
+    vocabulary = Subwords(run / "vocabulary.model")
+    if not vocabulary.symbols:
+        raise InputError(
+            f"{run}: expected a parser, found a translator from {experiment.source} to {experiment.target}"
+        )
+    return Parser(
+        model=load_model(weights or run / "average.safetensors", experiment.model).to(best_device()),
+        vocabulary=vocabulary,
+        decoding=Decoding.read(decoding, "decoding"),
+    )
+
+
+def parse(parser: Parser, sentences: Iterable[list[str]]) -> Iterator[Parse | None]:
+    """A parse for each sentence, None for one without words."""
+    sentences = iter(sentences)
+    while chunk := list(itertools.islice(sentences, CHUNK)):
+        parses = iter(parser.parse([words for words in chunk if words]))
+        yield from (next(parses) if words else None for words in chunk)
+
+
+def write(parses: Iterable[Parse | None], file: IO[str]) -> dict:
+    """A line for each parse. Returns what was repaired, by line, and all scores."""
+    repaired, scores = {}, []
+    for number, found in enumerate(parses, start=1):
+        file.write((bracketed(found.tree) if found else "") + "\n")
+        scores.append(found.score if found else None)
+        if found and found.fault:
+            repaired[number] = found.fault
+    return {"sentences": len(scores), "repaired": repaired, "scores": scores}

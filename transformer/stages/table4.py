@@ -1,0 +1,44 @@
+"""Write Table 4, F1 of English constituency parsing: the paper's parsers, then ours.
+
+    python -m transformer table4 --paper workflow/paper/table4.csv \\
+        --task '{"supervised": {"training": "GUM only", "label": "GUM, test split"}}' \\
+        --score results/multi30k/runs/*/parser/*/test.json --output results/multi30k/tables/table4
+
+Leaves OUTPUT.csv, all digits, and OUTPUT.md, the table for readers with its notes. Runs that differ in their seed alone
+are averaged. --elsewhere takes the same runs' scores on other trees, which --elsewhere-label names.
+"""
+
+import argparse
+
+from transformer.arguments import json_object, stage_parser
+from transformer.files import InputError, replacing
+from transformer.table4 import Task, read_parsers, read_parses, table4, table4_markdown
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write both files."""
+    args = parse(argv)
+    runs = read_parses(args.score)
+    elsewhere = read_parses(args.elsewhere) if args.elsewhere else None
+    tasks = {name: Task(**about) for name, about in args.task.items()}
+    for task in runs["task"]:
+        if task not in tasks:
+            raise InputError(f"expected scores of {', '.join(tasks)}, found one of {task}")
+    table = table4(read_parsers(args.paper), runs, elsewhere, tasks)
+    with replacing(f"{args.output}.csv") as file:
+        table.to_csv(file, index=False)
+    with replacing(f"{args.output}.md") as file:
+        file.write(table4_markdown(table, runs, args.elsewhere_label))
+    print(f"{args.output}.md: {len(table)} parsers, {len(runs)} runs of ours")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = stage_parser("table4", __doc__)
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
+    parser.add_argument("--task", required=True, type=json_object, help="JSON: training and label of each task of ours")
+    parser.add_argument("--score", required=True, metavar="JSON", nargs="+", help="score files, written with --run")
+    parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")
+    parser.add_argument("--elsewhere-label", metavar="TEXT", help="names those trees")
+    parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without .csv and .md")
+    return parser.parse_args(argv)

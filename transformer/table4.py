@@ -1,0 +1,147 @@
+"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and of ours on the trees that are at hand."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from transformer.brackets import SHORT
+from transformer.files import read_json
+from transformer.tables import check_runs, item, markdown, mean_text, provenance, read_printed, read_run, require_one
+
+# What is averaged over seeds; percentages.
+MEASURES = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_strict", "tagging"]
+COUNTS = ["repaired", "errors_strict"]  # sentences, averaged too
+MEANS = MEASURES + COUNTS
+
+SCORING_NOTE = (
+    "Ours are scored as EVALB does by COLLINS.prm, all sentence lengths, but for one thing: a word is punctuation "
+    "where its tag in the treebank says so. EVALB goes by each tree's own tags, and leaves a whole sentence out where "
+    "a wrong tag makes the numbers of words differ: `f1_strict` in the CSV file is its figure, `errors_strict` the "
+    "number of sentences that it left out."
+)
+REPAIR_NOTE = (
+    "Repaired: sentences for which the model wrote no tree over their words, but brackets that do not match, or "
+    "another number of tags. Brackets are then closed or dropped, missing words tagged XX, and the tree counts like "
+    "any other. “Without repair” counts these sentences as having no brackets."
+)
+SILVER_NOTE = (
+    "The paper's semi-supervised corpora, 17 million sentences with trees by other parsers, are not public. Our "
+    "semi-supervised row stands in for them by self-training, unless its name says otherwise: the supervised parser "
+    "labels plain text, the trees that it is surest of are kept, and a new parser learns from both."
+)
+
+
+class Task(NamedTuple):
+    """What config.yaml says of one of our rows."""
+
+    training: str  # what it learned from
+    label: str  # what it is tested on
+
+
+def read_parsers(path: str | Path) -> pd.DataFrame:
+    """What the paper printed, all text: parser, by ("published" or "paper"), training, f1.
+
+    Errors as in `read_printed`.
+    """
+    table = read_printed(path, ["parser", "system", "training", "f1"])
+    table["by"] = table.pop("system").replace("transformer", "paper")
+    return table
+
+
+def read_parses(paths: list[str]) -> pd.DataFrame:
+    """A row per score file (evalb --gold-tags --parses --run --json): `file`, the keys of its run, `MEANS`, sentences.
+
+    Raises InputError where a file is not a whole score of a parser's run, and where files do not belong in one table.
+    """
+    runs = pd.DataFrame([read_parse(path) for path in paths])
+    check_runs(runs)
+    for _, of_task in runs.groupby("task"):
+        require_one("gold_sha256", of_task)
+    return runs
+
+
+def read_parse(path: str) -> dict:
+    """The row of one score file."""
+    score = read_json(path)
+    every, short = (item(item(score, "scores", path), part, f"{path}, scores") for part in ("all", "len40"))
+    strict = item(item(score, "strict", path), "all", f"{path}, strict")
+    row = {name: item(every, name, path) for name in ("f1", "recall", "precision", "tagging", "sentences")}
+    return (
+        {"file": path, "gold_sha256": item(score, "gold_sha256", path)}
+        | read_run(score, path)
+        | row
+        | {
+            "f1_short": item(short, "f1", path),
+            "f1_without_repair": item(item(item(score, "without_repair", path), "all", path), "f1", path),
+            "f1_strict": item(strict, "f1", path),
+            "errors_strict": item(strict, "errors", path),
+            "repaired": len(item(score, "repaired", path)),
+        }
+    )
+
+
+def table4(
+    paper: pd.DataFrame, runs: pd.DataFrame, elsewhere: pd.DataFrame | None, tasks: dict[str, Task]
+) -> pd.DataFrame:
+    """A row per parser: `paper` from `read_parsers`, then ours from `read_parses`, by their `tasks`.
+
+    elsewhere: scores of the same runs on other trees, if there are any. Columns: parser, by, training, label, means
+    over seeds with their standard deviations (`f1`, `f1_sd`), sentences, steps, parameters, seeds, f1_elsewhere. The
+    paper's cells are text, as it printed them.
+    """
+    ours = runs.groupby("task", sort=False).agg(
+        **{name: (name, "mean") for name in MEANS},
+        **{f"{name}_sd": (name, "std") for name in MEANS},
+        **{name: (name, "first") for name in ("sentences", "steps", "parameters")},
+        seeds=("seed", "count"),
+    )
+    if elsewhere is not None:
+        ours = ours.join(elsewhere.groupby("task")["f1"].agg(f1_elsewhere="mean", f1_elsewhere_sd="std"))
+    ours["training"] = [tasks[task].training for task in ours.index]
+    ours["label"] = [tasks[task].label for task in ours.index]
+    table = pd.concat([paper, ours.assign(parser="Transformer", by="ours")], ignore_index=True)
+    order = ["parser", "by", "training", "label", *(c for name in MEANS for c in (name, f"{name}_sd"))]
+    rest = [column for column in table if column not in order]
+    return table[order + rest].astype(dict.fromkeys(["sentences", "steps", "parameters", "seeds"], "Int64"))
+
+
+def table4_markdown(table: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None) -> str:
+    """`table` for readers, and under it how ours were computed and where they came from.
+
+    elsewhere: names the other trees, if there are any.
+    """
+    caption = (
+        "**Table 4.** English constituency parsing: labelled bracketing F1. “published” and “paper” are what the paper "
+        "printed, for section 23 of the Wall Street Journal's trees in the Penn Treebank. “ours” are of the trees that "
+        "their row names, and can be compared with the paper's on the same trees alone; ± is the standard deviation "
+        "over seeds."
+    )
+    cells = [table4_cells(row, elsewhere) for row in table.to_dict("records")]
+    parts = [caption, markdown(cells), SCORING_NOTE, REPAIR_NOTE, SILVER_NOTE]
+    where = provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
+    return "\n\n".join([*parts, "Where ours come from:", where]) + "\n"
+
+
+def table4_cells(row: dict, elsewhere: str | None) -> dict[str, str]:
+    """One line of the Markdown table."""
+    ours = row["by"] == "ours"
+
+    def cell(name: str, decimals: int = 1) -> str:
+        return mean_text(row[name], row.get(f"{name}_sd"), decimals)
+
+    return (
+        {
+            "Parser": row["parser"],
+            "Training": row["training"],
+            "From": row["by"],
+            "Test trees": row["label"] if ours else "WSJ, section 23",
+            "F1": cell("f1"),
+            "Recall": cell("recall"),
+            "Precision": cell("precision"),
+            "Repaired": f"{row['repaired']:g} of {row['sentences']:,}" if ours else "",
+            "F1 without repair": cell("f1_without_repair"),
+        }
+        | ({f"F1 on {elsewhere}": cell("f1_elsewhere")} if elsewhere else {})
+        | {"Seeds": f"{row['seeds']}" if ours else ""}
+    )
