@@ -69,15 +69,15 @@ class Model(Section):
 
     def __post_init__(self):
         choices = {
-            "positions": ("sinusoid", "learned"),
+            "positions": ("sinusoid", "learned", "words"),
             "sinusoids": ("interleaved", "concatenated"),
             "target_spaces": (0, 32),
         }
         if self.output_rows > self.embedding_rows:
             raise InputError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
-        for key, (one, other) in choices.items():
-            if getattr(self, key) not in (one, other):
-                raise InputError(f"{key}: expected {one} or {other}, found {getattr(self, key)!r}")
+        for key, allowed in choices.items():
+            if getattr(self, key) not in allowed:
+                raise InputError(f"{key}: expected {' or '.join(map(str, allowed))}, found {getattr(self, key)!r}")
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,14 @@ class CachedDecoder:
         self.memory = [layer.cross_attention.keys_values(memory, source) for layer in model.decoder]
         self.mask = source.mask
         self.past: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
+        self.words: Tensor | None = None  # of each hypothesis, how many began, less one; where the model counts them
         self.length = 0
 
     def step(self, tokens: Tensor) -> Tensor:
         """tokens: [B, K]. Returns log-probabilities [B, K, V] of the token after them."""
         B, K = tokens.shape
-        x = self.model.embedding(tokens.flatten(), torch.full_like(tokens.flatten(), self.length))
+        ids = tokens.flatten()
+        x = self.model.embedding(ids, torch.full_like(ids, self.length), self.count_words(ids))
         for index, layer in enumerate(self.model.decoder):
             x = layer.residuals[0](x, self.self_attention(index, layer.self_attention, x))
             x = layer.residuals[1](x, self.cross_attention(index, layer.cross_attention, x, B, K))
@@ -35,6 +37,14 @@ class CachedDecoder:
         log_probabilities = logits[:, : self.vocabulary] - logits.logsumexp(dim=1, keepdim=True)
         log_probabilities[:, PAD] = -torch.inf
         return log_probabilities.view(B, K, -1)
+
+    def count_words(self, ids: Tensor) -> Tensor | None:
+        """The numbers of the words that are next, after these tokens [B * K]."""
+        new_word = self.model.embedding.new_word
+        if new_word is not None:
+            new = new_word[ids].long()
+            self.words = new - 1 if self.words is None else self.words + new
+        return self.words
 
     def self_attention(self, index: int, layer: SelfAttention, x: Tensor) -> Tensor:
         """x: [B * K, d_model]. The new position attends to itself and all before it."""
@@ -58,6 +68,7 @@ class CachedDecoder:
         K = parents.shape[1]
         rows = (sentences[:, None] * K + parents).flatten()
         self.past = [(keys[rows], values[rows]) for keys, values in self.past]
+        self.words = None if self.words is None else self.words[rows]
         # Finished sentences leave seldom; the shared memory is copied only then.
         if len(sentences) < len(self.memory[0][0]):
             self.memory = [(keys[sentences], values[sentences]) for keys, values in self.memory]

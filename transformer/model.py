@@ -207,7 +207,9 @@ class FeedForward(nn.Module):
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
 
-    The same matrix serves source, target and the softmax.
+    The same matrix serves source, target and the softmax. With positions "words", which is not in the paper, the number
+    of the token's word is added, too: a source token's own, a target token's that of the word to be tagged next. Its
+    sinusoids have their frequencies in the opposite order, so that the two sums do not mix.
     """
 
     def __init__(self, config: Model):
@@ -220,15 +222,32 @@ class Embedding(nn.Module):
         else:
             table = sinusoids(POSITIONS, config.d_model, config.sinusoids)
             self.register_buffer("position_table", table, persistent=False)
+        # 1 for each token that begins a word or tags one; the vocabulary knows which, and it is saved with the weights.
+        words = config.positions == "words"
+        self.register_buffer("new_word", torch.zeros(config.embedding_rows) if words else None)
 
     def output_weight(self) -> Tensor:
         """The rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
         return self.weight if self.output_rows == len(self.weight) else self.weight[: self.output_rows]
 
-    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """ids, positions: [n], any shape. Returns [n, d_model]."""
+    def forward(self, ids: Tensor, positions: Tensor, words: Tensor | None = None) -> Tensor:
+        """ids, positions: [n], any shape. Returns [n, d_model].
+
+        words: the numbers of the words, of the same shape; counted if not given, for sentences laid end to end.
+        """
         tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
-        return tokens * (ids != PAD).unsqueeze(-1) + F.embedding(positions, self.position_table)
+        x = tokens * (ids != PAD).unsqueeze(-1) + F.embedding(positions, self.position_table)
+        if self.new_word is None:
+            return x
+        words = self.count_words(ids, positions) if words is None else words
+        return x + F.embedding(words.clamp(min=0), self.position_table.flip(1))
+
+    def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Of each token of sentences laid end to end, how many words began in its sentence up to it, less one: [n]."""
+        new = self.new_word[ids].long()
+        count, first = new.cumsum(0), positions == 0
+        before = (count - new)[first]  # each sentence
+        return count - before[first.cumsum(0) - 1] - 1
 
 
 def best_device() -> torch.device:

@@ -66,7 +66,7 @@ NOT_IMITATED = {
     "checkpoints": "every ten minutes of the clock; here every so many steps",
     "output limit": "50 tokens over the longest input of the batch; here over the sentence's own",
     "big for French": "d_ff 8192, and a softmax matrix of its own; the paper has neither",
-    "parsing": "6 layers, five times equation 3's rate, matrices not shared; the paper has 4 layers",
+    "parsing": "6 layers, where the paper has 4; a matrix for each side, here one with other rows for each",
 }
 
 

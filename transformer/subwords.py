@@ -122,6 +122,14 @@ class Subwords:
         symbols = [name.removeprefix(SYMBOL) for name in names]
         return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
 
+    def new_word(self, rows: int) -> list[bool]:
+        """Of each of `rows` ids, whether it begins a word or tags one: PAD, EOS, subwords after a space, and tags."""
+        pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
+        tags = {number for symbol, number in self.symbols.items() if symbol[0] not in "()"}
+        begins = [token in tags or piece.startswith("\u2581") for token, piece in enumerate(pieces)]
+        begins[PAD] = begins[EOS] = True
+        return begins + [False] * (rows - len(begins))
+
     def encode_symbols(self, lines: list[str]) -> list[list[int]]:
         """Linearised trees to ids, each ending in EOS; a symbol that is not in the vocabulary is UNK."""
         return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]

@@ -51,6 +51,9 @@ class Run:
         self.check_lengths()
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(self.world.device)
+        if self.model.embedding.new_word is not None:
+            new_word = evaluation.vocabulary.new_word(experiment.model.embedding_rows)
+            self.model.embedding.new_word.copy_(torch.tensor(new_word))
         self.adam = adam(self.model, self.training)
         self.gradients, self.sums = gradient_buffer(self.model)
         self.states = States(folder / "state")

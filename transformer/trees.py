@@ -200,3 +200,19 @@ def unescape(word: str) -> str:
     for escaped, plain in (("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")):
         word = word.replace(escaped, plain)
     return word
+
+
+def phrases(tree: Tree, least: int) -> Iterator[Tree]:
+    """The constituents of a cleaned tree that have `least` words, or more but not all of them, each under a TOP."""
+    starts: list[tuple[int, int]] = []  # where each open constituent begins: events, words before it
+    total, seen = len(words(tree)), 0
+    for place, event in enumerate(tree):
+        match event:
+            case Open():
+                starts.append((place, seen))
+            case Leaf():
+                seen += 1
+            case Close():
+                start, before = starts.pop()
+                if least <= seen - before < total:
+                    yield [Open(TOP), *tree[start : place + 1], Close(TOP)]

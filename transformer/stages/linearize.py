@@ -1,10 +1,11 @@
 """Turn trees into what a parser reads and writes (§6.3).
 
     python -m transformer linearize --trees resources/corpora/wsj-dev.trees --output results/paper/data/supervised/dev
-    python -m transformer linearize --trees A.trees --repeat 2 --silver S.trees --output DATA/train
+    python -m transformer linearize --trees A.trees --phrases 20000 --repeat 2 --silver S.trees --output DATA/train
 
 Writes OUTPUT.source.tok, the words, and OUTPUT.target.tok, brackets and tags, one sentence a line, as linearization.py
 says, and OUTPUT.json with the counts. With --silver, trees that no person made, the others come --repeat times.
+--phrases adds constituents of the trees as if they were sentences, drawn evenly, none twice.
 """
 
 import json
@@ -16,24 +17,37 @@ from transformer.arguments import stage_parser
 from transformer.corpus import SIDES
 from transformer.files import InputError, replacing
 from transformer.linearization import encode
-from transformer.trees import Tree, clean, read_trees
+from transformer.trees import Tree, clean, phrases, read_trees, words
+
+SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write both sides and the counts."""
     parser = stage_parser("linearize", __doc__)
     parser.add_argument("--trees", nargs="+", type=Path, required=True, help="treebanks, a tree on each line")
+    parser.add_argument("--phrases", type=int, default=0, help="so many constituents at most; none if not given")
     parser.add_argument("--repeat", type=int, default=1, help="how often they are written; 1 if not given")
     parser.add_argument("--silver", type=Path, help="more trees, which are written once")
     parser.add_argument("--output", required=True, help="path without ending")
     args = parser.parse_args(argv)
     trees = [tree for path in args.trees for tree in read_clean(path)]
+    drawn = draw_phrases(trees, args.phrases) if args.phrases else []
     silver = list(read_clean(args.silver)) if args.silver else []
-    write(trees * args.repeat + silver, args.output)
-    counts = {"kept": len(trees) * args.repeat + len(silver), "trees": len(trees), "repeat": args.repeat}
+    examples = (trees + drawn) * args.repeat + silver
+    write(examples, args.output)
+    counts = {"trees": len(trees), "phrases": len(drawn), "repeat": args.repeat, "silver": len(silver)}
     with replacing(f"{args.output}.json") as file:
-        json.dump(counts | {"silver": len(silver)}, file)
-    print(f"{args.output}: {len(trees):,} trees, {args.repeat} times, and {len(silver):,} silver trees")
+        json.dump({"kept": len(examples)} | counts, file)
+    print(f"{args.output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+def draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
+    """At most `most` constituents of `trees` that are no sentences among them, at equal distances."""
+    sentences = {tuple(words(tree)) for tree in trees}
+    found = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
+    new = [phrase for said, phrase in found.items() if said not in sentences]
+    return [phrase for i, phrase in enumerate(new) if i * most // len(new) < (i + 1) * most // len(new)]
 
 
 def read_clean(path: Path) -> Iterator[Tree]:

@@ -12,6 +12,11 @@ def refuse(where, problem):
     sys.exit(f"config.yaml: {where}: {problem}")
 
 
+def parsing_of(scale):
+    """What a scale parses, which may be nothing."""
+    return config["scales"][scale].get("parsing", {"seeds": [], "tasks": {}})
+
+
 def check_config():
     """Refuse what the schema refuses, then names and numbers that do not fit each other."""
     schema = Path(workflow.basedir, "workflow/schemas/config.schema.yaml")
@@ -25,9 +30,9 @@ def check_config():
             named(experiment, "experiments", f"scales.{scale}.experiments")
         for task, about in settings["tasks"].items():
             check_task(scale, about, f"scales.{scale}.tasks.{task}")
-            if task in settings["parsing"]["tasks"]:
+            if task in parsing_of(scale)["tasks"]:
                 refuse(f"scales.{scale}.parsing.tasks", f"'{task}' is a task already")
-        for task, about in settings["parsing"]["tasks"].items():
+        for task, about in parsing_of(scale)["tasks"].items():
             check_treebanks(scale, about, f"scales.{scale}.parsing.tasks.{task}")
 
 
@@ -67,7 +72,7 @@ def check_treebanks(scale, task, where):
             if corpus == task.get(split) or overlap(corpus, task.get(split)):
                 refuse(where, f"{split} corpus '{task[split]}' shares sentences with '{corpus}' in silver.text")
     if "parser" in silver:
-        makers = config["scales"][scale]["parsing"]["tasks"]
+        makers = parsing_of(scale)["tasks"]
         if silver["parser"] not in makers or "silver" in makers[silver["parser"]]:
             others = [name for name, about in makers.items() if "silver" not in about]
             refuse(f"{where}.silver.parser", f"expected a task without silver ({', '.join(others)})")

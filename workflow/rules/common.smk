@@ -20,8 +20,8 @@ def any_of(names):
 
 def names_of_tasks(kind):
     """The names at any scale of its `tasks` that translate, or of those of its `parsing`."""
-    scales = config["scales"].values()
-    return {name for scale in scales for name in (scale if kind == "tasks" else scale["parsing"])["tasks"]}
+    of_kind = parsing_of if kind == "parsing" else config["scales"].get
+    return {name for scale in config["scales"] for name in of_kind(scale)["tasks"]}
 
 
 wildcard_constraints:
@@ -37,8 +37,8 @@ wildcard_constraints:
 
 def task_of(wildcards):
     """A task's entry in config.yaml at the scale of `wildcards`, whether it translates or parses."""
-    scale = config["scales"][wildcards.scale]
-    return {**scale["tasks"], **scale["parsing"]["tasks"]}[wildcards.task]
+    scale = wildcards.scale
+    return {**config["scales"][scale]["tasks"], **parsing_of(scale)["tasks"]}[wildcards.task]
 
 
 def corpora_of(wildcards):
@@ -132,8 +132,13 @@ def silver_of(wildcards):
 
 
 def mix_options(wildcards, input):
-    """The mix of treebanks and silver trees, as options of the linearize stage."""
-    return ["--repeat", task_of(wildcards)["silver"]["repeat"], "--silver", input.silver] if input.silver else []
+    """The mix of treebanks, their phrases and silver trees, as options of the linearize stage."""
+    task, options = task_of(wildcards), []
+    if "phrases" in task and wildcards.split == "train":
+        options += ["--phrases", task["phrases"]]
+    if input.silver:
+        options += ["--repeat", task["silver"]["repeat"], "--silver", input.silver]
+    return options
 
 
 def text_of_silver(wildcards):
@@ -143,7 +148,7 @@ def text_of_silver(wildcards):
 
 def parser_of_silver(wildcards, *files):
     """Files of the run that makes a task's silver trees: with the first seed."""
-    seed = config["scales"][wildcards.scale]["parsing"]["seeds"][0]
+    seed = parsing_of(wildcards.scale)["seeds"][0]
     run = f"results/{wildcards.scale}/runs/{task_of(wildcards)['silver']['parser']}/{PARSER}/{seed}"
     return [f"{run}/{file}" for file in files]
 
@@ -201,7 +206,7 @@ def parser_parts(wildcards):
         "label": task["label"],
         "source": "en",
         "target": "trees",
-        "rows": [config["parsing"]["parser"], config["scales"][wildcards.scale]["parsing"]["parser"]],
+        "rows": [config["parsing"]["parser"], parsing_of(wildcards.scale)["parser"]],
         "embedding_rows": task["symbols"] + task["vocabulary"],
         "output_rows": task["symbols"],
         "running": {"bleu_sentences": 0},
@@ -221,13 +226,13 @@ def weights_of(wildcards):
 
 def tables_of_scale():
     """All tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
-    parsing = config["scales"][config["scale"]]["parsing"]
+    parsing = parsing_of(config["scale"])
     corpora = [corpus for task in parsing["tasks"].values() for corpus in task["train"]]
     for about in (config["corpora"][corpus].get("treebank", {}) for corpus in corpora):
         if "sections" in about and not Path(about["path"]).exists():
             print(f"table4 is left out: no folder {about['path']} with the Penn Treebank (LDC99T42)", file=sys.stderr)
             return ["table2", "table3"]
-    return ["table2", "table3", "table4"]
+    return ["table2", "table3"] + (["table4"] if parsing["tasks"] else [])
 
 
 def runs_of_table_2(file):
@@ -256,7 +261,7 @@ def runs_of_table_4(file, needs="test"):
     """An input function: this file of every run of Table 4, which are the parsers of the tasks that have such a split."""
 
     def files(wildcards):
-        parsing = config["scales"][wildcards.scale]["parsing"]
+        parsing = parsing_of(wildcards.scale)
         tasks = [name for name, task in parsing["tasks"].items() if needs in task]
         return run_files(wildcards.scale, tasks, PARSER, file, parsing["seeds"])
 
@@ -265,7 +270,7 @@ def runs_of_table_4(file, needs="test"):
 
 def rows_of_table_4(wildcards):
     """What Table 4 says of our parsers' training and test trees, as JSON for its stage."""
-    tasks = config["scales"][wildcards.scale]["parsing"]["tasks"]
+    tasks = parsing_of(wildcards.scale)["tasks"]
     return json.dumps({name: {key: task[key] for key in ("training", "label")} for name, task in tasks.items()})
 
 
@@ -273,7 +278,7 @@ def elsewhere_options(wildcards, input):
     """The scores on other trees, with the trees' name, as options of the table4 stage."""
     if not input.elsewhere:
         return []
-    tasks = config["scales"][wildcards.scale]["parsing"]["tasks"].values()
+    tasks = parsing_of(wildcards.scale)["tasks"].values()
     label = " and ".join(dict.fromkeys(task["elsewhere"] for task in tasks if "elsewhere" in task))
     return ["--elsewhere", *input.elsewhere, "--elsewhere-label", label]
 

@@ -33,10 +33,10 @@ rule linearize:
     conda:
         "../../environment.yml"
     params:
-        silver=mix_options,
+        mix=mix_options,
         output=subpath(output[2], strip_suffix=".json"),
     shell:
-        "python -m transformer linearize --trees {input.trees:q} {params.silver:q} --output {params.output:q}"
+        "python -m transformer linearize --trees {input.trees:q} {params.mix:q} --output {params.output:q}"
         " 2>&1 | tee {log:q}"
 
 
