@@ -242,7 +242,7 @@ def test_fewer_steps_than_the_averaged_checkpoints_need_are_refused(file):
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("positions", "learnt", "sinusoid or learned"),
+        ("positions", "learnt", "sinusoid or learned or words"),
         ("sinusoids", "mixed", "interleaved or concatenated"),
         ("target_spaces", 9, "0 or 32"),
     ],

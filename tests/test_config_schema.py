@@ -88,6 +88,7 @@ ROWS = (EXPERIMENT, *((*DEMO, key) for key in ("base", "running")), ("parsing", 
 DIFFERENCES = [path for path in SETTINGS if path[:-1] in ROWS]
 OPTIONAL = [
     *DIFFERENCES,
+    (*DEMO, "parsing"),
     (*SILVER, "silver"),
     (*GUM, "split"),
     (*WSJ, "sections"),

@@ -11,7 +11,7 @@ from transformer.incremental import CachedDecoder
 
 CPU = torch.device("cpu")
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
-VARIANTS = [{}, {"positions": "learned"}, {"h": 1, "N": 1}]
+VARIANTS = [{}, {"positions": "learned"}, {"positions": "words"}, {"h": 1, "N": 1}]
 
 
 def packed(sentences):

@@ -50,6 +50,8 @@ def random_model(seed: int, **changes) -> Transformer:
     model = Transformer(model_config(**changes))
     with torch.no_grad():
         model.embedding.weight.mul_(3)
+        if model.embedding.new_word is not None:
+            model.embedding.new_word.bernoulli_(0.5)[: EOS + 1] = 1
     return model.eval()
 
 
