@@ -239,6 +239,14 @@ def test_fewer_steps_than_the_averaged_checkpoints_need_are_refused(file):
         load(file)
 
 
+def test_a_softmax_of_more_rows_than_the_embedding_has_is_refused_in_one_line(file):
+    edit(file, ("model",), lambda mapping: mapping.update(output_rows=37))
+    assert load(file).model.output_rows == 37
+    edit(file, ("model",), lambda mapping: mapping.update(output_rows=38))
+    with pytest.raises(InputError, match=rf"^{file}: model: output_rows: expected 37 at most, found 38$"):
+        load(file)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [

@@ -1,13 +1,18 @@
 """The loss and its gradient against the distribution written out, and against PyTorch's cross-entropy."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from toy import token_array
 
-from transformer.loss import CHUNK, perplexity, smoothed_cross_entropy
+from transformer.batches import ParallelText
+from transformer.config import EOS
+from transformer.loss import CHUNK, batch_losses, perplexity, smoothed_cross_entropy
+from transformer.model import Transformer
 
 LOTS = 2 * CHUNK + 3  # tokens: two whole chunks and a part of one
 V, D = 11, 5
@@ -112,3 +117,39 @@ def test_without_gradients_the_sums_are_the_same():
         smoothed, plain = smoothed_cross_entropy(output, embedding, labels, 0.1)
     assert not smoothed.requires_grad
     assert [smoothed, plain] == [each.detach() for each in smoothed_cross_entropy(output, embedding, labels, 0.1)]
+
+
+# A parser's softmax (§6.3): it can write the first rows of the embedding alone.
+
+
+@pytest.fixture
+def parser(experiment) -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(replace(experiment.model, P_drop=0.0, output_rows=V))
+
+
+READ, WRITTEN = [[12, 36, EOS], [13, 29, 12, 17, EOS]], [[5, 10, 5, EOS], [2, EOS]]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_the_softmax_covers_the_output_rows_alone(parser, epsilon):
+    """The losses, and the gradients of all weights, are those of V classes: smoothing, too, is over no other row."""
+    batch = ParallelText(token_array(READ), token_array(WRITTEN)).batch(np.arange(2), torch.device("cpu"))
+    smoothed, plain = batch_losses(parser, batch, epsilon, torch.float32)
+    logits = parser(batch.source, batch.target) @ parser.embedding.weight[:V].T
+    assert logits.shape == (6, V)
+    q = torch.full_like(logits, epsilon / (V - 1)).scatter(1, batch.labels[:, None], 1 - epsilon)
+    expected = F.cross_entropy(logits, q, reduction="sum")
+    torch.testing.assert_close(smoothed, expected)
+    torch.testing.assert_close(plain, F.cross_entropy(logits, batch.labels, reduction="sum"))
+    gradients, expected = (torch.autograd.grad(loss, list(parser.parameters())) for loss in (smoothed, expected))
+    torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_that_are_not_written_learn_from_what_is_read_alone(parser):
+    """All rows of the softmax learn, true or not; of the others only those that are read."""
+    batch = ParallelText(token_array(READ), token_array(WRITTEN)).batch(np.arange(2), torch.device("cpu"))
+    loss = batch_losses(parser, batch, 0.1, torch.float32)[0]
+    gradient = torch.autograd.grad(loss, parser.embedding.weight)[0]
+    learning = gradient.abs().sum(dim=1).nonzero().flatten().tolist()
+    assert learning == [*range(V), 12, 13, 17, 29, 36]

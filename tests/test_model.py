@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.batches import pack
-from transformer.config import PAD
+from transformer.config import EOS, PAD
 from transformer.model import (
     POSITIONS,
     Embedding,
@@ -172,6 +172,25 @@ def test_an_embedding_is_the_scaled_row_plus_the_position(experiment, positions)
     output = embedding(torch.tensor([9, 4]), torch.tensor([0, 6]))
     rows = embedding.weight[[9, 4]] * 13**0.5
     torch.testing.assert_close(output, rows + embedding.position_table[[0, 6]])
+
+
+def test_words_are_numbered_in_each_sentence(experiment):
+    """A word of three subwords and one of one, then EOS; a parser's output: PAD, a bracket, two tags, a bracket."""
+    embedding = Embedding(replace(experiment.model, positions="words"))
+    embedding.new_word[[PAD, EOS, 10, 11, 20, 21]] = 1  # 12 goes on with a word; 30 and 31 are brackets
+    source, target = [10, 12, 12, 11, EOS], [PAD, 30, 20, 21, 31]
+    positions = torch.tensor([*range(5), *range(5)])
+    words = embedding.count_words(torch.tensor(source + target), positions)
+    assert words.tolist() == [0, 0, 0, 1, 2, 0, 0, 1, 2, 2]
+
+
+def test_a_words_number_is_added_with_the_frequencies_in_the_opposite_order(experiment):
+    embedding = randomize(Embedding(replace(experiment.model, positions="words")))
+    embedding.new_word.fill_(1)
+    output = embedding(torch.tensor([9, 4, 9]), torch.tensor([0, 1, 0]))
+    table = embedding.position_table
+    rows = embedding.weight[[9, 4, 9]] * 13**0.5 + table[[0, 1, 0]]
+    torch.testing.assert_close(output, rows + table[[0, 1, 0]][:, range(12, -1, -1)])
 
 
 def test_pad_embeds_to_its_position_alone(experiment):

@@ -408,10 +408,15 @@ def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
     assert (last["source_tokens"], last["target_tokens"]) == (source.sum(), target.sum())
 
 
-def test_rates_are_those_of_equation_3(tmp_path):
-    train(start(tmp_path, make_experiment()))
-    rates = [entry["rate"] for entry in metrics(tmp_path) if "rate" in entry]
-    assert rates == pytest.approx([26**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 9)])
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+def test_rates_are_those_of_equation_3_times_the_experiments(tmp_path, rate):
+    """What is logged, and what Adam takes."""
+    run = start(tmp_path, make_experiment(rate=rate))
+    train(run)
+    expected = [rate * 26**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 9)]
+    assert [entry["rate"] for entry in metrics(tmp_path) if "rate" in entry] == pytest.approx(expected)
+    assert [run.rate(step) for step in range(1, 9)] == pytest.approx(expected)
+    assert {group["lr"] for group in run.adam.param_groups} == {run.rate(8)}
 
 
 def test_learns_to_copy(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nltk.tree import Tree as NltkTree
 
 from transformer.files import InputError
-from transformer.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, read_trees, words
+from transformer.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, read_trees, words
 
 CAT = [Open("TOP"), Open("NP"), Leaf("DT", "the"), Leaf("NN", "cat"), Close("NP"), Close("TOP")]
 
@@ -173,3 +173,15 @@ def test_depth_is_no_matter():
     depth = 100_000
     text = "(X " * depth + "(A b)" + ")" * depth
     assert cleaned(text) == f"(TOP {text})"
+
+
+def test_phrases_are_the_constituents_that_are_long_enough_and_not_the_whole():
+    tree = read("(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (DT a) (NN dog)))))")
+    found = [bracketed(phrase) for phrase in phrases(tree, 2)]
+    assert found == [
+        "(TOP (NP (DT the) (NN cat)))",
+        "(TOP (NP (DT a) (NN dog)))",
+        "(TOP (VP (VBZ sees) (NP (DT a) (NN dog))))",
+    ]
+    assert [bracketed(phrase) for phrase in phrases(tree, 3)] == found[2:]
+    assert list(phrases(tree, 4)) == []

@@ -129,7 +129,7 @@ def provenance(runs: pd.DataFrame, measures: Mapping[str, str] = MEASURES) -> st
     return markdown(
         {
             "Run": f"{run.task}/{run.experiment}/{run.seed}",
-            **{heading: f"{getattr(run, measure):.2f}" for measure, heading in measures.items()},
+            **{heading: mean_text(getattr(run, measure), float("nan"), 2) for measure, heading in measures.items()},
             "FLOPs": flops_text(run.flops),
             "Steps": f"{run.steps:,}",
             "Averaged": averaged_text(run.averaged_steps),

@@ -48,6 +48,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write repairs and scores")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
+    if args.most is not None and args.most < 1:
+        parser.error(f"--most: expected 1 at least, found {args.most}")
     torch.set_num_threads(args.threads)
     lines = itertools.islice(read(args.input), args.most)
     sentences = (line.split() if args.tokenized else penn_words(line) for line in lines)

@@ -26,7 +26,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--most-words", type=int, required=True, help="longer sentences are left out")
     parser.add_argument("--output", type=Path, required=True, help="where to write the trees that stay")
     args = parser.parse_args(argv)
+    if not 0 < args.keep <= 1:
+        parser.error(f"--keep: expected a share over 0 and at most 1, found {args.keep:g}")
     about = read_json(args.parses)
+    if not isinstance(about, dict) or not {"sentences", "repaired", "scores"} <= about.keys():
+        raise InputError(f"{args.parses}: expected what the parse stage writes: sentences, repaired and scores")
     lines = list(read_lines(args.trees))
     if len(lines) != about["sentences"]:
         raise InputError(
@@ -35,7 +39,9 @@ def main(argv: list[str] | None = None) -> None:
     whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in about["repaired"]]
     short = [index for index in whole if count_words(lines[index], args.trees) <= args.most_words]
     if not short:
-        raise InputError(f"{args.trees}: none of {len(lines):,} parses is a tree without repair")
+        raise InputError(
+            f"{args.trees}: none of {len(lines):,} parses is a tree without repair of {args.most_words} words at most"
+        )
     kept = surest(short, about["scores"], math.ceil(args.keep * len(short)))
     with replacing(args.output) as file:
         file.writelines(lines[index] + "\n" for index in kept)

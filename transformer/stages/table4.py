@@ -41,4 +41,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")
     parser.add_argument("--elsewhere-label", metavar="TEXT", help="names those trees")
     parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without .csv and .md")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if (not args.elsewhere) != (args.elsewhere_label is None):
+        parser.error("--elsewhere and --elsewhere-label go together")
+    return args
