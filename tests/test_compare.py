@@ -172,7 +172,7 @@ def test_no_positions(tmp_path, data, reference, monkeypatch, capsys):
 
 
 def test_embeddings_that_are_not_scaled(tmp_path, data, reference, monkeypatch, capsys):
-    def forward(self, ids, positions):
+    def forward(self, ids, positions, words=None):
         tokens = F.embedding(ids, self.weight) * (ids != PAD).unsqueeze(-1)
         return tokens + F.embedding(positions, self.position_table)
 
@@ -229,7 +229,7 @@ def test_loss_per_sentence(tmp_path, data, reference, monkeypatch, capsys):
         ),
         (
             {"steps": 1, "model": {"embedding_rows": 8 * ROWS}},
-            "model.embedding_rows 3200 (reference 400)",
+            "model.embedding_rows 3200 (reference 400), model.output_rows 3200 (reference 400)",
             "another vocab",
         ),
     ],

@@ -91,6 +91,7 @@ OPTIONAL = [
     (*DEMO, "parsing"),
     (*SILVER, "silver"),
     (*GUM, "split"),
+    (*GUM, "sha256"),
     (*WSJ, "sections"),
     *((*bank[:-1], "lines") for bank in (GUM, WSJ)),
     (*DEMO, "running"),
@@ -137,6 +138,12 @@ def test_missing_key(path: tuple):
     ((where, message),) = errors(without(path))
     missing = "files" if path[-1] in ("grammar", "treebank") else path[-1]  # any other corpus has files
     assert (where, message) == (json_path(path[:-1]), f"{missing!r} is a required property")
+
+
+def test_what_is_packed_anew_has_no_size():
+    ((where, message),) = errors(changed(("downloads", "gum.tar.gz", "size"), 9))
+    assert where == "$.downloads['gum.tar.gz']"
+    assert "'size' was unexpected" in message
 
 
 @pytest.mark.parametrize("path", OPTIONAL, ids=json_path)

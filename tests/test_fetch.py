@@ -455,3 +455,46 @@ def test_mirror_with_a_partial_file(tmp_path, output):
     file = mirrored(tmp_path / "mirror", DATA[:1000])
     message = fail([URL], output, "--mirror", str(tmp_path / "mirror"))
     assert message.endswith(f"{file}: expected {len(DATA)} bytes, found 1000")
+
+
+# An archive that its host packs anew has no size and no sum to compare with.
+
+
+def fetch_repacked(url, output, *options):
+    __main__.main(["fetch", "--url", url, "--output", str(output), *options])
+
+
+@pytest.mark.parametrize("answer", [part, chunked(DATA[:9], DATA[9:], b"")], ids=["length", "chunked"])
+def test_repacked_is_taken_as_it_comes(server, output, partial, answer):
+    """From its beginning: what an earlier try left may be of another packing."""
+    partial(b"left")
+    server.script["/a"] = [answer]
+    fetch_repacked(f"{server.address}/a", output)
+    assert output.read_bytes() == DATA
+    assert server.requests == [("/a", None)]
+
+
+@pytest.mark.parametrize("broken", [cut(1000), chunked(DATA[:1000])], ids=["length", "chunked"])
+def test_repacked_that_breaks_off_is_asked_for_again(server, output, broken):
+    server.script["/a"] = [broken, broken, part]
+    fetch_repacked(f"{server.address}/a", output)
+    assert output.read_bytes() == DATA
+    assert server.requests == [("/a", None)] * 3
+
+
+def test_repacked_from_a_mirror_or_not_at_all(server, output, tmp_path):
+    mirrored = tmp_path / "mirror" / "host" / "a"
+    mirrored.parent.mkdir(parents=True)
+    mirrored.write_bytes(b"")
+    with pytest.raises(SystemExit, match="found an empty file"):
+        fetch_repacked("http://host/a", output, "--mirror", str(tmp_path / "mirror"))
+    assert not output.exists()
+    mirrored.write_bytes(DATA)
+    fetch_repacked("http://host/a", output, "--mirror", str(tmp_path / "mirror"))
+    assert output.read_bytes() == DATA
+
+
+def test_a_size_without_a_sum_is_refused(output, capsys):
+    with pytest.raises(SystemExit):
+        fetch_repacked("http://host/a", output, "--size", "9")
+    assert "--sha256 and --size go together" in capsys.readouterr().err

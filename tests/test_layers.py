@@ -42,7 +42,7 @@ LAYERS = (  # lowest first; a new module must be placed
         "provenance",
         "search",
     ),
-    ("compare", "lock", "runs", "significance", "states", "tables", "translation", "treebanks", "watch"),
+    ("compare", "constraint", "lock", "runs", "significance", "states", "tables", "translation", "treebanks", "watch"),
     ("evaluation", "mistakes", "parsing", "table2", "table3", "table4"),
     ("training",),
     ("stages",),

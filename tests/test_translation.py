@@ -40,7 +40,8 @@ def test_batch_tokens_change_no_translation(translator, batch_tokens):
 
 
 def ids_of(translator, sentences):
-    return search(translator.model, len(translator.vocabulary), sentences, translator.decoding)
+    found = search(translator.model, len(translator.vocabulary), sentences, translator.decoding)
+    return [ids for ids, _ in found]
 
 
 def test_blank_lines_stay_blank(translator):

@@ -1,6 +1,7 @@
 """Treebanks: the trees of the sections or the split asked for, in order, or one line that says what is missing."""
 
 import gzip
+import hashlib
 import io
 import os
 import tarfile
@@ -11,7 +12,7 @@ from nltk.tree import Tree as NltkTree
 
 from transformer import __main__
 from transformer.linearization import decode, encode
-from transformer.treebanks import read_gum
+from transformer.treebanks import LICENCE, read_gum
 from transformer.trees import bracketed, read_trees
 
 # As the treebank's combined files look: no header, a blank line, trees of many lines in a bracket that says nothing.
@@ -54,6 +55,7 @@ The following splits are used.
 GUM = {
     "const/GENTLE_poem_c.ptb": "(ROOT\n  (NP (NN c)))\n\n(ROOT\n  (NP (NN cc)))\n",
     "const/GUM_bio_a.ptb": "(ROOT\n  (NP-SBJ (NN a)))\n",
+    "const/GUM_reddit_b.ptb": "(ROOT\n  (NP (NN _)))\n",
     "const/GUM_news_d.ptb": "(ROOT\n  (NP (NN d)))\n",
     "const/GUM_news_e.ptb": "(ROOT\n  (NP (NN e)))\n",
     "dep/GUM_bio_a.conllu": "other",
@@ -163,7 +165,7 @@ def test_a_wrong_tree_is_named_with_its_file_and_line(tmp_path, output):
 def test_another_number_of_trees(tmp_path, output, lines):
     path = make_penn(tmp_path / "wsj", ["0201", "0202"])
     message = failure("ptb", path, output, "--sections", 2, 2, "--lines", lines)
-    assert message == f"{path}: expected {lines} trees, found 4"
+    assert message == f"{path}: expected {lines} trees in sections 02 to 02 ({LICENCE}), found 4"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_gum(tmp_path, output, capsys, split, trees, without, splits_first):
     members = {"splits.md": SPLITS, **GUM} if splits_first else GUM
     path = make_gum(tmp_path / "gum.tar.gz", members)
     assert run("gum", path, output, "--split", split) == trees
-    said = f"{path}: left out 1 documents without trees: {without}\n" if without else ""
+    said = f"{path}: left out 1 documents without words: {without}\n" if without else ""
     assert capsys.readouterr().out == f"{said}{output}: {len(trees)} trees\n"
 
 
@@ -339,3 +341,11 @@ def test_all_of_gum():
         files = [archive.extractfile(entry).read().decode() for entry in archive if entry.name.endswith(".ptb")]
     texts = [text for file in files for text in file.split("\n\n") if text.strip()]
     assert sorted(map(bracketed, found)) == sorted(map(as_nltk_has_it, texts))
+
+
+def test_sum_of_the_trees(tmp_path, output):
+    path = make_gum(tmp_path / "gum.tar.gz", GUM)
+    right = hashlib.sha256(b"(TOP (NP (NN a)))\n").hexdigest()
+    message = failure("gum", path, output, "--split", "dev", "--sha256", "0" * 64)
+    assert message == f"{path}: expected trees in dev with SHA-256 {'0' * 64}, found {right}"
+    assert run("gum", path, output, "--split", "dev", "--sha256", right) == ["(TOP (NP (NN a)))"]

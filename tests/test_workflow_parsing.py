@@ -109,7 +109,7 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
     """`all` says so; whoever asks for Table 4 learns what is missing (above)."""
     result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
     assert result.returncode == 0, result.stderr
-    assert "table4 is left out: no folder resources/wsj with the Penn Treebank (LDC99T42)" in result.stderr
+    assert "`all` leaves out table4: no folder resources/wsj with the Penn Treebank" in result.stderr
     assert "results/paper/tables/table4" not in result.stdout
     result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", "results/paper/tables/table4.md")
     assert "rule treebank" in result.stdout
@@ -118,6 +118,12 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("sections: [22, 22]", "sections: [4, 22]", "dev corpus 'ptb-dev' shares sentences with 'ptb-train' in train"),
+        (
+            "vocabulary: 60, symbols",
+            "vocabulary: 65500, symbols",
+            "symbols and vocabulary are 65550 together, over 65535",
+        ),
         ("train: [ptb-train]", "train: [ptb-dev]", "dev corpus 'ptb-dev' shares sentences with 'ptb-dev' in train"),
         ("elsewhere: grammar-test", "elsewhere: multi30k-val", "corpus 'multi30k-val' has no trees, only en, de, fr"),
         ("path: silver.trees", "path: gone.trees", "scales.ptb.parsing.tasks.both.silver: no such file: gone.trees"),
@@ -131,7 +137,7 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
             "text: [grammar-dev], parser: both, sentences: 9, keep: 1",
             "scales.ptb.parsing.tasks.both.silver.parser: expected a task without silver (alone)",
         ),
-        ("        both:", "        en-de:", "config.yaml: scales.ptb.parsing.tasks: 'en-de' is a task already"),
+        ("        both:", "        en-de:", "scales.ptb.parsing.tasks: 'en-de' is a task of scale demo already"),
     ],
 )
 def test_parsing_tasks_that_do_not_fit_are_refused(project, old, new, message):

@@ -14,7 +14,8 @@ Where a section of the paper is:
     5.4  Regularization                model.py: Residual (dropout); loss.py (label smoothing)
     6.1  Machine Translation           checkpoints.py: average; search.py, translation.py; bleu.py, cost.py, table2.py
     6.2  Model Variations              significance.py, table3.py
-    6.3  English Constituency Parsing  trees.py, treebanks.py; linearization.py; parsing.py; brackets.py, table4.py
+    6.3  English Constituency Parsing  trees.py, treebanks.py; linearization.py; parsing.py, constraint.py; brackets.py
+                                       table4.py
 
 grammar.py and lexicon.py make the demo corpus; config.py is one resolved run; runs.py is what a score says of its run;
 tables.py is what tables have in common; files.py writes files that are whole or absent. `python -m transformer` lists

@@ -25,9 +25,12 @@ class Refused(Exception):
     """An address without the file; the message is the reason. Asking again is of no use."""
 
 
-def fetch(urls: list[str], digest: str, size: int, output: str | Path, mirror: str | Path | None = None) -> None:
+def fetch(
+    urls: list[str], digest: str | None, size: int | None, output: str | Path, mirror: str | Path | None = None
+) -> None:
     """Write the file of `size` bytes and SHA-256 `digest` to `output`, from the first of `urls` that has it.
 
+    Both are None of an archive that its host packs anew, with other bytes: what is read from it is to be asserted.
     With `mirror`, a folder, the address `https://HOST/PATH` is read from `mirror/HOST/PATH` and never from the network.
     Raises InputError, with a reason for every address, when none has the file.
     """
@@ -50,8 +53,10 @@ def fetch(urls: list[str], digest: str, size: int, output: str | Path, mirror: s
     raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
 
 
-def difference(path: Path, digest: str, size: int) -> str | None:
+def difference(path: Path, digest: str | None, size: int | None) -> str | None:
     """What is wrong with a file, or None."""
+    if size is None:
+        return None if length(path) else "found an empty file"
     if length(path) != size:
         return f"expected {size} bytes, found {length(path)}"
     if (found := sha256(path)) != digest:
@@ -59,7 +64,7 @@ def difference(path: Path, digest: str, size: int) -> str | None:
     return None
 
 
-def obtain(place: str | Path, part: Path, digest: str, size: int) -> None:
+def obtain(place: str | Path, part: Path, digest: str | None, size: int | None) -> None:
     """Make `part` the right file. Raises Refused, and removes `part`, if what `place` gives is not that file."""
     resumed = length(part) > 0
     if isinstance(place, Path):
@@ -80,12 +85,17 @@ def copy(source: Path, part: Path) -> None:
     shutil.copyfile(source, part)
 
 
-def download(url: str, part: Path, size: int) -> None:
-    """Complete `part` to `size` bytes, if need be in many attempts, as long as they bring something new."""
+def download(url: str, part: Path, size: int | None) -> None:
+    """Complete `part` to `size` bytes, if need be in many attempts, as long as they bring something new.
+
+    Without a size, write it from its beginning: it ends where the server says.
+    """
     failures, farthest = 0, length(part)
-    while length(part) < size:
+    while size is None or length(part) < size:
         try:
-            transfer(url, part, length(part), size)
+            transfer(url, part, length(part) if size else 0, size)
+            if size is None:
+                return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
             failures = failures + 1 if length(part) <= farthest else 1
             farthest = max(farthest, length(part))
@@ -98,7 +108,7 @@ def download(url: str, part: Path, size: int) -> None:
             raise Refused(cause(error)) from error
 
 
-def transfer(url: str, part: Path, start: int, size: int) -> None:
+def transfer(url: str, part: Path, start: int, size: int | None) -> None:
     """One request: append the bytes from `start` on, or begin again if the server cannot give a part."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with requests.get(url, headers=headers, stream=True, timeout=(CONNECT_SECONDS, READ_SECONDS)) as response:
@@ -106,32 +116,33 @@ def transfer(url: str, part: Path, start: int, size: int) -> None:
         if start and response.status_code in (206, 416) and not ranged:
             return transfer(url, part, 0, size)
         start = start if response.status_code == 206 else 0
+        size = size or int(response.headers.get("Content-Length", 0)) or None
         refuse(response, start, size)
         receive(response, part, start, size)
 
 
-def refuse(response: requests.Response, start: int, size: int) -> None:
+def refuse(response: requests.Response, start: int, size: int | None) -> None:
     """Raise unless the response is the file from `start` on, as far as its head tells."""
     status = f"HTTP {response.status_code} {response.reason}"
     if response.status_code in (408, 429) or response.status_code >= 500:  # these pass
         raise requests.ConnectionError(status)
     if response.status_code != (206 if start else 200):
         raise Refused(status)
-    if (total := start + int(response.headers.get("Content-Length", size - start))) != size:
+    if size and (total := start + int(response.headers.get("Content-Length", size - start))) != size:
         raise Refused(f"expected {size} bytes, found {total}")
 
 
-def receive(response: requests.Response, part: Path, start: int, size: int) -> None:
+def receive(response: requests.Response, part: Path, start: int, size: int | None) -> None:
     """Write the body to `part` from `start` on, as it comes: not decoded, and at most one piece more than `size`."""
     seconds = 0.1 if sys.stderr.isatty() else 10  # through a pipe, into a log, seldom
     bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
     with bar, open(part, "ab" if start else "wb") as file:
-        while file.tell() <= size and (piece := response.raw.read1(1 << 20, decode_content=False)):
+        while (size is None or file.tell() <= size) and (piece := response.raw.read1(1 << 20, decode_content=False)):
             file.write(piece)
             bar.update(len(piece))
         file.flush()
         os.fsync(file.fileno())
-    if length(part) < size:
+    if size and length(part) < size:
         raise requests.ConnectionError(f"ended after {length(part)} of {size} bytes")
 
 

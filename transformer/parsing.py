@@ -1,13 +1,17 @@
 """§6.3 English constituency parsing: words to trees, by the same model and search that translate."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
+import torch
 from nltk.tokenize import TreebankWordTokenizer
 
 from transformer.config import Decoding
+from transformer.constraint import TreeDecoder
 from transformer.linearization import decode
 from transformer.model import POSITIONS, Transformer
+from transformer.search import Decoder
 from transformer.subwords import SPECIAL, Subwords
 from transformer.translation import search
 from transformer.trees import Tree
@@ -33,17 +37,26 @@ class Parser:
     model: Transformer
     vocabulary: Subwords
     decoding: Decoding
+    constrained: bool = False  # the search writes trees only, which the paper's did not
 
     def parse(self, sentences: list[list[str]]) -> list[Parse]:
         """One parse per sentence, in order; none of them may be empty. One too long to be read gets a flat tree."""
         ids = self.vocabulary.encode([" ".join(words) for words in sentences])
         short = [index for index, sentence in enumerate(ids) if len(sentence) <= POSITIONS]
         symbols = SPECIAL + len(self.vocabulary.symbols)
-        found = search(self.model, symbols, [ids[index] for index in short], self.decoding)
+        read = [ids[index] for index in short]
+        words = torch.tensor([len(sentences[index]) for index in short])
+        found = search(self.model, symbols, read, self.decoding, partial(self.steer, words))
         parses = [Parse(decode([], words)[0], TOO_LONG, None) for words in sentences]
         for index, (output, score) in zip(short, found, strict=True):
             parses[index] = Parse(*decode(self.vocabulary.decode_symbols(output), sentences[index]), score)
         return parses
+
+    def steer(self, words: torch.Tensor, decoder: Decoder, batch: list[int]) -> Decoder:
+        """The decoder for the sentences `batch`, which have so many words; one that writes trees only, if wanted."""
+        if not self.constrained:
+            return decoder
+        return TreeDecoder(decoder, words[batch].to(self.model.embedding.weight.device), self.vocabulary.symbols)
 
 
 def penn_words(line: str) -> list[str]:

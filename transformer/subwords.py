@@ -135,5 +135,5 @@ class Subwords:
         return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]
 
     def decode_symbols(self, ids: list[int]) -> list[str]:
-        """The symbols of ids without EOS; UNK is "<unk>"."""
-        return [self.processor.id_to_piece(token).removeprefix(SYMBOL) for token in ids]
+        """The symbols of ids without EOS; UNK, which says nothing, is ""."""
+        return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(SYMBOL) for token in ids]

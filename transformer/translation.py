@@ -1,5 +1,6 @@
 """Raw text in one language to raw text in the other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from transformer.config import EOS, Decoding
 from transformer.files import InputError
 from transformer.incremental import CachedDecoder
 from transformer.model import POSITIONS, Transformer
-from transformer.search import beam_search
+from transformer.search import Decoder, beam_search
 from transformer.subwords import Subwords
 from transformer.tokenization import Moses
 
@@ -43,11 +44,16 @@ class Translator:
 
 @torch.inference_mode()
 def search(
-    model: Transformer, vocabulary: int, sentences: list[list[int]], decoding: Decoding
+    model: Transformer,
+    vocabulary: int,
+    sentences: list[list[int]],
+    decoding: Decoding,
+    steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
 ) -> list[tuple[list[int], float]]:
     """Token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
 
-    Sentences of like length are decoded together. No output is longer than the model has positions for.
+    Sentences of like length are decoded together. No output is longer than the model has positions for. steer: makes of
+    a decoder for these sentences, given by their indices, one that allows less.
     """
     results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
     device = model.embedding.weight.device
@@ -55,7 +61,7 @@ def search(
         source = pack([np.array(sentences[index]) for index in batch], device)
         # §6.1: input length + 50; EOS counts on both sides.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
-        decoder = CachedDecoder(model, source, vocabulary)
+        decoder = steer(CachedDecoder(model, source, vocabulary), batch)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
         found = beam_search(decoder, limits, decoding.beam, decoding.alpha)
         for index, (ids, score) in zip(batch, found, strict=True):

@@ -20,7 +20,7 @@ LICENCE = (
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
 GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
-GUM_WITHOUT_TREES = "_reddit_"  # documents with this in their names: their text is under another licence
+GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents that have underscores for words: their text is not public
 SPLIT = re.compile(r"## +(\S+)")
 DOCUMENT = re.compile(r" *\* +(\S+)")
 
@@ -60,19 +60,19 @@ def section_files(path: Path, section: str) -> list[Path]:
 
 
 def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
-    """The trees of a split of GUM (train, dev, test or test2), and the names of its documents that come without trees.
+    """The trees of a split of GUM (train, dev, test or test2), and the names of its documents that come without words.
 
     path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
     of each split in splits.md. Raises InputError as `read_members` and `parse`, and naming what is not in the archive.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, GUM_MEMBER.fullmatch)}
     documents = split_documents(path, contents.get("splits.md"), split)
-    without = [document for document in documents if f"const/{document}.ptb" not in contents]
-    missing = [document for document in without if GUM_WITHOUT_TREES not in document]
+    without = [document for document in documents if GUM_WITHOUT_WORDS in document]
+    files = {document: f"const/{document}.ptb" for document in documents if document not in without}
+    missing = [document for document, file in files.items() if file not in contents]
     if missing:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
-    files = [f"const/{document}.ptb" for document in documents if document not in without]
-    return chain.from_iterable(parse_member(path, file, contents[file]) for file in files), without
+    return chain.from_iterable(parse_member(path, file, contents[file]) for file in files.values()), without
 
 
 def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:

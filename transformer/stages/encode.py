@@ -25,8 +25,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--processes", type=int, required=True)
     args = parser.parse_args(argv)
     vocabulary = args.data / "vocabulary.model"
-    parses = bool(Subwords(vocabulary).symbols)
     about = {"files": {"vocabulary.model": sha256(vocabulary)}, "splits": {}}
+    parses = bool(Subwords(vocabulary).symbols)
     for split in args.splits:
         about["splits"][split] = read_json(args.data / f"{split}.json")
         for side in SIDES:

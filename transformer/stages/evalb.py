@@ -3,7 +3,8 @@
     python -m transformer evalb --gold resources/corpora/treebank-test.trees --test RUN/test.trees
     python -m transformer evalb ... --gold-tags --parses RUN/test.parses.json --run RUN --json RUN/test.json
 
-A line of each file is a sentence's tree; an empty line in --test is a sentence without one, which EVALB skips.
+A line of each file is a sentence's tree, its words spelt alike in both; an empty line in --test is a sentence without
+one, which EVALB skips.
 --gold-tags leaves a word out (punctuation) where its tag in --gold says so, not where either tree's own tag does: a
 parser's mis-tagged comma then costs it nothing, where EVALB drops the sentence as an error. --json writes the scores
 with the checksums of both files and, of --run, how it was trained, averaged and decoded; without a file it prints them.
@@ -45,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
         **score_parses(args.gold, args.test, args.gold_tags, args.parses),
         "run": run,
     }
-    print(as_json(score) if args.json == PRINT else listing(score))
+    print(as_json(score) if args.json == PRINT else listing(score, args.test))
     if args.json not in (None, PRINT):
         with replacing(args.json) as file:
             file.write(as_json(score) + "\n")
@@ -89,7 +90,7 @@ def as_json(score: dict) -> str:
     return json.dumps(score, indent=2, ensure_ascii=False)
 
 
-def listing(score: dict) -> str:
+def listing(score: dict, test: str) -> str:
     """A line per measure, for all sentences and for the short ones; then a line per error."""
     lines = [line("", "all", f"<= {SHORT} words")]
     lines += [row(label, score["scores"], name) for name, label in MEASURES.items()]
@@ -98,8 +99,7 @@ def listing(score: dict) -> str:
     if "strict" in score:
         lines.append(row("F1 by each tree's own tags", score["strict"], "f1"))
         lines.append(row("left out by them: other words", score["strict"], "errors"))
-    lines += [f"line {error['line']}: {error['why']}" for error in score["errors"]]
-    return "\n".join(lines)
+    return "\n".join(lines + [f"{test}, line {error['line']}: {error['why']}" for error in score["errors"]])
 
 
 def row(label: str, both: dict, name: str) -> str:

@@ -28,9 +28,9 @@ from transformer.config import Decoding, load
 from transformer.files import InputError, replacing
 from transformer.model import best_device
 from transformer.parsing import Parse, Parser, penn_words
-from transformer.subwords import Subwords
+from transformer.subwords import Subwords, evenly
 from transformer.text import decode_lines, read_lines
-from transformer.trees import bracketed
+from transformer.trees import bracketed, from_brackets
 
 CHUNK = 10_000  # lines in memory; sentences of like length are parsed together, and these are enough to find such
 
@@ -41,19 +41,20 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of a trained parser")
     parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
     parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
+    parser.add_argument("--constrained", action="store_true", help="search for trees only, so that none needs repair")
     parser.add_argument("--input", nargs="+", type=Path, help="text; standard input if not given")
-    parser.add_argument("--most", type=int, help="parse only this many lines, the first ones")
+    parser.add_argument("--most", type=int, help="parse only so many lines of --input, drawn evenly")
     parser.add_argument("--tokenized", action="store_true", help="the text is words with spaces between them")
     parser.add_argument("--output", type=Path, help="where to write trees; standard output if not given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write repairs and scores")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
-    if args.most is not None and args.most < 1:
-        parser.error(f"--most: expected 1 at least, found {args.most}")
+    if args.most is not None and (args.most < 1 or args.input is None):
+        parser.error(f"--most: expected 1 at least, and --input, found {args.most}")
     torch.set_num_threads(args.threads)
-    lines = itertools.islice(read(args.input), args.most)
-    sentences = (line.split() if args.tokenized else penn_words(line) for line in lines)
-    parses = parse(open_parser(args.run, args.weights, args.decoding), sentences)
+    lines = evenly(args.input, args.most) if args.most else read(args.input)
+    sentences = (list(map(from_brackets, line.split())) if args.tokenized else penn_words(line) for line in lines)
+    parses = parse(open_parser(args.run, args.weights, args.decoding, args.constrained), sentences)
     with ExitStack() as stack:
         if args.output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
@@ -69,7 +70,7 @@ def read(paths: list[Path] | None) -> Iterator[str]:
     return itertools.chain.from_iterable(map(read_lines, paths))
 
 
-def open_parser(run: Path, weights: Path | None, changes: dict) -> Parser:
+def open_parser(run: Path, weights: Path | None, changes: dict, constrained: bool) -> Parser:
     """Everything that a run folder holds for parsing. Raises InputError where the run is no parser's."""
     experiment = load(run / "experiment.yaml")
     decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
@@ -82,6 +83,7 @@ def open_parser(run: Path, weights: Path | None, changes: dict) -> Parser:
         model=load_model(weights or run / "average.safetensors", experiment.model).to(best_device()),
         vocabulary=vocabulary,
         decoding=Decoding.read(decoding, "decoding"),
+        constrained=constrained,
     )
 
 

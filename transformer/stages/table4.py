@@ -1,11 +1,13 @@
 """Write Table 4, F1 of English constituency parsing: the paper's parsers, then ours.
 
     python -m transformer table4 --paper workflow/paper/table4.csv \\
-        --task '{"supervised": {"training": "GUM only", "label": "GUM, test split"}}' \\
-        --score results/multi30k/runs/*/parser/*/test.json --output results/multi30k/tables/table4
+        --task '{"supervised": {"training": "GUM only", "label": "GUM, test split", "silver": false}}' \\
+        --score results/multi30k/runs/*/parser/*/test.json \\
+        --constrained results/multi30k/runs/*/parser/*/test.constrained.json --output results/multi30k/tables/table4
 
 Leaves OUTPUT.csv, all digits, and OUTPUT.md, the table for readers with its notes. Runs that differ in their seed alone
-are averaged. --elsewhere takes the same runs' scores on other trees, which --elsewhere-label names.
+are averaged. --constrained takes the same runs' scores where the search wrote trees only, and --elsewhere those of such
+a search on other trees, which --elsewhere-label names.
 """
 
 import argparse
@@ -19,16 +21,18 @@ def main(argv: list[str] | None = None) -> None:
     """Write both files."""
     args = parse(argv)
     runs = read_parses(args.score)
-    elsewhere = read_parses(args.elsewhere) if args.elsewhere else None
+    others = {"constrained": read_parses(args.constrained)}
+    if args.elsewhere:
+        others["elsewhere"] = read_parses(args.elsewhere)
     tasks = {name: Task(**about) for name, about in args.task.items()}
     for task in runs["task"]:
         if task not in tasks:
             raise InputError(f"expected scores of {', '.join(tasks)}, found one of {task}")
-    table = table4(read_parsers(args.paper), runs, elsewhere, tasks)
+    table = table4(read_parsers(args.paper), runs, others, tasks)
     with replacing(f"{args.output}.csv") as file:
         table.to_csv(file, index=False)
     with replacing(f"{args.output}.md") as file:
-        file.write(table4_markdown(table, runs, args.elsewhere_label))
+        file.write(table4_markdown(table, runs, args.elsewhere_label, tasks))
     print(f"{args.output}.md: {len(table)} parsers, {len(runs)} runs of ours")
 
 
@@ -38,6 +42,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
     parser.add_argument("--task", required=True, type=json_object, help="JSON: training and label of each task of ours")
     parser.add_argument("--score", required=True, metavar="JSON", nargs="+", help="score files, written with --run")
+    parser.add_argument("--constrained", required=True, metavar="JSON", nargs="+", help="theirs, by constrained search")
     parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")
     parser.add_argument("--elsewhere-label", metavar="TEXT", help="names those trees")
     parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without .csv and .md")

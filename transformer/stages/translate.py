@@ -57,9 +57,12 @@ def main(argv: list[str] | None = None) -> None:
 def open_translator(run: Path, weights: Path) -> Translator:
     """Everything that a run folder holds for translating, with its model at `weights`."""
     experiment = load(run / "experiment.yaml")
+    vocabulary = Subwords(run / "vocabulary.model")
+    if vocabulary.symbols:
+        raise InputError(f"{run}: expected a translator, found a parser")
     return Translator(
         model=load_model(weights, experiment.model).to(best_device()),
-        vocabulary=Subwords(run / "vocabulary.model"),
+        vocabulary=vocabulary,
         source=Moses(experiment.source, experiment.preparation),
         target=Moses(experiment.target, experiment.preparation),
         decoding=load(run / "decoding.yaml", Decoding),

@@ -5,31 +5,45 @@
 
 --input is, by --format: ptb, the Penn Treebank's folder wsj with a folder for each section or with all files side by
 side; gum, the archive of GUM's repository as GitHub packs it; lines, a file with one tree a line, plain or .gz. Nothing
-is written when there is no tree or another number than --lines.
+is written when there is no tree, another number than --lines, or another content than --sha256.
 """
 
 import argparse
+import hashlib
 from collections.abc import Iterator
 
 from transformer.arguments import stage_parser
 from transformer.files import InputError, replacing
-from transformer.treebanks import read_gum, read_penn, read_plain
+from transformer.treebanks import LICENCE, read_gum, read_penn, read_plain
 from transformer.trees import Tree, bracketed
 
 
 def main(argv: list[str] | None = None) -> None:
     """Read, clean and write, counting the trees."""
     args = parse(argv)
-    count = 0
+    count, digest = 0, hashlib.sha256()
     with replacing(args.output) as file:
         for tree in read(args):
-            file.write(f"{bracketed(tree)}\n")
+            line = f"{bracketed(tree)}\n"
+            file.write(line)
+            digest.update(line.encode())
             count += 1
         if count == 0:
             raise InputError(f"{args.input}: expected trees, found none")
         if args.lines not in (None, count):
-            raise InputError(f"{args.input}: expected {args.lines} trees, found {count}")
+            raise InputError(f"{args.input}: expected {args.lines} trees{of_part(args)}, found {count}")
+        if args.sha256 not in (None, digest.hexdigest()):
+            raise InputError(
+                f"{args.input}: expected trees{of_part(args)} with SHA-256 {args.sha256}, found {digest.hexdigest()}"
+            )
     print(f"{args.output}: {count} trees")
+
+
+def of_part(args: argparse.Namespace) -> str:
+    """Which part of a treebank was read, and where a whole one is had."""
+    if args.sections:
+        return f" in sections {args.sections[0]:02} to {args.sections[1]:02} ({LICENCE})"
+    return f" in {args.split}" if args.split else ""
 
 
 def read(args: argparse.Namespace) -> Iterator[Tree]:
@@ -40,7 +54,7 @@ def read(args: argparse.Namespace) -> Iterator[Tree]:
         return read_plain(args.input)
     trees, without = read_gum(args.input, args.split)
     if without:
-        print(f"{args.input}: left out {len(without)} documents without trees: {', '.join(without)}")
+        print(f"{args.input}: left out {len(without)} documents without words: {', '.join(without)}")
     return trees
 
 
@@ -53,6 +67,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--split", metavar="NAME", help="of GUM: train, dev, test or test2")
     parser.add_argument("--lines", type=int, metavar="N", help="how many trees there must be")
+    parser.add_argument("--sha256", metavar="SUM", help="the SHA-256 that the output must have, in hexadecimal")
     parser.add_argument("--output", required=True, metavar="FILE", help="the trees to write")
     args = parser.parse_args(argv)
     if (args.sections is None) != (args.format != "ptb") or (args.split is None) != (args.format != "gum"):

@@ -30,8 +30,9 @@ def check_config():
             named(experiment, "experiments", f"scales.{scale}.experiments")
         for task, about in settings["tasks"].items():
             check_task(scale, about, f"scales.{scale}.tasks.{task}")
-            if task in parsing_of(scale)["tasks"]:
-                refuse(f"scales.{scale}.parsing.tasks", f"'{task}' is a task already")
+            for other in config["scales"]:  # the rules tell translators from parsers by their names
+                if task in parsing_of(other)["tasks"]:
+                    refuse(f"scales.{other}.parsing.tasks", f"'{task}' is a task of scale {scale} already")
         for task, about in parsing_of(scale)["tasks"].items():
             check_treebanks(scale, about, f"scales.{scale}.parsing.tasks.{task}")
 
@@ -62,6 +63,8 @@ def check_treebanks(scale, task, where):
         # The Penn Treebank is not everybody's: its reader says what is missing, and `all` does without.
         if "treebank" in about and "sections" not in about["treebank"]:
             check_file(scale, about["treebank"], f"corpora.{corpus}.treebank")
+    if task["symbols"] + task["vocabulary"] > 65535:  # ids have 16 bits
+        refuse(where, f"symbols and vocabulary are {task['symbols'] + task['vocabulary']} together, over 65535")
     silver = task.get("silver", {})
     if "path" in silver:
         check_file(scale, silver, f"{where}.silver")
@@ -95,11 +98,21 @@ def check_file(scale, about, where):
 
 
 def overlap(*names):
-    """Whether two corpora are slices of the grammar's sentences that share some."""
-    one, two = (config["corpora"].get(name, {}).get("grammar") for name in names)
-    if not one or not two or one["seed"] != two["seed"]:
-        return False
-    return one["skip"] < two["skip"] + two["take"] and two["skip"] < one["skip"] + one["take"]
+    """Whether two corpora are slices of the grammar's sentences, or parts of a treebank, that share some."""
+    one, two = ({"grammar": {}, "treebank": {}} | config["corpora"].get(name, {}) for name in names)
+    if one["grammar"] and two["grammar"]:
+        one, two = one["grammar"], two["grammar"]
+        return one["seed"] == two["seed"] and meet(*((o["skip"], o["skip"] + o["take"] - 1) for o in (one, two)))
+    one, two = one["treebank"], two["treebank"]
+    same = [one.get(key) for key in ("path", "download", "split")] == [
+        two.get(key) for key in ("path", "download", "split")
+    ]
+    return bool(one and two and same) and meet(*(bank.get("sections", (0, 0)) for bank in (one, two)))
+
+
+def meet(one, two):
+    """Whether two ranges, given by first and last, share anything."""
+    return one[0] <= two[1] and two[0] <= one[1]
 
 
 def named(name, section, where):

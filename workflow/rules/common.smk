@@ -12,6 +12,12 @@ WEIGHTS = {
     ".last": "last.safetensors",  # Table 3 does not (§6.2)
 }
 
+# How parsers search, by what it adds to the names of their parses.
+SEARCHES = {
+    "": "",  # anything may be written, as in the paper, and is repaired,
+    ".constrained": "--constrained",  # or trees only
+}
+
 
 def any_of(names):
     """A wildcard constraint: one of these names, literally."""
@@ -31,6 +37,7 @@ wildcard_constraints:
     seed=r"\d+",
     split="train|dev|test|elsewhere",
     weights=any_of(WEIGHTS),
+    search=any_of(SEARCHES),
     file=any_of(config["downloads"]),
     language="[A-Za-z][A-Za-z0-9_-]*",
 
@@ -47,9 +54,11 @@ def corpora_of(wildcards):
     return corpora if isinstance(corpora, list) else [corpora]
 
 
-def url_options(wildcards):
-    """The addresses of a download, as options of the fetch stage."""
-    return [word for url in config["downloads"][wildcards.file]["urls"] for word in ("--url", url)]
+def fetch_options(wildcards):
+    """The addresses of a download and what it is, as options of the fetch stage."""
+    about = config["downloads"][wildcards.file]
+    options = [word for url in about["urls"] for word in ("--url", url)]
+    return options + ([] if "repacked" in about else ["--sha256", about["sha256"], "--size", about["size"]])
 
 
 def side(name):
@@ -99,9 +108,9 @@ def clean_option(wildcards):
 
 
 def download_of_treebank(wildcards):
-    """The file that a treebank is read from. The Penn Treebank is a folder, of which the reader says what is missing."""
+    """What a treebank is read from; of the Penn Treebank the files that are there: the reader says what is missing."""
     about = config["corpora"][wildcards.corpus]["treebank"]
-    return [] if "sections" in about else source_of(about)
+    return sorted(map(str, Path(about["path"]).rglob("*.mrg"))) if "sections" in about else source_of(about)
 
 
 def treebank_options(wildcards):
@@ -115,7 +124,9 @@ def treebank_options(wildcards):
         options += ["--format", "gum", "--split", about["split"]]
     else:
         options += ["--format", "lines"]
-    return options + (["--lines", corpus["lines"]] if "lines" in corpus else [])
+    for key, holder in (("lines", corpus), ("sha256", about)):
+        options += [f"--{key}", holder[key]] if key in holder else []
+    return options
 
 
 def trees_of(wildcards):
@@ -226,13 +237,13 @@ def weights_of(wildcards):
 
 def tables_of_scale():
     """All tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
-    parsing = parsing_of(config["scale"])
-    corpora = [corpus for task in parsing["tasks"].values() for corpus in task["train"]]
+    tasks = parsing_of(config["scale"])["tasks"].values()
+    corpora = [corpus for task in tasks for corpus in [*task["train"], task["dev"], task["test"]]]
     for about in (config["corpora"][corpus].get("treebank", {}) for corpus in corpora):
         if "sections" in about and not Path(about["path"]).exists():
-            print(f"table4 is left out: no folder {about['path']} with the Penn Treebank (LDC99T42)", file=sys.stderr)
+            print(f"`all` leaves out table4: no folder {about['path']} with the Penn Treebank", file=sys.stderr)
             return ["table2", "table3"]
-    return ["table2", "table3"] + (["table4"] if parsing["tasks"] else [])
+    return ["table2", "table3"] + (["table4"] if tasks else [])
 
 
 def runs_of_table_2(file):
@@ -271,7 +282,12 @@ def runs_of_table_4(file, needs="test"):
 def rows_of_table_4(wildcards):
     """What Table 4 says of our parsers' training and test trees, as JSON for its stage."""
     tasks = parsing_of(wildcards.scale)["tasks"]
-    return json.dumps({name: {key: task[key] for key in ("training", "label")} for name, task in tasks.items()})
+    return json.dumps(
+        {
+            name: {"training": task["training"], "label": task["label"], "silver": "silver" in task}
+            for name, task in tasks.items()
+        }
+    )
 
 
 def elsewhere_options(wildcards, input):

@@ -13,11 +13,9 @@ rule fetch:
         # Where the bytes come from does not change them: as a param, another mirror would fetch all anew.
         mirror=config["mirror"],
     params:
-        urls=url_options,
-        sha256=lookup("downloads/{file}/sha256", within=config),
-        size=lookup("downloads/{file}/size", within=config),
+        options=fetch_options,
     shell:
-        "python -m transformer fetch {params.urls:q} --sha256 {params.sha256} --size {params.size}"
+        "python -m transformer fetch {params.options:q}"
         " --mirror {resources.mirror:q} --output {output:q} 2>&1 | tee {log:q}"
 
 

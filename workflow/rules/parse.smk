@@ -1,4 +1,7 @@
 # §6.3: English constituency parsing, from treebanks to scores. What is learned and how is the other rules' business.
+CODE_OF_PARSING = collect(
+    "transformer/{module}.py", module=["search", "incremental", "translation", "parsing", "linearization", "constraint"]
+)
 
 
 rule treebank:
@@ -50,12 +53,12 @@ rule parse:
             "average.safetensors",
         ),
         words="results/{scale}/data/{task}/{split}.source.tok",
-        code=["transformer/search.py", "transformer/incremental.py", "transformer/linearization.py"],
+        code=CODE_OF_PARSING,
     output:
-        trees="results/{scale}/runs/{task}/parser/{seed}/{split}.trees",
-        parses="results/{scale}/runs/{task}/parser/{seed}/{split}.parses.json",
+        trees="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
+        parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
     log:
-        "logs/parse/{scale}/{task}/{seed}/{split}.log",
+        "logs/parse/{scale}/{task}/{seed}/{split}{search}.log",
     wildcard_constraints:
         split="dev|test|elsewhere",
     conda:
@@ -63,8 +66,9 @@ rule parse:
     threads: train_threads
     params:
         run=subpath(output.trees, parent=True),
+        search=lambda wildcards: SEARCHES[wildcards.search],
     shell:
-        "python -m transformer parse --run {params.run:q} --input {input.words:q} --tokenized --output {output.trees:q}"
+        "python -m transformer parse {params.search} --run {params.run:q} --input {input.words:q} --tokenized --output {output.trees:q}"
         " --json {output.parses:q} --threads {threads} 2>&1 | tee {log:q}"
 
 
@@ -72,13 +76,13 @@ rule evalb:
     input:
         run=multiext("results/{scale}/runs/{task}/parser/{seed}/", "run.json", "decoding.yaml", "average.safetensors"),
         gold=trees_of,
-        test="results/{scale}/runs/{task}/parser/{seed}/{split}.trees",
-        parses="results/{scale}/runs/{task}/parser/{seed}/{split}.parses.json",
+        test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
+        parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
         code="transformer/brackets.py",
     output:
-        "results/{scale}/runs/{task}/parser/{seed}/{split}.json",
+        "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:
-        "logs/evalb/{scale}/{task}/{seed}/{split}.log",
+        "logs/evalb/{scale}/{task}/{seed}/{split}{search}.log",
     wildcard_constraints:
         split="dev|test|elsewhere",
     conda:
@@ -97,7 +101,7 @@ rule silver_parse:
         lambda wildcards: parser_of_silver(wildcards, "experiment.yaml", "vocabulary.model", "average.safetensors"),
         decoding=lambda wildcards: parser_of_silver(wildcards, "decoding.yaml")[0],
         text=text_of_silver,
-        code=["transformer/search.py", "transformer/incremental.py", "transformer/linearization.py"],
+        code=CODE_OF_PARSING,
     output:
         trees="results/{scale}/data/{task}/parsed.trees",
         parses="results/{scale}/data/{task}/parsed.json",
@@ -111,7 +115,7 @@ rule silver_parse:
         decoding=json.dumps(config["parsing"]["silver"]),
         most=lookup("scales/{scale}/parsing/tasks/{task}/silver/sentences", within=config),
     shell:
-        "python -m transformer parse --run {params.run:q} --input {input.text:q} --most {params.most}"
+        "python -m transformer parse --constrained --run {params.run:q} --input {input.text:q} --most {params.most}"
         " --decoding {params.decoding:q} --output {output.trees:q} --json {output.parses:q} --threads {threads}"
         " 2>&1 | tee {log:q}"
 

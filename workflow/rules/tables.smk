@@ -48,7 +48,8 @@ rule table4:
     input:
         paper="workflow/paper/table4.csv",
         scores=runs_of_table_4("test.json"),
-        elsewhere=runs_of_table_4("elsewhere.json", needs="elsewhere"),
+        constrained=runs_of_table_4("test.constrained.json"),
+        elsewhere=runs_of_table_4("elsewhere.constrained.json", needs="elsewhere"),
         code=["transformer/tables.py", "transformer/table4.py"],
     output:
         multiext("results/{scale}/tables/table4", ".csv", ".md"),
@@ -62,4 +63,4 @@ rule table4:
         output=subpath(output[0], strip_suffix=".csv"),
     shell:
         "python -m transformer table4 --paper {input.paper:q} --task {params.tasks:q} --score {input.scores:q}"
-        " {params.elsewhere:q} --output {params.output:q} 2>&1 | tee {log:q}"
+        " --constrained {input.constrained:q} {params.elsewhere:q} --output {params.output:q} 2>&1 | tee {log:q}"
