@@ -137,7 +137,7 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
             "text: [grammar-dev], parser: both, sentences: 9, keep: 1",
             "scales.ptb.parsing.tasks.both.silver.parser: expected a task without silver (alone)",
         ),
-        ("        both:", "        en-de:", "scales.ptb.parsing.tasks: 'en-de' is a task of scale demo already"),
+        ("        both:", "        en-de:", "config.yaml: scales.ptb.parsing.tasks: 'en-de' is a task of scale "),
     ],
 )
 def test_parsing_tasks_that_do_not_fit_are_refused(project, old, new, message):
