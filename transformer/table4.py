@@ -23,7 +23,8 @@ REPAIR_NOTE = (
     "Repaired: sentences for which the model wrote no tree over their words, but brackets that do not match, or "
     "another number of tags. Brackets are then closed or dropped, missing words tagged XX, and the tree counts like "
     "any other. “Without repair” counts these sentences as having no brackets. “Constrained” is F1 by a search that "
-    "may write trees over the words only, which the paper does not say it did; it needs no repair."
+    "may write trees over the words only, which the paper does not say it did; only an output that ran into the limit "
+    "on the length is repaired."
 )
 SILVER_NOTE = (
     "The paper's semi-supervised corpora, 17 million sentences with trees by other parsers, are not public. Our "
