@@ -9,10 +9,9 @@ from transformer.brackets import SHORT
 from transformer.files import read_json
 from transformer.tables import check_runs, item, markdown, mean_text, provenance, read_printed, read_run, require_one
 
-# What is averaged over seeds; percentages.
-MEASURES = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
-COUNTS = ["repaired", "errors_evalb"]  # sentences, averaged too
-MEANS = MEASURES + COUNTS
+# What is averaged over seeds: percentages, then numbers of sentences.
+MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
+MEANS += ["repaired", "errors_evalb"]
 
 SCORING_NOTE = (
     "Ours are scored as EVALB does by COLLINS.prm, all sentence lengths, but for one thing: a word is punctuation "
@@ -130,8 +129,8 @@ def table4_cells(row: dict, elsewhere: str | None) -> dict[str, str]:
     """One line of the Markdown table."""
     ours = row["by"] == "ours"
 
-    def cell(name: str, decimals: int = 1) -> str:
-        return mean_text(row[name], row.get(f"{name}_sd"), decimals)
+    def cell(name: str) -> str:
+        return mean_text(row[name], row.get(f"{name}_sd"), 1)
 
     return (
         {

@@ -40,6 +40,13 @@ def count_lines(path: str | Path) -> int:
     return sum(1 for _ in read_lines(path))
 
 
+def draw(items: Iterable, total: int, most: int) -> Iterator:
+    """At most `most` of the `total` items, at equal distances: the same ones each time."""
+    for number, item in enumerate(items):
+        if number * most // total < (number + 1) * most // total:
+            yield item
+
+
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
     """The lines of two files side by side. Raises InputError when they are empty or of unequal length."""
     empty = True

@@ -9,14 +9,16 @@ says, and OUTPUT.json with the counts. With --silver, trees that no person made,
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 from transformer.arguments import stage_parser
 from transformer.corpus import SIDES
 from transformer.files import InputError, replacing
 from transformer.linearization import encode
+from transformer.text import draw
 from transformer.trees import Tree, clean, phrases, read_trees, words
 
 SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
@@ -33,12 +35,12 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     trees = [tree for path in args.trees for tree in read_clean(path)]
     drawn = draw_phrases(trees, args.phrases) if args.phrases else []
-    silver = list(read_clean(args.silver)) if args.silver else []
-    examples = (trees + drawn) * args.repeat + silver
-    write(examples, args.output)
-    counts = {"trees": len(trees), "phrases": len(drawn), "repeat": args.repeat, "silver": len(silver)}
+    ours = (trees + drawn) * args.repeat
+    silver = read_clean(args.silver) if args.silver else iter(())  # may be millions: not held in memory
+    kept = write(chain(ours, silver), args.output)
+    counts = {"trees": len(trees), "phrases": len(drawn), "repeat": args.repeat, "silver": kept - len(ours)}
     with replacing(f"{args.output}.json") as file:
-        json.dump({"kept": len(examples)} | counts, file)
+        json.dump({"kept": kept} | counts, file)
     print(f"{args.output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
@@ -47,7 +49,7 @@ def draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
     sentences = {tuple(words(tree)) for tree in trees}
     found = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
     new = [phrase for said, phrase in found.items() if said not in sentences]
-    return [phrase for i, phrase in enumerate(new) if i * most // len(new) < (i + 1) * most // len(new)]
+    return list(draw(new, len(new), most))
 
 
 def read_clean(path: Path) -> Iterator[Tree]:
@@ -61,10 +63,13 @@ def read_clean(path: Path) -> Iterator[Tree]:
         raise InputError(f"{path}: expected trees, found none")
 
 
-def write(trees: list[Tree], output: str) -> None:
-    """A line on either side for each tree."""
+def write(trees: Iterable[Tree], output: str) -> int:
+    """A line on either side for each tree. Returns how many there were."""
+    count = 0
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(f"{output}.{side}.tok")) for side in SIDES]
         for tree in trees:
+            count += 1
             for file, side in zip(files, encode(tree), strict=True):
                 file.write(" ".join(side) + "\n")
+    return count

@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of a trained parser")
     parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
     parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
-    parser.add_argument("--constrained", action="store_true", help="search for trees only, so that none needs repair")
+    parser.add_argument("--constrained", action="store_true", help="search for trees over the words only")
     parser.add_argument("--input", nargs="+", type=Path, help="text; standard input if not given")
     parser.add_argument("--most", type=int, help="parse only so many lines of --input, drawn evenly")
     parser.add_argument("--tokenized", action="store_true", help="the text is words with spaces between them")

@@ -68,8 +68,8 @@ rule parse:
         run=subpath(output.trees, parent=True),
         search=lambda wildcards: SEARCHES[wildcards.search],
     shell:
-        "python -m transformer parse {params.search} --run {params.run:q} --input {input.words:q} --tokenized --output {output.trees:q}"
-        " --json {output.parses:q} --threads {threads} 2>&1 | tee {log:q}"
+        "python -m transformer parse {params.search} --run {params.run:q} --input {input.words:q} --tokenized"
+        " --output {output.trees:q} --json {output.parses:q} --threads {threads} 2>&1 | tee {log:q}"
 
 
 rule evalb:
