@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from toy import make_experiment, random_text
 
-from transformer.distributed import joined
+from transformer.distributed import end, joined
 from transformer.evaluation import Evaluation
 from transformer.signals import StopSignals
 from transformer.training import Run
@@ -44,3 +44,4 @@ def main(out: Path, accumulation: int, P_drop: float) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    end()

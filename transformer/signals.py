@@ -40,6 +40,6 @@ def say(text: str, error: bool = False) -> None:
     """Print a line. A training outlives whoever read it: a closed terminal or pipe silences it and ends nothing."""
     stream = sys.stderr if error else sys.stdout
     try:
-        print(text, file=stream, flush=True)
+        print(f"{text}\n", end="", file=stream, flush=True)  # in one write: other processes say something, too
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import shutil
-import sys
 import traceback
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,7 @@ from transformer.arguments import stage_parser
 from transformer.batches import ParallelText
 from transformer.config import Experiment, load
 from transformer.corpus import SIDES, TokenArray
-from transformer.distributed import World, joined
+from transformer.distributed import World, end, joined
 from transformer.evaluation import Evaluation
 from transformer.files import InputError, read_json, replacing
 from transformer.lock import alone
@@ -68,18 +67,13 @@ def main(argv: list[str] | None = None) -> None:
         leave(f"error: {error}", 1)
     except EXPECTED as error:
         leave(f"error: {error}", 1)
+    end()
 
 
 def leave(message: str, code: int) -> None:
-    """End with a line. Among other processes at once: taking leave of a partner that is gone can take for ever."""
-    message = f"transformer train: {message}"
-    if "RANK" in os.environ:
-        say(message, error=True)
-        os._exit(code)
-    if code == 1:
-        sys.exit(message)
-    say(message, error=True)
-    sys.exit(code)
+    """End with a line."""
+    say(f"transformer train: {message}", error=True)
+    end(code)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
