@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import traceback
 from dataclasses import asdict
 from pathlib import Path
@@ -72,7 +73,10 @@ def main(argv: list[str] | None = None) -> None:
 
 def leave(message: str, code: int) -> None:
     """End with a line."""
-    say(f"transformer train: {message}", error=True)
+    message = f"transformer train: {message}"
+    if code == 1 and "RANK" not in os.environ:
+        sys.exit(message)  # as every stage does
+    say(message, error=True)
     end(code)
 
 
