@@ -14,12 +14,15 @@ configfile: "config.yaml"
 
 include: "workflow/rules/check.smk"
 include: "workflow/rules/common.smk"
+include: "workflow/rules/runs.smk"
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/prepare.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/translate.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/table1.smk"
+include: "workflow/rules/why.smk"
 
 
 rule all:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 
@@ -12,7 +13,8 @@ def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int 
     return {
         "language": task.removeprefix("en-"),
         "scores": {"paper": paper}
-        | {name: {"bleu": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()},
+        | {name: {"score": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()},
+        "draws": [bleu - 0.5, bleu + 0.5],
         "hyp_sha256": "ef" * 32,
         "ref_sha256": f"{task} references",
         "run": {
@@ -58,4 +60,4 @@ def cells(markdown: str) -> list[dict[str, str]]:
 
 def split(line: str) -> list[str]:
     """The cells of one line of a Markdown table."""
-    return [cell.strip() for cell in line.strip("|").split("|")]
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]

@@ -1,9 +1,10 @@
-"""BLEU against numbers worked by hand, sacreBLEU itself, perl, and multi-bleu written again from its definition."""
+"""Scores against numbers worked by hand, the sacrebleu command, perl, and multi-bleu written from its definition."""
 
 import json
 import math
 import shutil
 import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer import checkpoints
-from transformer.bleu import paper_tokens, scores, split_compounds, token_bleu, tokenize
+from transformer.bleu import paper_reference, paper_tokens, scores, split_compounds, token_bleu, token_scores, tokenize
 from transformer.config import Decoding, save
 from transformer.files import InputError, sha256
+from transformer.significance import bleu_draws
 from transformer.stages import score
 
 HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
@@ -48,17 +50,17 @@ def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
 def test_precisions_worked_by_hand():
     """6/7, 5/6, 4/5, 3/4: their product is 3/7."""
     found = scores(["the cat sat on the mat today"], ["the cat sat on the mat"], "en")
-    assert found["tokenized"]["bleu"] == pytest.approx(100 * (3 / 7) ** 0.25)
+    assert found["tokenized"]["score"] == pytest.approx(100 * (3 / 7) ** 0.25)
 
 
 def test_brevity_penalty_worked_by_hand():
     found = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
-    assert found["tokenized"]["bleu"] == pytest.approx(100 * math.exp(1 - 6 / 5))
+    assert found["tokenized"]["score"] == pytest.approx(100 * math.exp(1 - 6 / 5))
 
 
 def test_no_smoothing():
     found = scores(["a b c"], ["a b c"], "en")
-    assert found["tokenized"]["bleu"] == 0.0
+    assert found["tokenized"]["score"] == 0.0
 
 
 words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).map(" ".join)
@@ -68,17 +70,28 @@ words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=6))
 def test_tokenized_is_multi_bleu(pairs):
     hypotheses, references = map(list, zip(*pairs, strict=True))
-    found = scores(hypotheses, references, "en")
-    assert found["tokenized"]["bleu"] == pytest.approx(multi_bleu(hypotheses, references))
+    found = token_scores(hypotheses, references, "en")
+    assert found["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
     lower = [[side.lower() for side in sides] for sides in (hypotheses, references)]
-    assert found["tokenized_lc"]["bleu"] == pytest.approx(multi_bleu(*lower))
+    assert found["tokenized_lc"]["score"] == pytest.approx(multi_bleu(*lower))
 
 
-def test_sacrebleu_is_sacrebleu():
-    found = scores(HYPOTHESES, REFERENCES, "de")["sacrebleu"]
-    metric = sacrebleu.BLEU()
-    assert found["bleu"] == metric.corpus_score(HYPOTHESES, [REFERENCES]).score
-    assert found["signature"] == str(metric.get_signature())
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (["sacrebleu", "chrf2", "ter"], ["--metrics", "bleu", "chrf", "ter"]),
+        (["sacrebleu_lc"], ["--lowercase"]),
+        (["intl"], ["--tokenize", "intl"]),
+        (["intl_lc"], ["--tokenize", "intl", "--lowercase"]),
+    ],
+)
+def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    command = [sys.executable, "-m", "sacrebleu", ref, "-i", hyp, "--width", "12", *options]
+    said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    found = scores(HYPOTHESES, REFERENCES, "de")
+    for name, metric in zip(names, said if len(names) > 1 else [said], strict=True):
+        assert found[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
 
 
 def test_german_variants_on_words_split_by_hand():
@@ -86,34 +99,37 @@ def test_german_variants_on_words_split_by_hand():
     references = ['Ein " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im tiefen Schnee ."]
     references.append("Ein Kind isst ein Eis .")
     found = scores(HYPOTHESES, REFERENCES, "de")
-    assert found["tokenized"]["bleu"] == pytest.approx(multi_bleu(hypotheses, references))
+    assert found["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
     for side in (hypotheses, references):
         side[0] = side[0].replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer")
-    assert found["compound_split"]["bleu"] == pytest.approx(multi_bleu(hypotheses, references))
-    assert found["compound_split"]["bleu"] > found["tokenized"]["bleu"]
+    assert found["compound_split"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    assert found["compound_split"]["score"] > found["tokenized"]["score"]
 
 
-def test_the_papers_variant():
-    german, french = scores(HYPOTHESES, REFERENCES, "de"), scores(HYPOTHESES, REFERENCES, "fr")
-    assert german["paper"] == "compound_split"
-    assert french["paper"] == "tokenized"
-    assert "compound_split" not in french
+def test_only_german_compounds_are_split():
+    assert "compound_split" not in scores(HYPOTHESES, REFERENCES, "fr")
 
 
 @pytest.mark.parametrize("language", ["de", "fr"])
-def test_the_papers_variant_is_that_of_its_tokens(language):
-    found = scores(HYPOTHESES, REFERENCES, language)
-    words = [paper_tokens(side, language) for side in (HYPOTHESES, REFERENCES)]
-    assert token_bleu().corpus_score(words[0], [words[1]]).score == found[found["paper"]]["bleu"]
+def test_the_papers_measure_is_that_of_its_tokens(language):
+    quoted = [line.replace('"', "“") for line in REFERENCES]
+    found = scores(HYPOTHESES, quoted, language)
+    words = paper_tokens(HYPOTHESES, language), paper_reference(quoted, language)
+    assert token_bleu().corpus_score(words[0], [words[1]]).score == found[found["paper"]]["score"]
 
 
 def test_signatures_say_what_was_done():
     found = scores(HYPOTHESES, REFERENCES, "de")
-    ours = f"smooth:none|version:{sacrebleu.__version__}|sacremoses:"
-    start = {name: variant["signature"].split(ours)[0] for name, variant in found.items() if name != "paper"}
-    assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm|"
-    assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm+split|"
-    assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de+norm|"
+    ours = f"|smooth:none|version:{sacrebleu.__version__}|sacremoses:"
+    start = {name: found[name]["signature"].split(ours)[0] for name in found if name != "paper"}
+    assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de"
+    assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de"
+    assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split"
+    assert start["plain_quotes"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split|refquotes:plain"
+    assert start["normalized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm+split"
+    french = scores(HYPOTHESES, REFERENCES, "fr")
+    assert "|tok:moses-fr|refquotes:plain|" in french["plain_quotes"]["signature"]
+    assert "|tok:moses-fr+norm|" in french["normalized"]["signature"]
 
 
 def test_tokens_are_not_escaped():
@@ -151,11 +167,33 @@ def write(path, lines):
     return str(path)
 
 
-def test_the_references_quotes_are_made_plain():
-    """As in the text that a model learns from; sacreBLEU takes them as they are."""
-    variants = scores(['Er sagte: "Das ist gut."'], ["Er sagte: „Das ist gut.“"], "de")
-    assert variants["compound_split"]["bleu"] == pytest.approx(100)
-    assert variants["sacrebleu"]["bleu"] < 99
+@pytest.mark.parametrize(
+    ("language", "hypothesis", "reference"),
+    [
+        ("de", 'Er sagte: "Das geht\'s", und ging.', "Er sagte: „Das geht\u2019s“, und ging."),
+        ("de", "Er sagte: 'Das geht gut.'", "Er sagte: \u201aDas geht gut.\u2018"),
+        ("fr", "L'homme dit \"non\" et s'en va.", "L\u2019homme dit « non » et s\u2019en va."),
+    ],
+)
+def test_the_references_quotes_are_made_plain(language, hypothesis, reference):
+    found = scores([hypothesis], [reference], language)
+    assert found["plain_quotes"]["score"] == pytest.approx(100)
+    assert found["tokenized"]["score"] < 99
+    assert found["sacrebleu"]["score"] < 99
+
+
+def test_the_hypothesis_quotes_are_left():
+    """The authors changed the reference alone."""
+    found = scores(["Er sagte: „Das ist gut“."], ['Er sagte: "Das ist gut".'], "de")
+    assert found["plain_quotes"]["score"] < 99
+    assert found["normalized"]["score"] == pytest.approx(100)
+
+
+def test_normalizing_changes_the_order_of_quote_and_comma():
+    """Which is not what the authors did, and hides a difference."""
+    found = scores(['Er sagt "ja," und geht dann.'], ['Er sagt "ja", und geht dann.'], "de")
+    assert found["plain_quotes"]["score"] < 99
+    assert found["normalized"]["score"] == pytest.approx(100)
 
 
 DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
@@ -174,20 +212,24 @@ def test_stage(tmp_path, capsys):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     run = make_run(tmp_path / "run")
     output = tmp_path / "score.json"
-    arguments = ["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(run)]
+    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(run)]
     score.main([*arguments, "--json", str(output)])
     expected = scores(HYPOTHESES, REFERENCES, "de")
     assert json.loads(output.read_text()) == {
         "language": "de",
         "sentences": 3,
         "scores": expected,
+        "draws": bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de")),
+        "subsets": {},
+        "hyp": hyp,
         "hyp_sha256": sha256(hyp),
+        "ref": ref,
         "ref_sha256": sha256(ref),
         "run": {"task": "en-de", "flops": 1e15, "averaged_steps": [2, 4], "decoding": DECODING},
     }
     printed = capsys.readouterr().out
     paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
-    assert paper.split()[1:3] == ["compound_split", f"{expected['compound_split']['bleu']:.2f}"]
+    assert paper.split()[1:3] == ["plain_quotes", f"{expected['plain_quotes']['score']:.2f}"]
     assert expected["sacrebleu"]["signature"] in printed
 
 
@@ -195,25 +237,60 @@ def test_stage_says_which_single_checkpoint_translated(tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     run, output = make_run(tmp_path / "run"), tmp_path / "score.json"
     checkpoints.save(run / "last.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 4})
-    arguments = ["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(run)]
+    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(run)]
     score.main([*arguments, "--weights", str(run / "last.safetensors"), "--json", str(output)])
     assert json.loads(output.read_text())["run"]["averaged_steps"] == [4]
 
 
 def test_stage_without_a_run(tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
-    score.main(["--hyp", hyp, "--ref", ref, "--language", "de", "--json", str(tmp_path / "score.json")])
+    score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json", str(tmp_path / "score.json")])
     assert json.loads((tmp_path / "score.json").read_text())["run"] is None
+
+
+def test_stage_without_a_file_prints_json(tmp_path, capsys):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json"])
+    assert json.loads(capsys.readouterr().out)["scores"] == scores(HYPOTHESES, REFERENCES, "de")
+
+
+def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
+    """Of two equal references the one that comes after the line before it."""
+    hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
+    hyp, ref = write(tmp_path / "hyp", hypotheses), write(tmp_path / "ref", references)
+    part = write(tmp_path / "part", [references[0], references[2], references[3]])
+    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part]
+    score.main([*arguments, "--json", str(tmp_path / "score.json")])
+    whole = json.loads((tmp_path / "score.json").read_text())
+    chosen = [[side[index] for index in (0, 2, 3)] for side in (hypotheses, references)]
+    assert whole["subsets"] == {"filtered": {"sentences": 3, "scores": scores(*chosen, "de")}}
+    assert whole["scores"] == scores(hypotheses, references, "de")
+    assert "3 sentences (filtered)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["Ein Kind isst ein Eis.", "Ein Kind."], r"part, line 2: .*, found 'Ein Kind\.'"),
+        ([REFERENCES[1], REFERENCES[0]], r"part, line 2: expected one of the references of the whole, in their order"),
+        ([], r"part: expected references, found none"),
+    ],
+)
+def test_stage_names_a_subset_that_is_none(tmp_path, lines, message):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    part = write(tmp_path / "part", lines)
+    with pytest.raises(InputError, match=message):
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part])
 
 
 def test_stage_names_files_of_unequal_length(tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES[:2])
     with pytest.raises(InputError, match=r"hyp has 3, .*ref has 2"):
-        score.main(["--hyp", hyp, "--ref", ref, "--language", "de"])
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de"])
 
 
 def test_stage_names_a_broken_run(tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     (tmp_path / "run.json").write_text('{"task": ')
     with pytest.raises(InputError, match=r"run\.json: cannot be read as JSON"):
-        score.main(["--hyp", hyp, "--ref", ref, "--language", "de", "--run", str(tmp_path)])
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(tmp_path)])

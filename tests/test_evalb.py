@@ -70,7 +70,7 @@ def test_columns_of_long_sentences_and_of_nothing(evalb):
 
 def test_json_is_printed(evalb, tmp_path):
     score = json.loads(evalb("--json"))
-    assert list(score) == ["gold_sha256", "test_sha256", "by", "scores", "errors", "run"]
+    assert list(score) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "draws", "errors", "run"]
     assert score["gold_sha256"] == sha256(tmp_path / "gold")
     assert score["test_sha256"] == sha256(tmp_path / "test")
     assert (score["by"], score["run"]) == ("evalb", None)

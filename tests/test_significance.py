@@ -1,11 +1,13 @@
-"""The p-value against a bootstrap written again with Python's own random numbers, and cases with known answers."""
+"""Resampling against a bootstrap written again with Python's own random numbers, and cases with known answers."""
 
 import random
+from statistics import mean, stdev
 
+import numpy as np
 import pytest
 import sacrebleu
 
-from transformer.significance import p_value
+from transformer.significance import RESAMPLES, bleu_draws, draws, f1_draws, p_value
 
 SOURCE = random.Random(1)
 REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]
@@ -60,3 +62,32 @@ def test_the_environment_changes_nothing_and_nothing_is_printed(monkeypatch, cap
     monkeypatch.setenv("SACREBLEU_SEED", "none")  # sacreBLEU's word for another seed each time
     assert p_value(base, system, REFERENCES) == expected
     assert capfd.readouterr() == ("", "")
+
+
+def test_bleu_on_resampled_test_sets():
+    """Mean and deviation of the draws against sacreBLEU's on sentences drawn by other random numbers."""
+    system, source = with_errors(range(0, 20)), random.Random(3)
+    drawn = [source.choices(range(len(REFERENCES)), k=len(REFERENCES)) for _ in range(400)]
+    sides = [[[lines[n] for n in numbers] for lines in (system, REFERENCES)] for numbers in drawn]
+    others = [
+        sacrebleu.corpus_bleu(one, [two], tokenize="none", smooth_method="none", force=True) for one, two in sides
+    ]
+    found = bleu_draws(system, REFERENCES)
+    assert len(found) == RESAMPLES
+    assert mean(found) == pytest.approx(mean(other.score for other in others), abs=0.5)
+    assert stdev(found) == pytest.approx(stdev(other.score for other in others), rel=0.15)
+
+
+def test_f1_on_resampled_test_sets():
+    assert set(f1_draws([(3, 3, 3)] * 20)) == {100}
+    assert set(f1_draws([(0, 0, 0)] * 20)) == {0}
+    found = f1_draws([(2, 4, 4)] * 10 + [(4, 4, 4)] * 10)  # F1 75, by 20 draws of 50 or 100
+    assert mean(found) == pytest.approx(75, abs=0.5)
+    assert stdev(found) == pytest.approx(25 / 20**0.5, rel=0.1)
+
+
+def test_systems_on_one_test_set_are_drawn_alike():
+    one = draws(np.arange(30)[:, None], lambda sums: float(sums[0]))
+    other = draws(np.arange(30)[:, None] * 2, lambda sums: float(sums[0]))
+    assert [2 * value for value in one] == other
+    assert len(set(one)) > 100

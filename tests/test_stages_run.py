@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from toy import PROCESSOR, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__, checkpoints
-from transformer.config import load, save
+from transformer.config import Decoding, load, save
 from transformer.model import Transformer
 from transformer.stages import average, train, translate
 
@@ -125,6 +126,17 @@ def test_translate_takes_the_weights_that_it_is_given(trained, tmp_path):
     found = do_translate(run, UNSEEN, tmp_path, "--weights", str(untrained))
     assert found != expected
     untrained.replace(average)
+    assert do_translate(run, UNSEEN, tmp_path) == found
+
+
+def test_translate_decodes_otherwise_as_it_is_told(trained, tmp_path):
+    """As with another decoding.yaml; what is not named is from the run's."""
+    run = tmp_path / "1"
+    shutil.copytree(trained, run)
+    decoding = load(run / "decoding.yaml", Decoding)
+    found = do_translate(run, UNSEEN, tmp_path, "--decoding", '{"beam": 1, "extra_length": 0}')
+    assert found != do_translate(run, UNSEEN, tmp_path)
+    save(replace(decoding, beam=1, extra_length=0), run / "decoding.yaml")
     assert do_translate(run, UNSEEN, tmp_path) == found
 
 

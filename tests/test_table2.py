@@ -22,9 +22,10 @@ def estimate(days: float) -> float:
 def make(tmp_path):
     """Runs the stage and gives the rows of the CSV by (by, model), and the Markdown."""
 
-    def make(*contents) -> tuple[dict, str]:
+    def make(*contents, expected: tuple = ()) -> tuple[dict, str]:
         output, scores = tmp_path / "tables" / "table2", write_scores(tmp_path, *contents)
-        table2.main(["--paper", str(PAPER), "--label", LABEL, "--output", str(output), "--score", *scores])
+        arguments = ["--paper", str(PAPER), "--label", LABEL, "--output", str(output), "--score", *scores]
+        table2.main([*arguments, "--expected", *expected])
         rows = {(row["by"], row["model"]): row for row in read_csv(f"{output}.csv")}
         return rows, Path(f"{output}.md").read_text(encoding="utf-8")
 
@@ -39,7 +40,8 @@ def test_means_and_deviations_over_seeds(make):
     assert float(ours["en-de_bleu"]) == 32
     assert float(ours["en-de_bleu_sd"]) == pytest.approx(7**0.5)
     assert float(ours["en-de_sacrebleu"]) == 31
-    assert float(ours["en-de_tokenized_lc"]) == 33
+    assert [float(ours[f"en-de_{name}"]) for name in ("low", "high")] == pytest.approx([31.525, 32.475])
+    assert float(ours["en-de_difference"]) == pytest.approx(32 - 27.3)
     assert float(ours["en-de_flops"]) == 2e15
     assert ours["en-de_seeds"] == "3"
     assert cells(markdown)[-1] == {
@@ -48,7 +50,8 @@ def test_means_and_deviations_over_seeds(make):
         "Seeds": "3",
         "EN-DE BLEU": "32.0 ± 2.6",
         "EN-DE sacreBLEU": "31.0 ± 2.6",
-        "EN-DE BLEU lc": "33.0 ± 2.6",
+        "EN-DE 95 %": "31.5 – 32.5",
+        "EN-DE difference": "+4.7",
         "EN-DE FLOPs": "2.0·10^15",
     }
 
@@ -100,19 +103,35 @@ def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
     assert "nan" not in markdown.lower()
 
 
+def test_a_difference_within_the_interval_is_marked(make):
+    """The paper's 27.3 and 28.4: 27.6 ± 0.475 holds the one, 29.4 ± 0.475 not the other."""
+    _, markdown = make(score(27.6), score(29.4, experiment="big"))
+    assert [row["EN-DE difference"] for row in cells(markdown)[-2:]] == ["+0.3 ‡", "+1.0"]
+
+
+def test_runs_that_are_not_there_are_named(make):
+    _, markdown = make(score(36.25), expected=["en-de/base/1", "en-de/base/2", "en-de/big/1"])
+    assert "have not been made: en-de/base/2, en-de/big/1." in markdown
+
+
+def test_without_runs_the_papers_rows_remain(make):
+    rows, markdown = make(expected=["en-de/base/1"])
+    assert {by for by, _ in rows} == {"published", "paper"}
+    assert "have not been made: en-de/base/1." in markdown
+
+
 def test_notes_say_how_and_where_from(make):
     _, markdown = make(score(36.25), score(55.123, task="en-fr", seed=3, commit="unknown"))
-    assert "- EN-DE BLEU: compound_split, `en-de|compound_split|v:1`" in markdown
-    assert "- EN-FR BLEU: tokenized, `en-fr|tokenized|v:1`" in markdown
-    assert "- EN-FR sacreBLEU: sacrebleu, `en-fr|sacrebleu|v:1`" in markdown
     assert LABEL in markdown.split("\n\n")[0]
     assert "41.0" in markdown
-    runs = [split(line) for line in markdown.splitlines()[-2:]]
+    ladder, runs = ([split(line) for line in part.splitlines()[2:]] for part in markdown.split("\n\n")[-3::2])
+    assert ladder[0] == ["EN-DE", "compound_split *", "36.25", "`en-de\\|compound_split\\|v:1`"]
+    assert ["EN-FR", "sacrebleu", "54.12", "`en-fr\\|sacrebleu\\|v:1`"] in ladder
     digests = ["ab" * 6, "cd" * 6]
     effort = ["1.5·10^15", "6,000", "2 checkpoints from step 5,800", "beam 4, alpha 0.6, extra_length 50"]
     effort += ["5,423", "2 CPU cores", "paper-text"]
-    assert runs[0] == ["en-de/base/1", "36.25", "35.25", "37.25", *effort, "3f2a9c0d", *digests]
-    assert runs[1] == ["en-fr/base/3", "55.12", "54.12", "56.12", *effort, "unknown", *digests]
+    assert runs[0] == ["en-de/base/1", "36.25", "35.25", *effort, "3f2a9c0d", *digests]
+    assert runs[1] == ["en-fr/base/3", "55.12", "54.12", *effort, "unknown", *digests]
 
 
 def test_the_papers_flops_are_its_estimate():

@@ -1,10 +1,36 @@
-"""What tables have in common: score files that do not belong in one are refused by name, and cells."""
+"""A table reads alike in Markdown, LaTeX and HTML, whatever marks its cells hold; a real pdfLaTeX compiles it."""
 
+import re
+import shutil
+import subprocess
+
+import pandas as pd
 import pytest
-from scored import score, write_scores
+from lxml import html as parser
 
-from transformer.files import InputError
-from transformer.tables import averaged_text, flops_text, mean_text, read_printed, read_scores
+from transformer.tables import (
+    Cell,
+    Table,
+    difference_text,
+    flops_text,
+    interval_text,
+    latex,
+    markdown,
+    mean_text,
+    write,
+)
+from transformer.tables import html as as_html
+
+AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
+TABLE = Table(
+    "table2",
+    "Caption with `--code_x|v:1` and 3.3·10^18.",
+    [
+        {"Model": AWKWARD, "BLEU": Cell("27.3 ± 0.2", ("en-de/base/1", "en-de/base/2")), "FLOPs": "2.3·10^19"},
+        {"Model": "plain", "BLEU": "", "FLOPs": ""},
+    ],
+    ["A paragraph with `code`.", ["one", "two & `three`"], [{"Run": "en-de/base/1", "Steps": "100,000"}]],
+)
 
 
 @pytest.mark.parametrize(
@@ -22,86 +48,77 @@ def test_mean_text():
     assert mean_text(float("nan"), float("nan"), 1) == ""
 
 
-def test_averaged_text():
-    assert averaged_text([1400, 1600]) == "2 checkpoints from step 1,400"
-    assert averaged_text([1600]) == "step 1,600 alone"
+def test_differences_and_intervals():
+    assert (difference_text(0.44, 1), difference_text(-1.25, 1)) == ("+0.4", "−1.2")
+    assert interval_text(26.94, 27.55, 1) == "26.9 – 27.6"
+    assert difference_text(float("nan"), 1) == interval_text(float("nan"), float("nan"), 1) == ""
 
 
-def test_a_score_without_its_run(tmp_path):
-    with pytest.raises(InputError, match=r"score0\.json: expected a score with its run"):
-        read_scores(write_scores(tmp_path, score(30.0) | {"run": None}))
+def test_html_has_every_cell_as_it_is_and_the_runs_behind_it():
+    fragment = parser.fragment_fromstring(as_html(TABLE), create_parent="div")
+    table, further = fragment.findall("table")
+    assert table.get("id") == "table2"
+    assert table.find("caption").text_content() == "Table 2. Caption with --code_x|v:1 and 3.3·1018."
+    assert [cell.text_content() for cell in table.find("thead").iter("th")] == ["Model", "BLEU", "FLOPs"]
+    first, second = table.find("tbody").findall("tr")
+    assert [cell.text_content() for cell in first] == [AWKWARD, "27.3 ± 0.2", "2.3·1019"]
+    assert [cell.get("data-runs") for cell in first] == [None, "en-de/base/1 en-de/base/2", None]
+    assert [cell.get("class") for cell in first] == ["word", None, None]
+    assert [cell.text_content() for cell in second] == ["plain", "", ""]
+    assert [line.text_content() for line in fragment.iter("li")] == ["one", "two & three"]
+    assert [cell.text_content() for cell in further.find("tbody")[0]] == ["en-de/base/1", "100,000"]
+    assert [code.text for code in fragment.iter("code")] == ["--code_x|v:1", "code", "three"]
 
 
-def test_two_scores_of_one_run(tmp_path):
-    with pytest.raises(InputError, match=r"en-de/base/1: .*score0\.json, .*score1\.json"):
-        read_scores(write_scores(tmp_path, score(30.0), score(31.0)))
+def test_markdown():
+    title, table, paragraph, lines, further = markdown(TABLE).split("\n\n")
+    assert title == f"**Table 2.** {TABLE.caption}"
+    assert [cell.strip() for cell in table.splitlines()[3].strip("|").split("|")] == ["plain", "", ""]
+    assert paragraph == TABLE.notes[0]
+    assert lines == "- one\n- two & `three`"
+    assert further.splitlines()[-1].split() == ["|", "en-de/base/1", "|", "100,000", "|"]
 
 
-def test_scores_of_two_scales(tmp_path):
-    with pytest.raises(InputError, match=r"one scale, found multi30k in .*score0\.json and demo in .*score1\.json"):
-        read_scores(write_scores(tmp_path, score(30.0), score(31.0, seed=2, scale="demo")))
+def test_a_table_without_rows_says_so_by_its_notes_alone():
+    empty = Table("why", "Nothing was run.", [], ["A gap."])
+    assert markdown(empty).endswith("A gap.\n")
+    assert "A gap." in as_html(empty)
+    assert "A gap." in latex(empty)
 
 
-def test_scores_of_two_fidelities(tmp_path):
-    with pytest.raises(InputError, match=r"one fidelity, found paper-text in .*score0\.json and paper-code in "):
-        read_scores(write_scores(tmp_path, score(30.0), score(31.0, seed=2, fidelity="paper-code")))
+def test_all_four_files(tmp_path):
+    write(TABLE, str(tmp_path / "t"), pd.DataFrame({"bleu": [27.345678901]}))
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".md", ".tex"]
+    assert (tmp_path / "t.csv").read_text() == "bleu\n27.345678901\n"
 
 
-def test_scores_against_other_references(tmp_path):
-    with pytest.raises(InputError, match=r"one ref_sha256, found en-de references in .* and other in .*score1\.json"):
-        read_scores(write_scores(tmp_path, score(30.0), score(31.0, seed=2) | {"ref_sha256": "other"}))
+DOCUMENT = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage{booktabs,graphicx}
+\begin{document}
+%s
+\end{document}
+"""
 
 
-def test_broken_json(tmp_path):
-    with pytest.raises(InputError, match=r"score1\.json: cannot be read as JSON"):
-        read_scores(write_scores(tmp_path, score(30.0), '{"scores": '))
+def typeset(folder, content: str) -> str:
+    """What pdfLaTeX says of a document with this content; it ends at the first error."""
+    (folder / "main.tex").write_text(DOCUMENT % content, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    assert result.returncode == 0, result.stdout[-2000:]
+    return result.stdout
 
 
-def test_no_such_file(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.json"):
-        read_scores([str(tmp_path / "nowhere.json")])
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex: apt-get install texlive-latex-recommended")
+def test_latex_compiles(tmp_path):
+    assert latex(TABLE).count(r"\midrule") == 2
+    said = typeset(tmp_path, latex(TABLE))
+    assert "Missing character" not in said
+    assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)
 
 
-@pytest.mark.parametrize("key", ["scores", "language", "hyp_sha256", "ref_sha256", "run"])
-def test_missing_key(tmp_path, key):
-    content = score(30.0)
-    del content[key]
-    with pytest.raises(InputError, match=rf"score0\.json: missing key '{key}'"):
-        read_scores(write_scores(tmp_path, content))
-
-
-@pytest.mark.parametrize(
-    "key", ["task", "seed", "fidelity", "parameters", "dev_perplexity", "flops", "commit", "data_sha256", "decoding"]
-)
-def test_missing_key_of_the_run(tmp_path, key):
-    content = score(30.0)
-    del content["run"][key]
-    with pytest.raises(InputError, match=rf"score0\.json, run: missing key '{key}'"):
-        read_scores(write_scores(tmp_path, content))
-
-
-@pytest.mark.parametrize("key", ["paper", "compound_split", "sacrebleu", "tokenized_lc"])
-def test_missing_variant(tmp_path, key):
-    content = score(30.0)
-    del content["scores"][key]
-    with pytest.raises(InputError, match=rf"score0\.json, scores: missing key '{key}'"):
-        read_scores(write_scores(tmp_path, content))
-
-
-def test_missing_bleu_of_a_variant(tmp_path):
-    content = score(30.0)
-    del content["scores"]["sacrebleu"]["signature"]
-    with pytest.raises(InputError, match=r"score0\.json, sacrebleu: missing key 'signature'"):
-        read_scores(write_scores(tmp_path, content))
-
-
-def test_no_paper_table(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.csv: cannot be read as CSV"):
-        read_printed(tmp_path / "nowhere.csv", [])
-
-
-def test_a_paper_table_that_is_no_table(tmp_path):
-    (tmp_path / "table2.csv").write_text("model,system\nByteNet,published,23.75,\n1,2\n1,2,3,4,5,6\n")
-    with pytest.raises(InputError, match=r"table2\.csv: cannot be read as CSV: .*line 4") as caught:
-        read_printed(tmp_path / "table2.csv", [])
-    assert "\n" not in str(caught.value)
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex: apt-get install texlive-latex-recommended")
+def test_an_error_in_latex_is_seen(tmp_path):
+    with pytest.raises(AssertionError, match="Undefined control sequence"):
+        typeset(tmp_path, latex(TABLE) + r"\nosuchthing")

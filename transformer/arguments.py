@@ -20,3 +20,10 @@ def json_object(text: str) -> dict:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f"expected a JSON object, found {text}")
     return value
+
+
+def score_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every table of scores takes."""
+    parser.add_argument("--score", required=True, metavar="JSON", nargs="*", help="score files, written with --run")
+    parser.add_argument("--expected", default=[], metavar="RUN", nargs="*", help="all runs, as task/experiment/seed")
+    parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without their endings")

@@ -50,4 +50,4 @@ class Evaluation:
         pairs = list(zip(found, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
         hypotheses, references = (self.vocabulary.decode([pair[side] for pair in all_pairs]) for side in (0, 1))
-        return multi_bleu(hypotheses, references, "dev")["bleu"]
+        return multi_bleu(hypotheses, references, "dev")["score"]

@@ -1,11 +1,14 @@
-"""Whether one system's BLEU can be told from another's: paired bootstrap resampling, as sacreBLEU does it.
+"""How far chance in the choice of test sentences reaches: bootstrap resampling.
 
-The sentences of the test set are drawn anew, with replacement and the same for both systems. The p-value is the share
-of draws whose difference in BLEU strays from the mean difference by more than the one that was found.
+The sentences of the test set are drawn anew, with replacement, many times over, alike for all systems on one test set,
+so that their scores can be averaged or compared draw by draw.
 """
 
 import os
+from collections.abc import Callable
 
+import numpy as np
+from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from transformer.bleu import token_bleu
@@ -17,7 +20,9 @@ RESAMPLES = 1000
 def p_value(base: list[str], system: list[str], references: list[str]) -> float:
     """Of equal BLEU; all three are sentences as tokens, separated by spaces (`bleu.paper_tokens`).
 
-    1 where both BLEU are the same. sacreBLEU alone would say 1/1001 then, as no draw strays by more than nothing.
+    The share of draws whose difference in BLEU strays from the mean difference by more than the one that was found, as
+    sacreBLEU has it. 1 where both BLEU are the same: sacreBLEU alone would say 1/1001 then, as no draw strays by more
+    than nothing.
     """
     os.environ["SACREBLEU_SEED"] = str(SEED)  # from there alone sacreBLEU takes it
     systems = [("base", base), ("system", system)]
@@ -25,3 +30,33 @@ def p_value(base: list[str], system: list[str], references: list[str]) -> float:
     _, results = test()
     ours, theirs = results["BLEU"]
     return 1.0 if ours.score == theirs.score else theirs.p_value
+
+
+def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
+    """BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`)."""
+    counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
+    pairs = zip(hypotheses, references, strict=True)
+    scores = [counter.sentence_score(hypothesis, [reference]) for hypothesis, reference in pairs]
+    statistics = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
+
+    def bleu(sums: list[int]) -> float:
+        return BLEU.compute_bleu(sums[:4], sums[4:8], *sums[8:], smooth_method="none").score
+
+    return draws(statistics, bleu)
+
+
+def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
+    """F1 in per cent on each resampled test set, of each sentence's brackets: matched, in gold, in test."""
+
+    def f1(sums: list[int]) -> float:
+        matched, gold, test = sums
+        return 200 * matched / (gold + test) if gold + test else 0.0
+
+    return draws(np.array(counts), f1)
+
+
+def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
+    """`score` of the summed rows of `statistics` [sentences, numbers], for each of RESAMPLES draws of as many rows."""
+    generator = np.random.default_rng(SEED)
+    chosen = (generator.integers(len(statistics), size=len(statistics)) for _ in range(RESAMPLES))
+    return [round(score(statistics[rows].sum(axis=0).tolist()), 3) for rows in chosen]

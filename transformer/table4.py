@@ -7,11 +7,27 @@ import pandas as pd
 
 from transformer.brackets import SHORT
 from transformer.files import read_json
-from transformer.tables import check_runs, item, markdown, mean_text, provenance, read_printed, read_run, require_one
+from transformer.scorefiles import (
+    check_runs,
+    gaps,
+    interval,
+    item,
+    ours,
+    provenance,
+    read_printed,
+    read_run,
+    require_one,
+    rows_of,
+)
+from transformer.significance import RESAMPLES
+from transformer.tables import Cell, Row, Table, difference_text, interval_text, mean_text
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
 MEANS += ["repaired", "errors_evalb"]
+
+# How the paper names the training of its two parsers.
+WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"
 
 SCORING_NOTE = (
     "Ours are scored as EVALB does by COLLINS.prm, all sentence lengths, but for one thing: a word is punctuation "
@@ -29,6 +45,11 @@ SILVER_NOTE = (
     "The paper's semi-supervised corpora, 17 million sentences with trees by other parsers, are not public. Our "
     "semi-supervised row stands in for them by self-training, unless its name says otherwise: the supervised parser "
     "labels plain text, the trees that it is surest of are kept, and a new parser learns from both."
+)
+INTERVAL_NOTE = (
+    f"95 %: where F1 lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. Difference: ours less "
+    "the paper's Transformer with the same kind of training. Where the trees are not the Wall Street Journal's it says "
+    "how far the tasks are apart, not how well the paper was reproduced."
 )
 
 
@@ -55,7 +76,7 @@ def read_parses(paths: list[str]) -> pd.DataFrame:
 
     Raises InputError where a file is not a whole score of a parser's run, and where files do not belong in one table.
     """
-    runs = pd.DataFrame([read_parse(path) for path in paths])
+    runs = rows_of([read_parse(path) for path in paths], ["gold_sha256", "draws", "sentences", *MEANS])
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("gold_sha256", of_task)
@@ -69,7 +90,8 @@ def read_parse(path: str) -> dict:
     strict = item(item(score, "strict", path), "all", f"{path}, strict")
     row = {name: item(every, name, path) for name in ("f1", "recall", "precision", "tagging", "sentences")}
     return (
-        {"file": path, "gold_sha256": item(score, "gold_sha256", path)}
+        {"file": path}
+        | {key: item(score, key, path) for key in ("gold_sha256", "draws")}
         | read_run(score, path)
         | row
         | {
@@ -88,64 +110,74 @@ def table4(
     """A row per parser: `paper` from `read_parsers`, then ours from `read_parses`, by their `tasks`.
 
     others: other scores of the same runs by name: constrained and, on other trees, elsewhere. Columns: parser, by,
-    training, label, means over seeds with their standard deviations (`f1`, `f1_sd`), sentences, steps, parameters,
-    seeds, and for each of the others its F1 (`f1_constrained`). The paper's cells are text, as it printed them.
+    training, label, means over seeds with their standard deviations (`f1`, `f1_sd`), 95 % interval of F1 (`low`,
+    `high`) and its difference from the paper's, sentences, steps, parameters, seeds, and for each of the others its F1
+    (`f1_constrained`). The paper's cells are text, as it printed them.
     """
-    ours = runs.groupby("task", sort=False).agg(
+    rows = runs.groupby("task", sort=False).agg(
         **{name: (name, "mean") for name in MEANS},
         **{f"{name}_sd": (name, "std") for name in MEANS},
         **{name: (name, "first") for name in ("sentences", "steps", "parameters")},
         seeds=("seed", "count"),
     )
     for name, scores in others.items():
-        ours = ours.join(scores.groupby("task")["f1"].agg(**{f"f1_{name}": "mean", f"f1_{name}_sd": "std"}))
-    ours["training"] = [tasks[task].training for task in ours.index]
-    ours["label"] = [tasks[task].label for task in ours.index]
-    table = pd.concat([paper, ours.assign(parser="Transformer", by="ours")], ignore_index=True)
+        rows = rows.join(scores.groupby("task")["f1"].agg(**{f"f1_{name}": "mean", f"f1_{name}_sd": "std"}))
+    printed = paper[paper["by"] == "paper"].set_index("training")["f1"].astype(float)
+    for task, seeds in runs.groupby("task"):
+        rows.loc[task, ["low", "high"]] = interval(seeds)
+        rows.loc[task, "difference"] = rows.loc[task, "f1"] - printed[SEMI_SUPERVISED if tasks[task].silver else WSJ]
+    rows["training"] = [tasks[task].training for task in rows.index]
+    rows["label"] = [tasks[task].label for task in rows.index]
+    table = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
     order = ["parser", "by", "training", "label", *(c for name in MEANS for c in (name, f"{name}_sd"))]
     rest = [column for column in table if column not in order]
     return table[order + rest].astype(dict.fromkeys(["sentences", "steps", "parameters", "seeds"], "Int64"))
 
 
-def table4_markdown(table: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None, tasks: dict[str, Task]) -> str:
-    """`table` for readers, and under it how ours were computed and where they came from.
+def table4_for_readers(
+    table: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None, tasks: dict[str, Task], expected: list[str]
+) -> Table:
+    """`table`, and under it how ours were computed and where they came from; `expected` names all runs.
 
     elsewhere: names the other trees, if there are any.
     """
     caption = (
-        "**Table 4.** English constituency parsing: labelled bracketing F1. “published” and “paper” are what the paper "
-        "printed, for section 23 of the Wall Street Journal's trees in the Penn Treebank. “ours” are of the trees that "
-        "their row names, and can be compared with the paper's on the same trees alone; ± is the standard deviation "
-        "over seeds."
+        "English constituency parsing: labelled bracketing F1. “published” and “paper” are what the paper printed, for "
+        "section 23 of the Wall Street Journal's trees in the Penn Treebank. “ours” are of the trees that their row "
+        "names, and can be compared with the paper's on the same trees alone; ± is the standard deviation over seeds."
     )
-    cells = [table4_cells(row, elsewhere) for row in table.to_dict("records")]
-    notes = [SCORING_NOTE, REPAIR_NOTE, *([SILVER_NOTE] if any(task.silver for task in tasks.values()) else [])]
-    parts = [caption, markdown(cells), *notes]
-    where = provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
-    return "\n\n".join([*parts, "Where ours come from:", where]) + "\n"
+    rows = [table4_cells(row, elsewhere, runs) for row in table.to_dict("records")]
+    notes = [*gaps(expected, runs), INTERVAL_NOTE, SCORING_NOTE, REPAIR_NOTE]
+    notes += [SILVER_NOTE] if any(task.silver for task in tasks.values()) else []
+    if len(runs):
+        measures = {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"}
+        notes += ["Where ours come from:", provenance(runs, measures)]
+    return Table("table4", caption, rows, notes)
 
 
-def table4_cells(row: dict, elsewhere: str | None) -> dict[str, str]:
-    """One line of the Markdown table."""
-    ours = row["by"] == "ours"
+def table4_cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
+    """One line of the table."""
+    is_ours = row["by"] == "ours"
+    of_row = runs[runs["task"] == row["task"]] if is_ours else runs[:0]
 
-    def cell(name: str) -> str:
-        return mean_text(row[name], row.get(f"{name}_sd"), 1)
+    def cell(name: str) -> Cell:
+        return ours(mean_text(row.get(name), row.get(f"{name}_sd"), 1), of_row)
 
-    return (
-        {
-            "Parser": row["parser"],
-            "Training": row["training"],
-            "From": row["by"],
-            "Test trees": row["label"] if ours else "WSJ, section 23",
-            "F1": cell("f1"),
-            "Recall": cell("recall"),
-            "Precision": cell("precision"),
-            "Repaired": f"{row['repaired']:g} of {row['sentences']:,}" if ours else "",
-            "F1 without repair": cell("f1_without_repair"),
-            "F1, constrained": cell("f1_constrained"),
-            "F1, EVALB": f"{cell('f1_evalb')} ({row['errors_evalb']:g} left out)" if ours else "",
-        }
-        | ({f"F1, constrained, on {elsewhere}": cell("f1_elsewhere")} if elsewhere else {})
-        | {"Seeds": f"{row['seeds']}" if ours else ""}
-    )
+    cells = {
+        "Parser": row["parser"],
+        "Training": row["training"],
+        "From": row["by"],
+        "Test trees": row["label"] if is_ours else "WSJ, section 23",
+        "F1": cell("f1"),
+        "95 %": interval_text(row.get("low"), row.get("high"), 1),
+        "Difference": difference_text(row.get("difference"), 1),
+        "Recall": cell("recall"),
+        "Precision": cell("precision"),
+        "Repaired": ours(f"{row['repaired']:g} of {row['sentences']:,}", of_row) if is_ours else "",
+        "F1 without repair": cell("f1_without_repair"),
+        "F1, constrained": cell("f1_constrained"),
+        "F1, EVALB": ours(f"{cell('f1_evalb')} ({row['errors_evalb']:g} left out)", of_row) if is_ours else "",
+    }
+    if elsewhere:
+        cells[f"F1, constrained, on {elsewhere}"] = cell("f1_elsewhere")
+    return cells | {"Seeds": f"{row['seeds']}" if is_ours else ""}

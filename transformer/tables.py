@@ -1,100 +1,176 @@
-"""What the paper's tables have in common: what it printed, our score files, and cells and notes for readers.
+"""A table for readers, in Markdown, LaTeX and HTML from one source; CSV beside them holds all digits."""
 
-Ours come from score files (`python -m transformer score --run --json`): one run's BLEU, and what was run.
-"""
-
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import jinja2
 import pandas as pd
+from markupsafe import Markup, escape
+from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.files import InputError, read_json
+from transformer.files import replacing
 
-# Our variants of BLEU and their headings: the one that the paper reports for the language, then two beside it.
-MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU", "tokenized_lc": "BLEU lc"}
+# Headings of columns that hold words, which stand to the left; numbers stand to the right.
+WORDS = {
+    "Kind",
+    "Task",
+    "Model",
+    "From",
+    "Row",
+    "Experiment",
+    "Changed",
+    "Parser",
+    "Training",
+    "Test trees",
+    "Layer type",
+    "Choice",
+}
+WORDS |= {"Run", "Averaged", "Decoding", "Hardware", "Fidelity", "Commit", "Digest", "Data", "Signature", "Variant"}
 
-# What a score file must say, and what of its run.
-SCORE = ["language", "hyp_sha256", "ref_sha256"]
-RUN = ["scale", "task", "experiment", "seed", "steps", "parameters", "dev_perplexity", "flops", "seconds", "hardware"]
-RUN += ["commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"]
+CODE = re.compile(r"`([^`]*)`")
+BREAKABLE = re.compile(r"[:/|+]")
+POWER = re.compile(r"(?<=\w)\^(\d+(?:\.\d+)?)")
+# What LaTeX cannot print as it stands.
+IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
+IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
+IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
+PAGE = 40  # rows of a further table: LaTeX breaks none between pages
+TEMPLATES = Path(__file__).parent / "templates"
 
-# Headings of columns that hold no numbers.
-WORDS = {"Model", "From", "Row", "Experiment", "Changed", "Parser", "Training", "Test trees"}
-WORDS |= {"Run", "Averaged", "Decoding", "Hardware", "Fidelity", "Commit", "Digest", "Data"}
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of ours as readers see it, and the runs that it comes from, each as `task/experiment/seed`."""
+
+    text: str
+    runs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
 
 
-def read_printed(path: str | Path, columns: list[str]) -> pd.DataFrame:
-    """What the paper printed, each cell as text, blank ones "".
+Row = dict[str, str | Cell]
+Note = str | list[str] | list[Row]  # a paragraph, a list, or a further table
 
-    Raises InputError where the file cannot be read or one of `columns` is missing.
+
+@dataclass(frozen=True)
+class Table:
+    """Rows have the same headings in the same order. `code` in caption and notes is set as code."""
+
+    name: str  # table2: then its title is Table 2
+    caption: str
+    rows: list[Row]
+    notes: list[Note]
+
+    @property
+    def title(self) -> str:
+        number = re.fullmatch(r"table(\d)", self.name)
+        return f"Table {number[1]}." if number else ""
+
+
+def write(table: Table, output: str, frame: pd.DataFrame) -> None:
+    """Leave `output`.csv, `frame` with all its digits, and the table as .md, .tex and .html."""
+    parts = {"csv": frame.to_csv(index=frame.index.name is not None)}
+    parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
+    for ending, content in parts.items():
+        with replacing(f"{output}.{ending}") as file:
+            file.write(content)
+
+
+def markdown(table: Table) -> str:
+    """The caption, the table, then the notes."""
+    title = f"**{table.title}** " if table.title else ""
+    return title + "\n\n".join([table.caption, *map(markdown_note, [table.rows, *table.notes])]) + "\n"
+
+
+def markdown_note(note: Note) -> str:
+    if isinstance(note, str):
+        return note
+    if note and isinstance(note[0], dict):
+        return tabulated(note, "pipe", lambda text: text.replace("|", r"\|"))
+    return "\n".join(f"- {line}" for line in note)
+
+
+def latex(table: Table) -> str:
+    r"""A float of booktabs, as wide as the line at most, then the notes; wants booktabs, graphicx and T1 fonts.
+
+    A table of the notes is as wide as the line, however small that makes it.
     """
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as CSV: {str(error).strip()}") from error
-    for column in columns:
-        if column not in table:
-            raise InputError(f"{path}: expected a column {column!r}, found {', '.join(table)}")
-    return table
+    body = rf"\begin{{table}}[ht]\centering\caption{{{latex_text(table.caption)}}}\label{{tab:{table.name}}}"
+    notes = [latex_note(note) for note in table.notes]
+    return "\n\n".join([f"{body}\n{latex_rows(table.rows)}\n\\end{{table}}", *notes]) + "\n"
 
 
-def read_scores(paths: list[str]) -> pd.DataFrame:
-    """A row per score file: `file`, the keys `SCORE`, of its run the keys `RUN`, each measure with its signature.
-
-    Raises InputError where a file is not a whole score of a run, and where files do not belong in one table.
-    """
-    runs = pd.DataFrame([read_score(path) for path in paths])
-    check_runs(runs)
-    for _, of_task in runs.groupby("task"):
-        require_one("ref_sha256", of_task)
-    return runs
+def latex_note(note: Note) -> str:
+    if isinstance(note, str):
+        return rf"\noindent {latex_text(note)}"
+    if note and isinstance(note[0], dict):
+        parts = [note[start : start + PAGE] for start in range(0, len(note), PAGE)]
+        return "\n\n".join(rf"\noindent {latex_rows(part)}" for part in parts)
+    return "\n".join([r"\begin{itemize}", *(rf"\item {latex_text(line)}" for line in note), r"\end{itemize}"])
 
 
-def check_runs(runs: pd.DataFrame) -> None:
-    """Raises InputError where a run is scored twice, or not all are of one scale and fidelity."""
-    for (task, experiment, seed), same in runs.groupby(["task", "experiment", "seed"]):
-        if len(same) > 1:
-            found = ", ".join(same["file"])
-            raise InputError(f"{task}/{experiment}/{seed}: expected one score of a run, found {found}")
-    require_one("scale", runs)
-    require_one("fidelity", runs)
+def latex_rows(rows: list[Row]) -> str:
+    r"""A tabular that \resizebox shrinks to the line where it is wider; nothing of no rows."""
+    if not rows:
+        return ""
+    fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    top, head, body, end = tabulated(rows, "latex_raw", latex_text).split(r"\hline")
+    return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
 
 
-def read_score(path: str) -> dict:
-    """The row of one score file."""
-    score = read_json(path)
-    row = {"file": path} | {key: item(score, key, path) for key in SCORE} | read_run(score, path)
-    variants = item(score, "scores", path)
-    for measure in MEASURES:
-        name = item(variants, "paper", f"{path}, scores") if measure == "bleu" else measure
-        variant = item(variants, name, f"{path}, scores")
-        row[measure] = item(variant, "bleu", f"{path}, {name}")
-        row[f"{measure}_signature"] = f"{name}, `{item(variant, 'signature', f'{path}, {name}')}`"
-    return row
+def latex_text(text: str | Cell) -> str:
+    """Escaped; code in \\texttt, which may break after a mark."""
+    parts = CODE.split(str(text))
+    pairs = zip(parts, alternating(parts), strict=True)
+    return "".join(latex_code(part) if odd else latex_plain(part) for part, odd in pairs)
 
 
-def read_run(score: Any, path: str) -> dict:
-    """The keys `RUN` of a score file's run. Raises InputError naming the file."""
-    run = item(score, "run", path)
-    if run is None:
-        raise InputError(f"{path}: expected a score with its run (--run), found one without")
-    return {key: item(run, key, f"{path}, run") for key in RUN}
+def latex_plain(text: str) -> str:
+    text = POWER.sub("\0\\1\0", text)
+    text = "".join(IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in text)
+    return re.sub("\0([^\0]*)\0", r"$^{\1}$", text)
 
 
-def require_one(key: str, runs: pd.DataFrame) -> None:
-    """Raises InputError where `runs` differ in `key`, naming a file of each kind."""
-    kinds = runs.drop_duplicates(key)
-    if len(kinds) > 1:
-        found = " and ".join(f"{value} in {file}" for value, file in zip(kinds[key], kinds["file"], strict=True))
-        raise InputError(f"expected scores of one {key}, found {found}")
+def latex_code(text: str) -> str:
+    escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in text)
+    return r"\texttt{" + BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
 
 
-def item(mapping: Any, key: str, where: str) -> Any:
-    """`mapping[key]`. Raises InputError, which begins with `where`, when there is none."""
-    if not isinstance(mapping, dict) or key not in mapping:
-        raise InputError(f"{where}: missing key {key!r}")
-    return mapping[key]
+def html(table: Table) -> str:
+    """A fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["marked"] = html_text
+    environment.globals["is_word"] = WORDS.__contains__
+    return environment.get_template("table.html").render(table=table, Cell=Cell)
+
+
+def html_text(text: str | Cell) -> Markup:
+    """Escaped; code as code, exponents raised."""
+    parts = CODE.split(str(text))
+    pairs = zip(parts, alternating(parts), strict=True)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if odd else raised(part) for part, odd in pairs)
+
+
+def raised(text: str) -> Markup:
+    return Markup(POWER.sub(r"<sup>\1</sup>", str(escape(text))))
+
+
+def alternating(parts: list[str]) -> list[int]:
+    """0, 1, 0, ...: `re.split` with one group gives what lies between the matches, and the group, in turn."""
+    return [number % 2 for number in range(len(parts))]
+
+
+def tabulated(rows: list[Row], form: str, text: Callable[[str], str]) -> str:
+    """Rows in one of tabulate's formats, words to the left and numbers to the right."""
+    headings = list(rows[0]) if rows else []
+    sides = ["left" if heading in WORDS else "right" for heading in headings]
+    cells = [[text(str(row[heading])) for heading in headings] for row in rows]
+    return tabulate(cells, [text(heading) for heading in headings], form, disable_numparse=True, colalign=sides)
 
 
 def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
@@ -106,52 +182,19 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
     return f"{mean:.{decimals}f}" if pd.isna(deviation) else f"{mean:.{decimals}f} ± {deviation:.{decimals}f}"
 
 
+def difference_text(difference: float, decimals: int) -> str:
+    """`+0.4`, `−1.2`; blank where there is none."""
+    return "" if pd.isna(difference) else f"{difference:+.{decimals}f}".replace("-", "−")
+
+
+def interval_text(low: float, high: float, decimals: int) -> str:
+    """`26.9 – 27.6`; blank where there is none."""
+    return "" if pd.isna(low) else f"{low:.{decimals}f} – {high:.{decimals}f}"
+
+
 def flops_text(flops: str | float) -> str:
     """`3.3·10^18`; blank where there is none."""
     if pd.isna(flops):
         return ""
     mantissa, exponent = f"{float(flops):.1e}".split("e")
     return f"{mantissa}·10^{int(exponent)}"
-
-
-def signatures(runs: pd.DataFrame) -> str:
-    """A line for each column of BLEU that is ours: the variant and its signature."""
-    lines = []
-    for task, of_task in runs.groupby("task", sort=False):
-        for measure, heading in MEASURES.items():
-            for text in of_task[f"{measure}_signature"].unique():
-                lines.append(f"- {task.upper()} {heading}: {text}")
-    return "\n".join(lines)
-
-
-def provenance(runs: pd.DataFrame, measures: Mapping[str, str] = MEASURES) -> str:
-    """A line for each run, with these of its columns under their headings."""
-    return markdown(
-        {
-            "Run": f"{run.task}/{run.experiment}/{run.seed}",
-            **{heading: mean_text(getattr(run, measure), float("nan"), 2) for measure, heading in measures.items()},
-            "FLOPs": flops_text(run.flops),
-            "Steps": f"{run.steps:,}",
-            "Averaged": averaged_text(run.averaged_steps),
-            "Decoding": ", ".join(f"{key} {run.decoding[key]}" for key in ("beam", "alpha", "extra_length")),
-            "Seconds": f"{run.seconds:,.0f}",
-            "Hardware": run.hardware,
-            "Fidelity": run.fidelity,
-            "Commit": run.commit,
-            "Digest": run.digest[:12],
-            "Data": run.data_sha256[:12],
-        }
-        for run in runs.itertuples()
-    )
-
-
-def averaged_text(steps: list[int]) -> str:
-    """`5 checkpoints from step 520`, or of a single one `step 600 alone`."""
-    return f"step {steps[0]:,} alone" if len(steps) == 1 else f"{len(steps)} checkpoints from step {min(steps):,}"
-
-
-def markdown(rows: Iterable[dict[str, str]]) -> str:
-    """A Markdown table of the cells as they are, words to the left and numbers to the right."""
-    table = pd.DataFrame(rows)
-    sides = ["left" if heading in WORDS else "right" for heading in table]
-    return table.to_markdown(index=False, disable_numparse=True, colalign=sides)

@@ -29,6 +29,9 @@ from transformer.signals import Interrupted, StopSignals, say
 from transformer.states import Progress, States, adam_shapes
 from transformer.watch import Update, Watch
 
+# On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
+WORTH_CONVERTING = 128
+
 
 class TrainingError(Exception):
     """What went wrong in a step, with the step and the batch; the saved states are intact."""
@@ -47,7 +50,7 @@ class Run:
         self.experiment, self.training = experiment, experiment.training
         self.text, self.evaluation, self.folder = text, evaluation, folder
         self.world, self.budgets = evaluation.world, evaluation.budgets
-        self.dtype = product_dtype(self.world.device)
+        self.dtype = product_dtype(self.world.device, experiment.model.d_model)
         self.check_lengths()
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(self.world.device)
@@ -249,12 +252,13 @@ def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
     return buffer, numbers
 
 
-def product_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 for matrix products where the hardware multiplies it faster, else float32. Weights and Adam: float32."""
+def product_dtype(device: torch.device, d_model: int) -> torch.dtype:
+    """bfloat16 for matrix products where it is faster, else float32. Weights and Adam: float32."""
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:  # PyTorch has no public way to ask; without these instructions bfloat16 is slower than float32
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        fast = fast and d_model >= WORTH_CONVERTING
     return torch.bfloat16 if fast else torch.float32
 
 

@@ -7,7 +7,8 @@ A line of each file is a sentence's tree, its words spelt alike in both; an empt
 one, which EVALB skips.
 --gold-tags leaves a word out (punctuation) where its tag in --gold says so, not where either tree's own tag does: a
 parser's mis-tagged comma then costs it nothing, where EVALB drops the sentence as an error. --json writes the scores
-with the checksums of both files and, of --run, how it was trained, averaged and decoded; without a file it prints them.
+with the checksums of both files, F1 on resampled test sets (transformer/significance.py) and, of --run, how it was
+trained, averaged and decoded; without a file it prints them.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from transformer.arguments import stage_parser
 from transformer.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
 from transformer.files import InputError, read_json, replacing, sha256
 from transformer.runs import describe
+from transformer.significance import f1_draws
 
 MEASURES = {  # as they are printed
     "sentences": "sentences",
@@ -41,7 +43,9 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     run = describe(args.run, args.weights or args.run / "average.safetensors") if args.run else None
     score = {
+        "gold": args.gold,
         "gold_sha256": sha256(args.gold),
+        "test": args.test,
         "test_sha256": sha256(args.test),
         **score_parses(args.gold, args.test, args.gold_tags, args.parses),
         "run": run,
@@ -59,6 +63,7 @@ def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> d
     score = {
         "by": "gold tags" if gold_tags else "evalb",
         "scores": scores(sentences),
+        "draws": f1_draws([(one.matched, one.gold, one.test) for one in sentences]),
         "errors": [{"line": one.number, "why": one.why} for one in sentences if one.status == "error"],
     }
     if parses:

@@ -1,10 +1,13 @@
-"""Score a translation: BLEU in several variants, each with its signature.
+"""Score a translation by every measure in use, each with its signature (transformer/bleu.py says what they are).
 
-    python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --language de
+    python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de
     python -m transformer score ... --run RUN --json RUN/test.json
+    python -m transformer score ... --subset filtered resources/corpora/newstest2014-filtered.de-en.de
 
-Both files are plain text as people write it, detokenised, one sentence a line; --language is theirs. --json writes the
-scores with the checksums of both files and, of --run, how it was trained, averaged and decoded, for the tables.
+Both files are plain text as people write it, detokenised, one sentence a line; --lang is their language.
+--subset scores a part of the sentences, too: FILE has their references, in the order of --ref. --json writes the scores
+with the checksums of both files, the paper's BLEU on resampled test sets (transformer/significance.py) and, of --run,
+how it was trained, averaged and decoded, for the tables; without a file it prints them.
 """
 
 import argparse
@@ -12,40 +15,74 @@ import json
 from pathlib import Path
 
 from transformer.arguments import stage_parser
-from transformer.bleu import scores
-from transformer.files import replacing, sha256
+from transformer.bleu import paper_reference, paper_tokens, scores
+from transformer.files import InputError, replacing, sha256
 from transformer.runs import describe
-from transformer.text import read_pairs
+from transformer.significance import bleu_draws
+from transformer.text import read_lines, read_pairs
+
+PRINT = "-"  # the --json that is no file
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print the scores; with --json, write them too."""
+    """Print the scores; with --json, write or print them as JSON."""
     args = parse(argv)
     run = describe(args.run, args.weights or args.run / "average.safetensors") if args.run else None
-    hypotheses, references = map(list, zip(*read_pairs(args.hyp, args.ref), strict=True))
-    score = {
-        "language": args.language,
-        "sentences": len(hypotheses),
-        "scores": scores(hypotheses, references, args.language),
+    sides = [list(side) for side in zip(*read_pairs(args.hyp, args.ref), strict=True)]
+    score = {"language": args.lang} | measured(*sides, args.lang)
+    score["draws"] = bleu_draws(paper_tokens(sides[0], args.lang), paper_reference(sides[1], args.lang))
+    score["subsets"] = {name: measured(*subset(sides, path), args.lang) for name, path in args.subset}
+    score |= {
+        "hyp": args.hyp,
         "hyp_sha256": sha256(args.hyp),
+        "ref": args.ref,
         "ref_sha256": sha256(args.ref),
         "run": run,
     }
-    print(listing(score))
-    if args.json:
+    text = json.dumps(score, indent=2, ensure_ascii=False)
+    print(text if args.json == PRINT else listing(score))
+    if args.json not in (None, PRINT):
         with replacing(args.json) as file:
-            json.dump(score, file, indent=2, ensure_ascii=False)
-            file.write("\n")
+            file.write(f"{text}\n")
+
+
+def measured(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """How many sentences, and all their scores."""
+    return {"sentences": len(references), "scores": scores(hypotheses, references, language)}
+
+
+def subset(sides: list[list[str]], path: str) -> list[list[str]]:
+    """Hypotheses and references of the sentences whose references are the lines of `path`, in the order of the whole.
+
+    Raises InputError, naming the line, where one is none of the references that are left.
+    """
+    chosen, start = [], 0
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            chosen.append(sides[1].index(line, start))
+        except ValueError:
+            expected = "expected one of the references of the whole, in their order"
+            raise InputError(f"{path}, line {number}: {expected}, found {line!r}") from None
+        start = chosen[-1] + 1
+    if not chosen:
+        raise InputError(f"{path}: expected references, found none")
+    return [[side[index] for index in chosen] for side in sides]
 
 
 def listing(score: dict) -> str:
-    """A line per variant, the paper's marked."""
-    variants = dict(score["scores"])
-    paper = variants.pop("paper")
-    lines = [f"BLEU of {score['sentences']} sentences (* the variant in the paper):"]
-    for name, variant in variants.items():
-        lines.append(f"{'*' if name == paper else ' '} {name:14}  {variant['bleu']:5.2f}  {variant['signature']}")
-    return "\n".join(lines)
+    """A line per measure, the paper's marked; then the same of each subset."""
+    parts = {"": score} | {f" ({name})": part for name, part in score["subsets"].items()}
+    return "\n".join(line for name, part in parts.items() for line in listed(name, part))
+
+
+def listed(name: str, part: dict) -> list[str]:
+    measures = dict(part["scores"])
+    paper = measures.pop("paper")
+    lines = [f"{part['sentences']} sentences{name} (* the measure in the paper):"]
+    for measure, found in measures.items():
+        mark = "*" if measure == paper else " "
+        lines.append(f"{mark} {measure:14}  {found['score']:5.2f}  {found['signature']}")
+    return lines
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -53,10 +90,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = stage_parser("score", __doc__)
     parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")
-    parser.add_argument("--language", required=True, metavar="CODE", help="the language of both, such as de")
+    parser.add_argument("--lang", required=True, metavar="CODE", help="the language of both, such as de")
+    parser.add_argument(
+        "--subset", nargs=2, default=[], action="append", metavar=("NAME", "FILE"), help="references of a part; repeat"
+    )
     parser.add_argument("--run", type=Path, metavar="DIR", help="the folder of the run that translated")
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="what it translated with; RUN/average.safetensors if not given"
     )
-    parser.add_argument("--json", metavar="FILE", help="the score file to write")
+    parser.add_argument(
+        "--json", nargs="?", const=PRINT, metavar="FILE", help="the score file to write; print it if not given"
+    )
     return parser.parse_args(argv)

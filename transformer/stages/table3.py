@@ -4,26 +4,25 @@
         --score results/demo/runs/en-de/*/*/dev.last.json --hyp results/demo/runs/en-de/*/*/dev.last.hyp \\
         --ref resources/corpora/grammar-dev.de --output results/demo/tables/table3
 
-Leaves OUTPUT.csv, all digits, and OUTPUT.md, the table for readers with its notes. Runs that differ in their seed alone
-are averaged. The translations serve to tell which experiments differ from base by more than chance.
+Leaves OUTPUT.csv, all digits, and OUTPUT.md, .tex and .html, the table for readers with its notes. Runs that differ in
+their seed alone are averaged. The translations serve to tell which experiments differ from base by more than chance. A
+run of --expected without a score file is a gap that the notes name.
 """
 
 import argparse
 
-from transformer.arguments import stage_parser
-from transformer.files import replacing
-from transformer.table3 import p_values, read_runs, read_variations, table3, table3_markdown
+from transformer.arguments import score_arguments, stage_parser
+from transformer.table3 import p_values, read_runs, read_variations, table3, table3_for_readers
+from transformer.tables import write
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write both files."""
+    """Write all files."""
     args = parse(argv)
     runs = read_runs(args.score, args.hyp, args.ref)
     table = table3(read_variations(args.paper), runs, p_values(runs, args.ref))
-    with replacing(f"{args.output}.csv") as file:
-        table.to_csv(file)
-    with replacing(f"{args.output}.md") as file:
-        file.write(table3_markdown(table, runs, args.label, args.width, args.depth))
+    shrunk = (args.width, args.depth)
+    write(table3_for_readers(table, runs, args.label, shrunk, args.expected), args.output, table)
     print(f"{args.output}.md: {len(table)} experiments, {len(runs)} runs of ours")
 
 
@@ -34,8 +33,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
     parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
     parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
-    parser.add_argument("--score", required=True, metavar="JSON", nargs="+", help="score files, written with --run")
-    parser.add_argument("--hyp", required=True, metavar="FILE", nargs="+", help="what each score is of, in their order")
+    parser.add_argument("--hyp", required=True, metavar="FILE", nargs="*", help="what each score is of, in their order")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
-    parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without .csv and .md")
+    score_arguments(parser)
     return parser.parse_args(argv)

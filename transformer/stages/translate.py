@@ -10,11 +10,12 @@ with --weights RUN/last.safetensors the last checkpoint instead of the average.
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
-from transformer.arguments import stage_parser
+from transformer.arguments import json_object, stage_parser
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.files import InputError, replacing
@@ -32,6 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="what to translate with; RUN/average.safetensors if not given"
     )
+    parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
     parser.add_argument("--input", type=Path, help="text; standard input if not given")
     parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
@@ -39,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     name = args.input or "standard input"
     lines = list(read_lines(args.input) if args.input else decode_lines(sys.stdin.buffer, name))
-    translator = open_translator(args.run, args.weights or args.run / "average.safetensors")
+    translator = open_translator(args.run, args.weights or args.run / "average.safetensors", args.decoding)
     try:
         translations = translator.translate(lines)
     except InputError as error:
@@ -54,9 +56,10 @@ def main(argv: list[str] | None = None) -> None:
         file.write(text)
 
 
-def open_translator(run: Path, weights: Path) -> Translator:
-    """Everything that a run folder holds for translating, with its model at `weights`."""
+def open_translator(run: Path, weights: Path, changes: dict) -> Translator:
+    """Everything that a run folder holds for translating, with its model at `weights` and `changes` to its decoding."""
     experiment = load(run / "experiment.yaml")
+    decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
     vocabulary = Subwords(run / "vocabulary.model")
     if vocabulary.symbols:
         raise InputError(f"{run}: expected a translator, found a parser")
@@ -65,5 +68,5 @@ def open_translator(run: Path, weights: Path) -> Translator:
         vocabulary=vocabulary,
         source=Moses(experiment.source, experiment.preparation),
         target=Moses(experiment.target, experiment.preparation),
-        decoding=load(run / "decoding.yaml", Decoding),
+        decoding=Decoding.read(decoding, "decoding"),
     )

@@ -19,6 +19,8 @@ def parsing_of(scale):
 
 def check_config():
     """Refuse what the schema refuses, then names and numbers that do not fit each other."""
+    if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text
+        config["partial"] = yaml.safe_load(config["partial"])
     schema = Path(workflow.basedir, "workflow/schemas/config.schema.yaml")
     validator = Draft202012Validator(yaml.safe_load(schema.read_text()))
     error = best_match(validator.iter_errors(config))
@@ -42,7 +44,7 @@ def check_task(scale, task, where):
     for experiment in task.get("experiments", {}):
         named(experiment, "experiments", f"{where}.experiments")
     check_splits(task, where)
-    for corpus in [*task["train"], task["dev"], task["test"]]:
+    for corpus in [*task["train"], task["dev"], task["test"], *task.get("subsets", {}).values()]:
         # The grammar's languages are those of its rule.
         files = named(corpus, "corpora", where).get("files", {"en": {}, "de": {}, "fr": {}})
         for language in (task["source"], task["target"]):

@@ -1,5 +1,6 @@
 # Answers the rules' questions about config.yaml.
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -69,6 +70,23 @@ def side(name):
         return [f"resources/corpora/{corpus}.{language}" for corpus in corpora_of(wildcards)]
 
     return files
+
+
+def subsets_of(wildcards):
+    """The corpora that are parts of the test set and scored beside it, by name; other splits have none."""
+    return task_of(wildcards).get("subsets", {}) if wildcards.split == "test" else {}
+
+
+def references_of_subsets(wildcards):
+    """The files of these corpora in the target language."""
+    language = task_of(wildcards)["target"]
+    return [f"resources/corpora/{corpus}.{language}" for corpus in subsets_of(wildcards).values()]
+
+
+def subset_options(wildcards, input):
+    """Names and files of these corpora, as options of the score stage."""
+    pairs = zip(subsets_of(wildcards), input.subsets, strict=True)
+    return [word for name, path in pairs for word in ("--subset", name, path)]
 
 
 def file_of(wildcards):
@@ -242,77 +260,8 @@ def tables_of_scale():
     for about in (config["corpora"][corpus].get("treebank", {}) for corpus in corpora):
         if "sections" in about and not Path(about["path"]).exists():
             print(f"`all` leaves out table4: no folder {about['path']} with the Penn Treebank", file=sys.stderr)
-            return ["table2", "table3"]
-    return ["table2", "table3"] + (["table4"] if tasks else [])
-
-
-def runs_of_table_2(file):
-    """An input function: this file of every run of Table 2, which are base and big on every task of the scale."""
-    return lambda wildcards: run_files(wildcards.scale, config["scales"][wildcards.scale]["tasks"], TABLE_2, file)
-
-
-def runs_of_table_3(file):
-    """An input function: this file of every run of Table 3, which are all experiments on the scale's first task."""
-    return lambda wildcards: run_files(wildcards.scale, first_task(wildcards)[0], config["experiments"], file)
-
-
-def run_files(scale, tasks, experiments, file, seeds=None):
-    """A file of the runs with every seed, those of the scale if not given."""
-    return collect(
-        "results/{scale}/runs/{task}/{experiment}/{seed}/{file}",
-        scale=scale,
-        task=tasks,
-        experiment=experiments,
-        seed=seeds or config["scales"][scale]["seeds"],
-        file=file,
-    )
-
-
-def runs_of_table_4(file, needs="test"):
-    """An input function: this file of every run of Table 4, which are the parsers of the tasks that have such a split."""
-
-    def files(wildcards):
-        parsing = parsing_of(wildcards.scale)
-        tasks = [name for name, task in parsing["tasks"].items() if needs in task]
-        return run_files(wildcards.scale, tasks, PARSER, file, parsing["seeds"])
-
-    return files
-
-
-def rows_of_table_4(wildcards):
-    """What Table 4 says of our parsers' training and test trees, as JSON for its stage."""
-    tasks = parsing_of(wildcards.scale)["tasks"]
-    return json.dumps(
-        {
-            name: {"training": task["training"], "label": task["label"], "silver": "silver" in task}
-            for name, task in tasks.items()
-        }
-    )
-
-
-def elsewhere_options(wildcards, input):
-    """The scores on other trees, with the trees' name, as options of the table4 stage."""
-    if not input.elsewhere:
-        return []
-    tasks = parsing_of(wildcards.scale)["tasks"].values()
-    label = " and ".join(dict.fromkeys(task["elsewhere"] for task in tasks if "elsewhere" in task))
-    return ["--elsewhere", *input.elsewhere, "--elsewhere-label", label]
-
-
-def first_task(wildcards):
-    """Name and entry of the task that Table 3 is about: en-de in the paper."""
-    return next(iter(config["scales"][wildcards.scale]["tasks"].items()))
-
-
-def label_of_table_3(wildcards):
-    """Names the dev set behind our numbers."""
-    return f"{wildcards.scale}: {first_task(wildcards)[1]['dev']}"
-
-
-def references_of_table_3(wildcards):
-    """The dev set's other side."""
-    _, task = first_task(wildcards)
-    return f"resources/corpora/{task['dev']}.{task['target']}"
+            return ["table1", "table2", "table3"]
+    return ["table1", "table2", "table3"] + (["table4"] if tasks else [])
 
 
 def train_threads(wildcards):

@@ -78,7 +78,7 @@ rule evalb:
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code="transformer/brackets.py",
+        code=["transformer/brackets.py", "transformer/significance.py"],
     output:
         "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:
@@ -100,8 +100,7 @@ rule silver_parse:
     input:
         lambda wildcards: parser_of_silver(wildcards, "experiment.yaml", "vocabulary.model", "average.safetensors"),
         decoding=lambda wildcards: parser_of_silver(wildcards, "decoding.yaml")[0],
-        text=text_of_silver,
-        code=CODE_OF_PARSING,
+        text=text_of_silver,  # and no code: what is learned from is not prepared anew by an edit
     output:
         trees="results/{scale}/data/{task}/parsed.trees",
         parses="results/{scale}/data/{task}/parsed.json",

@@ -1,5 +1,13 @@
 # §6.1: beam search, and BLEU.
 
+# How a translation decodes otherwise than is configured, by what it adds to the translation's name (why.smk).
+CHANGES = {
+    "": {},
+    ".beam-1": {"beam": 1},
+    ".alpha-0": {"alpha": 0.0},
+    ".extra_length-0": {"extra_length": 0},
+}
+
 
 rule decoding:
     output:
@@ -27,33 +35,37 @@ rule translate:
         text=side("source"),
         code=["transformer/search.py", "transformer/incremental.py", "transformer/translation.py"],
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.hyp",
+        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}{change}.hyp",
     log:
-        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
+        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{weights}{change}.log",
     wildcard_constraints:
         experiment=any_of(config["experiments"]),
         split="dev|test",
+        change=any_of(CHANGES),
     conda:
         "../../environment.yml"
     threads: train_threads
     params:
         run=subpath(output[0], parent=True),
+        decoding=lambda wildcards: json.dumps(CHANGES[wildcards.change]),
     shell:
-        "python -m transformer translate --run {params.run:q} --weights {input.weights:q} --input {input.text:q}"
-        " --output {output:q} --threads {threads} 2>&1 | tee {log:q}"
+        "python -m transformer translate --run {params.run:q} --weights {input.weights:q}"
+        " --decoding {params.decoding:q} --input {input.text:q} --output {output:q} --threads {threads}"
+        " 2>&1 | tee {log:q}"
 
 
 rule score:
     input:
         hyp="results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.hyp",
         ref=side("target"),
+        subsets=references_of_subsets,
         run=multiext(
             "results/{scale}/runs/{task}/{experiment}/{seed}/",
             "run.json",
             "decoding.yaml",
         ),
         weights=weights_of,
-        code="transformer/bleu.py",
+        code=["transformer/bleu.py", "transformer/significance.py"],
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
     log:
@@ -66,6 +78,7 @@ rule score:
     params:
         language=lookup("scales/{scale}/tasks/{task}/target", within=config),
         run=subpath(output[0], parent=True),
+        subsets=subset_options,
     shell:
-        "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --language {params.language}"
-        " --run {params.run:q} --weights {input.weights:q} --json {output:q} 2>&1 | tee {log:q}"
+        "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --lang {params.language}"
+        " {params.subsets:q} --run {params.run:q} --weights {input.weights:q} --json {output:q} 2>&1 | tee {log:q}"
