@@ -3,7 +3,7 @@
 #   resources/downloads, resources/corpora            what came from elsewhere, checked
 #   results/{scale}/data/{task}/                      tokenised text, vocabulary, token arrays
 #   results/{scale}/runs/{task}/{experiment}/{seed}/  one training: weights, translations, scores
-#   results/{scale}/tables/                           what it was all for
+#   results/{scale}/tables, figures, report.html      what it was all for
 from snakemake.utils import min_version
 
 min_version("9.25")
@@ -23,6 +23,9 @@ include: "workflow/rules/parse.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/table1.smk"
 include: "workflow/rules/why.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/page.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
@@ -32,5 +35,12 @@ rule all:
             "results/{scale}/tables/{table}.{ending}",
             scale=config["scale"],
             table=tables_of_scale(),
-            ending=["csv", "md"],
+            ending=["csv", "md", "tex", "html"],
         ),
+        collect(
+            "results/{scale}/figures/{figure}.{ending}",
+            scale=config["scale"],
+            figure=figures_of_scale(),
+            ending=["pdf", "svg", "png"],
+        ),
+        f"results/{config['scale']}/report.html",

@@ -95,6 +95,8 @@ OPTIONAL = [
     (*WSJ, "sections"),
     *((*bank[:-1], "lines") for bank in (GUM, WSJ)),
     (*DEMO, "running"),
+    (*DEMO, "figures"),
+    *((*DEMO, "figures", f"figure{number}") for number in (3, 4, 5)),
     (*READ, "lines"),
     (*FILE, "member"),
     (*FILE, "format"),

@@ -23,6 +23,7 @@ LAYERS = (  # lowest first; a new module must be placed
         "model",
         "optimizer",
         "subwords",
+        "svg",
         "tensorboard",
         "tokenization",
         "trees",
@@ -45,23 +46,28 @@ LAYERS = (  # lowest first; a new module must be placed
         "search",
     ),
     (
+        "attention",
+        "cards",
         "compare",
         "connectivity",
         "constraint",
         "lock",
         "runs",
+        "samples",
         "significance",
         "states",
+        "summary",
         "translation",
         "treebanks",
         "watch",
     ),
-    ("evaluation", "explain", "mistakes", "parsing", "table1", "table2", "table3", "table4", "why"),
-    ("training",),
+    ("evaluation", "explain", "figures", "mistakes", "parsing", "table1", "table2", "table3", "table4", "why"),
+    ("report", "training"),
     ("stages",),
     ("__main__",),
 )
 WITHIN_A_LAYER = {
+    ("figures", "figures"),  # one module is a figure or a few
     ("batches", "corpus"),  # a batch is cut from a corpus' token arrays
 }
 

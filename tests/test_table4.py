@@ -91,7 +91,8 @@ def test_the_papers_rows_are_what_it_printed(make):
     shown = cells(markdown)[:-1]
     assert [(row["Parser"], row["From"], row["Training"], row["F1"]) for row in shown] == PRINTED
     assert {row["Test trees"] for row in shown} == {"WSJ, section 23"}
-    others = ["95 %", "Difference", "Recall", "Precision", "Repaired", "F1 without repair", "F1, constrained", "F1, EVALB", "Seeds"]
+    others = ["95 %", "Difference", "Recall", "Precision", "Repaired"]
+    others += ["F1 without repair", "F1, constrained", "F1, EVALB", "Seeds"]
     assert {row[heading] for row in shown for heading in others} == {""}
 
 

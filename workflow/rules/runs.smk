@@ -1,5 +1,22 @@
 # Which runs each table, figure and page takes, and which of their files.
+from types import SimpleNamespace
+
 TRAININGS = ["base", "dropout-0.0", "smoothing-0.0"]  # the experiments of Table 3 that are compared
+
+# Figures by name: the module that draws each.
+FIGURES = {
+    "figure1": "architecture",
+    "figure2": "architecture",
+    "figure3": "heads",
+    "figure4": "heads",
+    "figure5": "heads",
+    "positions": "positions",
+    "schedule": "schedule",
+    "curves": "curves",
+    "bleu_parameters": "cost",
+    "bleu_flops": "cost",
+    "timing": "timing",
+}
 
 
 def runs_of_table_2(file):
@@ -136,3 +153,76 @@ def test_references(wildcards):
     """The references of the scale's first task."""
     _, task = first_task(wildcards)
     return f"resources/corpora/{task['test']}.{task['target']}"
+
+
+def figures_of_scale():
+    """The figures that can be drawn: Figures 3 to 5 need sentences; where runs may be missing, some need a trained base."""
+    scale = config["scales"][config["scale"]]
+    left_out = {"figure3", "figure4", "figure5"} - set(scale.get("figures", {}))
+    wildcards = SimpleNamespace(scale=config["scale"])
+    if config["partial"] and not all(Path(path).exists() for path in base_run("average.safetensors")(wildcards)):
+        left_out |= {"figure3", "figure4", "figure5", "positions"}
+    return [figure for figure in FIGURES if figure not in left_out]
+
+
+def base_run(*files, experiments=("base",)):
+    """An input function: these files of a run that stands for its experiment: on the first task, with the first seed."""
+
+    def paths(wildcards):
+        scale, seeds = wildcards.scale, config["scales"][wildcards.scale]["seeds"]
+        task = first_task(wildcards)[0]
+        return [path for file in files for path in run_files(scale, [task], experiments, file, seeds[:1])]
+
+    return paths
+
+
+def runs_of_curves(file):
+    """An input function: this file of every run that translates."""
+    return lambda wildcards: list(dict.fromkeys(runs_of_table_3(file)(wildcards) + runs_of_table_2(file)(wildcards)))
+
+
+def text_of_attention(wildcards):
+    """The first task's test set in its source language."""
+    _, task = first_task(wildcards)
+    return f"resources/corpora/{task['test']}.{task['source']}"
+
+
+def inputs_of_figure(wildcards):
+    """What a figure is drawn from, by the option of the figure stage that takes it."""
+    paper = "workflow/paper/{}.csv".format
+    match wildcards.figure:
+        case "figure1" | "figure2":
+            return {"experiment": base_run("experiment.yaml")(wildcards)}
+        case "figure3" | "figure4" | "figure5":
+            return {"attention": f"results/{wildcards.scale}/attention.json"}
+        case "positions":
+            experiment, weights = base_run("experiment.yaml", "average.safetensors")(wildcards)
+            return {"experiment": experiment, "weights": weights}
+        case "schedule":
+            return {"experiment": base_run("experiment.yaml", experiments=TABLE_2)(wildcards)}
+        case "curves":
+            return {"metrics": present(runs_of_curves, "metrics.jsonl")(wildcards), "paper": paper("table3")}
+        case "bleu_parameters":
+            return {"score": present(runs_of_table_3, "dev.last.json")(wildcards), "paper": paper("table3")}
+        case "bleu_flops":
+            score, dev = present(runs_of_table_2, "test.json"), present(runs_of_table_3, "dev.last.json")
+            return {"score": score(wildcards), "dev": dev(wildcards), "paper": paper("table2")}
+    return {"measured": f"results/{wildcards.scale}/layers.json"}
+
+
+def options_of_figure(wildcards, input):
+    """The same as options, and what the figure says of them."""
+    options = []
+    for option in inputs_of_figure(wildcards):
+        files = input[option]
+        options += [f"--{option}", *([files] if isinstance(files, str) else files)]
+    match wildcards.figure:
+        case "curves":
+            options += ["--task", first_task(wildcards)[0], "--label", label_of_table_3(wildcards)]
+            options += ["--expected", *names(runs_of_curves)(wildcards)]
+        case "bleu_parameters":
+            options += ["--label", label_of_table_3(wildcards), "--expected", *names(runs_of_table_3)(wildcards)]
+        case "bleu_flops":
+            label = config["scales"][wildcards.scale]["label"]
+            options += ["--label", label, "--expected", *names(runs_of_table_2)(wildcards)]
+    return options

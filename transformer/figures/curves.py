@@ -1,0 +1,132 @@
+"""Learning curves: perplexity and BLEU of the dev set over the steps."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+from transformer.figures.style import COLORS, GREY, PAGE_INCHES, Drawing, new
+from transformer.files import InputError
+from transformer.text import read_lines
+
+EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
+MEASURES = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
+PRINTED = {"dev_perplexity": "perplexity", "dev_bleu": "bleu"}  # columns of workflow/paper/table3.csv
+OTHERS = "other rows of Table 3"
+
+
+def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task: str, label: str) -> Drawing:
+    """A column per task, perplexity above BLEU; base and big in colour before all other runs.
+
+    metrics: files task/experiment/seed/metrics.jsonl. gaps: the runs that have none. paper: table3.csv by experiment;
+    its numbers are lines in the column of `paper_task`, where they are within the range of ours.
+    """
+    found = {name_of(path): read_curve(path) for path in metrics}
+    tasks = list(dict.fromkeys(name.split("/")[0] for name in [*found, *gaps]))
+    figure, grid = new(PAGE_INCHES, 4.2, nrows=2, ncols=len(tasks), sharex="col", squeeze=False)
+    outside = []
+    for column, task in enumerate(tasks):
+        for row, measure in enumerate(MEASURES):
+            axes = grid[row, column]
+            draw(axes, {name: curve for name, curve in found.items() if name.startswith(f"{task}/")}, measure)
+            if task == paper_task:
+                outside += draw_printed(axes, paper, measure)
+            finish(axes)
+        grid[0, column].set_title(task.upper())
+        grid[1, column].set_xlabel("step")
+    add_legend(figure)
+    caption = caption_of(label, outside, gaps)
+    return Drawing(figure, caption, f"{caption} {last(found)}", {"gaps": gaps, "outside": outside})
+
+
+def read_curve(path: Path) -> pd.DataFrame:
+    """The evaluations in a metrics.jsonl: step, and those of `MEASURES` that it has. InputError names a bad line."""
+    rows = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: expected JSON, found {error}") from None
+        if "dev_perplexity" in row:
+            rows.append({key: row[key] for key in ("step", *MEASURES) if key in row})
+    return pd.DataFrame(rows, columns=["step", *MEASURES], dtype=float)
+
+
+def name_of(path: Path) -> str:
+    """task/experiment/seed of a file in a run's folder."""
+    return "/".join(path.parts[-4:-1])
+
+
+def draw(axes: Axes, found: dict[str, pd.DataFrame], measure: str) -> None:
+    """One measure of one task's runs, those that are emphasised last and above."""
+    for name, curve in found.items():
+        experiment = name.split("/")[1]
+        curve = curve.dropna(subset=measure)
+        if experiment in EMPHASISED:
+            shown = {"color": EMPHASISED[experiment], "zorder": 3, "marker": ".", "label": experiment}
+        else:
+            shown = {"color": GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
+        if shown["label"] in axes.get_legend_handles_labels()[1]:
+            del shown["label"]  # once for all seeds, and for all others
+        axes.plot(curve["step"], curve[measure], **shown)
+    axes.set_ylabel(MEASURES[measure])
+    if measure == "dev_perplexity":
+        axes.set_yscale("log")
+        axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
+
+
+def finish(axes: Axes) -> None:
+    """Grid and marks, or a word where nothing was logged."""
+    axes.grid(True)
+    axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
+    if not any(len(line.get_xdata()) for line in axes.lines):
+        axes.text(0.5, 0.5, "none logged", ha="center", transform=axes.transAxes)
+        axes.set(yticks=[], xlim=(0, 1))
+
+
+def add_legend(figure: Figure) -> None:
+    """One for all axes: what is emphasised first."""
+    entries = {}
+    for axes in figure.axes:
+        entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    labels = sorted(entries, key=lambda text: [*EMPHASISED, OTHERS, text].index(text))
+    figure.legend([entries[text] for text in labels], labels, loc="outside lower center", ncols=3)
+
+
+def draw_printed(axes: Axes, paper: pd.DataFrame, measure: str) -> list[str]:
+    """The paper's last values of the emphasised runs as dashed lines. Returns those that our axes do not reach."""
+    low, high = axes.get_ylim()
+    outside = []
+    for experiment, color in EMPHASISED.items():
+        value = float(paper[PRINTED[measure]][experiment])
+        text = f"{value}, the paper's {experiment}, newstest2013"
+        if low <= value <= high:
+            axes.axhline(value, color=color, ls="--", lw=0.8, label=text)
+        else:
+            outside.append(f"{MEASURES[measure]} {text}")
+    return outside
+
+
+def caption_of(label: str, outside: list[str], gaps: list[str]) -> str:
+    """What is shown and what is not."""
+    text = (
+        f"Learning curves on the dev set of {label}: perplexity per subword, and BLEU by a beam of one on the first "
+        "sentences, a quick look that is not Table 3's. Dashed lines are where the paper's models ended, on other data "
+        "unless ours is newstest2013."
+    )
+    if outside:
+        text += f" Beyond these axes: {'; '.join(outside)}."
+    return text + (f" Without metrics.jsonl, and so not shown: {', '.join(gaps)}." if gaps else "")
+
+
+def last(found: dict[str, pd.DataFrame]) -> str:
+    """How the emphasised runs ended."""
+    ends = []
+    for name, curve in found.items():
+        if name.split("/")[1] in EMPHASISED:
+            values = (f"{title} {value:.2f}" for key, title in MEASURES.items() for value in curve[key].dropna()[-1:])
+            ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")
+    return f"At the end, {'; '.join(ends)}." if ends else ""

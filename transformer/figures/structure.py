@@ -1,0 +1,106 @@
+"""What a built Transformer is made of, found by running it, for the figures that draw it."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.batches import pack
+from transformer.config import EOS
+from transformer.model import CrossAttention, Embedding, FeedForward, MultiHead, Transformer
+
+
+class Sublayer(NamedTuple):
+    """§3.1: one sub-layer, what normalises it, and where."""
+
+    module: MultiHead | FeedForward
+    norm: str  # the class of the module that normalises, "" for none
+    before: bool  # it normalises what the sub-layer is given, rather than the sum
+    residual: bool  # what it is given also goes round it
+
+
+class Structure(NamedTuple):
+    """What Figure 1 shows."""
+
+    encoder: list[Sublayer]  # of one layer
+    decoder: list[Sublayer]
+    layers: tuple[int, int]  # N of encoder and decoder
+    embedding: Embedding
+    shared: bool  # one embedding serves source, target and softmax (§3.4)
+    target_spaces: bool  # a vector of the target language is added to the source
+
+
+@torch.inference_mode()
+def structure(model: Transformer) -> Structure:
+    """The parts of a model that is in evaluation mode."""
+    text = pack([np.array([EOS, EOS])], torch.device("cpu"))
+    x, memory = torch.randn(2, 2, model.config.d_model, generator=torch.Generator().manual_seed(0))
+    embeddings = called(model, [part for part in model.modules() if isinstance(part, Embedding)], text, text)
+    output = model.embedding.output_weight()
+    return Structure(
+        encoder=sublayers(model.encoder[0], x, text),
+        decoder=sublayers(model.decoder[0], x, text, memory, text),
+        layers=(len(model.encoder), len(model.decoder)),
+        embedding=model.embedding,
+        shared=len(set(embeddings)) == 1 and output.data_ptr() == model.embedding.weight.data_ptr(),
+        target_spaces=model.target_spaces is not None,
+    )
+
+
+def sublayers(layer: nn.Module, *inputs) -> list[Sublayer]:
+    """The sub-layers of an encoder or decoder layer, in the order in which it calls them on `inputs`."""
+    parts = [part for part in layer.children() if isinstance(part, MultiHead | FeedForward)]
+    inside = {leaf for part in parts for leaf in part.modules()}
+    norms = [leaf for leaf in layer.modules() if is_leaf(leaf) and leaf not in inside]
+    order = called(layer, [*parts, *norms], *inputs)
+    before = order[0] in norms
+    found = []
+    for place, part in enumerate(order):
+        if part in parts:
+            beside = order[place - 1 : place] if before else order[place + 1 : place + 2]
+            names = [type(norm).__name__ for norm in beside if norm in norms]
+            found.append(Sublayer(part, "".join(names), before, goes_round(layer, part, *inputs)))
+    return found
+
+
+def is_leaf(module: nn.Module) -> bool:
+    """Whether it has no modules within, and is not dropout, which no figure shows."""
+    return not isinstance(module, nn.Dropout) and not any(module.children())
+
+
+def called(module: nn.Module, parts: list[nn.Module], *inputs) -> list[nn.Module]:
+    """Which of the `parts` of `module` run on these inputs, in order, as often as they do."""
+    order = []
+    run_with_hooks(module, parts, lambda part, given, output: order.append(part), *inputs)
+    return order
+
+
+def goes_round(layer: nn.Module, part: nn.Module, x: Tensor, *rest) -> bool:
+    """Whether x reaches the layer's output though `part` gives nothing but zeros."""
+
+    def silent(part: nn.Module, given: tuple, output: Tensor) -> Tensor:
+        return torch.zeros_like(output)
+
+    one, other = (run_with_hooks(layer, [part], silent, value, *rest) for value in (x, x.flip(0) + 1))
+    return not torch.equal(one, other)
+
+
+def run_with_hooks(module: nn.Module, parts: list[nn.Module], hook: Callable, *inputs) -> Tensor:
+    """The output of `module`, each of its `parts` having this forward hook."""
+    with ExitStack() as stack:
+        for part in parts:
+            stack.callback(part.register_forward_hook(hook).remove)
+        return module(*inputs)
+
+
+def is_cross(sublayer: Sublayer) -> bool:
+    """Whether it attends to the memory."""
+    return isinstance(sublayer.module, CrossAttention)
+
+
+def is_masked(sublayer: Sublayer) -> bool:
+    """Whether it keeps each position from seeing later ones (§3.2.3)."""
+    return getattr(sublayer.module, "causal", False)

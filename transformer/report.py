@@ -1,0 +1,193 @@
+"""The page of a scale: what was reproduced and how close, every table, figure and sample, and the runs behind them.
+
+One HTML file that needs no network. What is not there is named; nothing stands in for it.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from transformer.cards import Card, facts, run_name, scored
+from transformer.explain import stale
+from transformer.files import InputError, read_json
+from transformer.scorefiles import item
+from transformer.summary import Closeness, closeness_of_table_2, closeness_of_table_4
+from transformer.svg import inline
+from transformer.tables import TEMPLATES, html_text
+
+TITLES = {
+    "table1": "Table 1: kinds of layers",
+    "table2": "Table 2: translation",
+    "table3": "Table 3: variations on the model",
+    "table4": "Table 4: parsing",
+    "why": "Why is my BLEU not 27.3?",
+    "figure1": "Figure 1: the model",
+    "figure2": "Figure 2: attention",
+    "figure3": "Figure 3: attention over a long distance",
+    "figure4": "Figure 4: attention and anaphora",
+    "figure5": "Figure 5: attention and structure",
+    "positions": "Positional encoding",
+    "schedule": "Learning rate",
+    "curves": "Learning curves",
+    "bleu_parameters": "BLEU and parameters",
+    "bleu_flops": "BLEU and the cost of training",
+    "timing": "Time of a layer",
+}
+CLOSENESS = {"table2": closeness_of_table_2, "table4": closeness_of_table_4}
+ATTENTIONS = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
+
+CELL = re.compile(r'<td([^>]*) data-runs="([^"]*)"([^>]*)>(.*?)</td>', re.DOTALL)
+TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+
+
+class Part(NamedTuple):
+    """A table or a figure on the page."""
+
+    name: str
+    title: str
+    body: Markup
+    caption: str = ""  # a table has its own
+
+
+class Gap(NamedTuple):
+    """Something that is not on the page, and why."""
+
+    what: str
+    why: str
+
+
+def title(name: str) -> str:
+    """A heading for a table or a figure."""
+    return TITLES.get(name, name)
+
+
+def split(paths: Iterable[str], why: dict[str, str]) -> tuple[list[Path], list[Gap]]:
+    """The tables or figures that are there, and those that are not; `why` may tell the reason by the part's name."""
+    there, gaps = [], []
+    for path in map(Path, paths):
+        if path.exists():
+            there.append(path)
+        else:
+            gaps.append(Gap(title(path.stem), why.get(path.stem, f"no file {path}")))
+    return there, gaps
+
+
+def files(what: str, paths: Iterable[str]) -> tuple[list[str], list[Gap]]:
+    """The files that are there, and a gap, if any, that names all others, short of `results/SCALE/runs/`."""
+    found = {path: Path(path).exists() for path in paths}
+    missing = ["/".join(Path(path).parts[-4:]) for path, there in found.items() if not there]
+    gaps = [Gap(what, f"no file {', '.join(missing)}")] if missing else []
+    return [path for path, there in found.items() if there], gaps
+
+
+def table_part(path: Path, old: set[str]) -> Part:
+    """A table's HTML fragment. Each of its tables scrolls in a box of its own; cells of `old` runs say so."""
+    try:
+        fragment = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if not TABLE.search(fragment):
+        raise InputError(f"{path}: expected a table, found none")
+    marked = CELL.sub(lambda cell: stale_cell(cell, old), fragment)
+    heading = title(path.stem)
+    label = Markup('<div class="scroll" role="group" tabindex="0" aria-label="{}">').format(f"{heading}, scrolls")
+    return Part(path.stem, heading, Markup(TABLE.sub(lambda table: f"{label}{table[0]}</div>", marked)))
+
+
+def stale_cell(cell: re.Match, old: set[str]) -> str:
+    """The cell as it is, or marked if one of its runs is `old`."""
+    before, runs, after, text = cell.groups()
+    if old.isdisjoint(runs.split()):
+        return cell[0]
+    return f'<td{before} data-runs="{runs}"{after} data-stale>{text} <em class="stale">stale</em></td>'
+
+
+def figure_part(path: Path) -> Part:
+    """A figure from NAME.svg, with caption and alternative text from NAME.json beside it."""
+    about = path.with_suffix(".json")
+    said = read_json(about)
+    drawing = inline(path, path.stem, item(said, "alt", str(about)))
+    return Part(path.stem, title(path.stem), drawing, item(said, "caption", str(about)))
+
+
+def close(tables: Iterable[Path]) -> list[Closeness]:
+    """The paper's scores beside ours, of the tables that are there; from the CSV file beside each."""
+    return [one for path in tables if path.stem in CLOSENESS for one in CLOSENESS[path.stem](path.with_suffix(".csv"))]
+
+
+def read_runs(paths: Iterable[str]) -> tuple[dict[str, dict], list[Gap]]:
+    """The content of each run.json by the run's name, and the trainings that are not finished."""
+    there, gaps = files("Runs", paths)
+    runs = {path: read_json(path) for path in there}
+    return {run_name(run, path): run for path, run in runs.items()}, gaps
+
+
+def cards(runs: dict[str, dict], scores: Iterable[str]) -> list[Card]:
+    """A card for each run, with its score files and what has changed since they were written.
+
+    A score whose run.json is gone tells of the run itself. Raises InputError naming a file that is no score of a run.
+    """
+    found = {name: Card(name, facts(run, f"run {name}"), [], []) for name, run in runs.items()}
+    for path in scores:
+        run = item(read_json(path), "run", path)
+        name = run_name(run, f"{path}, run")
+        card = found.setdefault(name, Card(name, facts(run, f"{path}, run"), [], []))
+        card.scores.append(scored(path))
+        if why := stale(Path(path)):
+            card.stale.append(f"{Path(path).name}: {why}")
+    return list(found.values())
+
+
+def read_attention(path: str | Path) -> dict:
+    """attention.json: weights of every layer and head for a few sentences.
+
+    {"run", "layers": N, "heads": h, "sentences": [{"title", "source", "target", "shifted", "encoder", "decoder",
+    "cross"}]}, the last three (N, h, queries, keys). Raises InputError naming the file, the sentence and the shapes.
+    """
+    attention = read_json(path)
+    N, h = item(attention, "layers", str(path)), item(attention, "heads", str(path))
+    item(attention, "run", str(path))
+    for number, sentence in enumerate(item(attention, "sentences", str(path)), start=1):
+        where = f"{path}, sentence {number}"
+        for kind, sides in ATTENTIONS.items():
+            expected = (N, h, *(len(item(sentence, side, where)) for side in sides))
+            if (found := shape(item(sentence, kind, where))) != expected:
+                raise InputError(f"{where}, {kind}: expected weights of shape {expected}, found {found}")
+    return attention
+
+
+def shape(weights: Any) -> tuple[int, ...] | str:
+    """Of nested lists of numbers; `ragged` where they have none."""
+    try:
+        return np.asarray(weights, dtype=float).shape
+    except (TypeError, ValueError):
+        return "ragged"
+
+
+def render(**content: Any) -> str:
+    """The page. Its template says what `content` is."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"marked": html_text, "embedded": embedded, "anchor": anchor}
+    return environment.get_template("report.html").render(**content)
+
+
+def embedded(data: Any) -> Markup:
+    """JSON that no `</script>` in a text can end."""
+    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def anchor(run: str) -> str:
+    """An id for a run's card: no slash, no dot."""
+    return "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)

@@ -1,0 +1,171 @@
+// The attention viewer: words left and right, between them a line for each weight, a colour for each head.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("weights").textContent);
+  const SIDES = { encoder: ["source", "source"], decoder: ["target", "shifted"], cross: ["target", "source"] };
+  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080", "#b5a900"];
+  const ROW = 30; // pixels, as in the style sheet
+  const FAINT = 0.02; // lighter lines are not drawn
+  const NAMED = 4; // words in the summary
+
+  const part = (id) => document.getElementById(id);
+  const color = (head) => COLORS[head % COLORS.length];
+  const columns = [part("queries"), part("keys")];
+  let held = null; // the word that is chosen, as [column, place]
+  let pointed = null; // the word under the pointer or the focus
+
+  function make(tag, properties, parent) {
+    const element = Object.assign(document.createElement(tag), properties);
+    parent.append(element);
+    return element;
+  }
+
+  const sentence = () => data.sentences[part("sentence").value];
+  const weights = () => sentence()[part("kind").value][part("layer").value]; // [head][query][key]
+  const words = (column) => sentence()[SIDES[part("kind").value][column]];
+  const heads = () => [...part("heads").querySelectorAll("input:checked")].map((box) => Number(box.value));
+
+  function weight(head, column, place, other) {
+    return column === 0 ? weights()[head][place][other] : weights()[head][other][place];
+  }
+
+  // Mean weight over the chosen heads between a word and each of the other column.
+  function means([column, place]) {
+    const chosen = heads();
+    return words(1 - column).map(
+      (_, other) => chosen.reduce((sum, head) => sum + weight(head, column, place, other), 0) / (chosen.length || 1),
+    );
+  }
+
+  function summary(word) {
+    const chosen = heads();
+    if (!chosen.length) return "No head is chosen.";
+    const among = chosen.length === 1 ? `head ${chosen[0] + 1}` : `mean of ${chosen.length} heads`;
+    const where = `layer ${Number(part("layer").value) + 1}, ${among}`;
+    if (!word) return `All words: ${where}.`;
+    const [column, place] = word;
+    const others = words(1 - column);
+    const best = means(word)
+      .map((mean, other) => [mean, others[other]])
+      .sort((one, another) => another[0] - one[0])
+      .slice(0, NAMED)
+      .map(([mean, text]) => `${text} ${mean.toFixed(2)}`);
+    const verb = column === 0 ? "attends to" : "is attended to by";
+    return `${words(column)[place]} ${verb} ${best.join(", ")} (${where}).`;
+  }
+
+  // Where a line ends, in rows: lines of several heads to one word lie side by side.
+  function end(key, number, count) {
+    return key + 0.5 + 0.7 * ((number + 0.5) / count - 0.5);
+  }
+
+  function lines(word) {
+    const marks = [];
+    const [queries, keys] = [words(0), words(1)];
+    heads().forEach((head, number, chosen) => {
+      for (let query = 0; query < queries.length; query++)
+        for (let key = 0; key < keys.length; key++) {
+          const value = weights()[head][query][key];
+          const hidden = word && word[1] !== (word[0] === 0 ? query : key);
+          if (value < FAINT || hidden) continue;
+          const ends = `M0 ${(query + 0.5) * ROW} L100 ${end(key, number, chosen.length) * ROW}`;
+          marks.push(`<path d="${ends}" stroke="${color(head)}" stroke-opacity="${value}"/>`);
+        }
+    });
+    const height = Math.max(queries.length, keys.length) * ROW;
+    part("lines").setAttribute("viewBox", `0 0 100 ${height}`);
+    part("lines").style.height = `${height}px`;
+    part("lines").innerHTML = marks.join("");
+  }
+
+  function draw() {
+    const word = pointed || held;
+    lines(word);
+    const shares = word && means(word);
+    columns.forEach((column, number) =>
+      [...column.children].forEach((button, place) => {
+        const own = word && word[0] === number && word[1] === place;
+        const share = word && word[0] !== number ? shares[place] : 0;
+        button.style.setProperty("--share", own ? 1 : share);
+        button.setAttribute("aria-pressed", Boolean(held && held[0] === number && held[1] === place));
+      }),
+    );
+    part("told").textContent = summary(word);
+  }
+
+  function point(word) {
+    pointed = word;
+    draw();
+  }
+
+  function hold(word) {
+    held = held && String(held) === String(word) ? null : word;
+    if (!held) pointed = null;
+    draw();
+  }
+
+  // One word of each column is in the tab order; arrows move on from there.
+  function focus(column, place) {
+    const buttons = columns[column].children;
+    const target = buttons[Math.max(0, Math.min(place, buttons.length - 1))];
+    for (const button of buttons) button.tabIndex = button === target ? 0 : -1;
+    target.focus();
+  }
+
+  function key(event, [column, place]) {
+    const moves = {
+      ArrowUp: [column, place - 1],
+      ArrowDown: [column, place + 1],
+      ArrowLeft: [0, place],
+      ArrowRight: [1, place],
+      Home: [column, 0],
+      End: [column, Infinity],
+    };
+    if (event.key === "Escape") {
+      held = null;
+      point(null);
+    } else if (event.key in moves) {
+      event.preventDefault();
+      focus(...moves[event.key]);
+    }
+  }
+
+  function fill() {
+    held = pointed = null;
+    columns.forEach((column, number) => {
+      column.replaceChildren();
+      words(number).forEach((token, place) => {
+        const word = [number, place];
+        const button = make("button", { type: "button", textContent: token }, column);
+        button.tabIndex = place ? -1 : 0;
+        button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && point(word));
+        button.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point(null));
+        button.addEventListener("focus", () => button.matches(":focus-visible") && point(word));
+        button.addEventListener("blur", () => point(null));
+        button.addEventListener("click", () => hold(word));
+        button.addEventListener("keydown", (event) => key(event, word));
+      });
+    });
+    draw();
+  }
+
+  data.sentences.forEach((one, number) => make("option", { value: number, textContent: one.title }, part("sentence")));
+  for (let layer = 0; layer < data.layers; layer++)
+    make("option", { value: layer, textContent: layer + 1 }, part("layer"));
+  for (let head = 0; head < data.heads; head++) {
+    const label = make("label", {}, part("heads"));
+    make("input", { type: "checkbox", value: head, checked: head === 0 }, label).addEventListener("change", draw);
+    label.style.setProperty("--head", color(head));
+    make("span", { textContent: head + 1 }, label);
+  }
+  for (const id of ["sentence", "kind"]) part(id).addEventListener("change", fill);
+  part("layer").addEventListener("change", draw);
+  part("all").addEventListener("click", () => {
+    const boxes = [...part("heads").querySelectorAll("input")];
+    const every = boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = !every;
+    draw();
+  });
+  part("viewer").hidden = false;
+  fill();
+})();

@@ -1,0 +1,49 @@
+# The figures, each as PDF, SVG and PNG, with its caption as JSON.
+
+
+rule attend:
+    input:
+        base_run("experiment.yaml", "decoding.yaml", "vocabulary.model"),
+        weights=base_run("average.safetensors"),
+        text=text_of_attention,
+        code="transformer/attention.py",
+    output:
+        "results/{scale}/attention.json",
+    log:
+        "logs/attend/{scale}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        run=lambda wildcards, input: str(Path(input.weights[0]).parent),
+        figures=lambda wildcards: json.dumps(config["scales"][wildcards.scale].get("figures", {})),
+        sentences=lookup("attention/sentences", within=config),
+        longest=lookup("attention/longest", within=config),
+    shell:
+        "python -m transformer attend --run {params.run:q} --weights {input.weights:q} --figures {params.figures:q}"
+        " --text {input.text:q} --count {params.sentences} --longest {params.longest} --threads {threads}"
+        " --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule figure:
+    input:
+        unpack(inputs_of_figure),
+        code=lambda wildcards: collect("transformer/figures/{module}.py", module=["style", FIGURES[wildcards.figure]]),
+    output:
+        multiext("results/{scale}/figures/{figure}", ".pdf", ".png", ".json"),
+        svg=report(
+            "results/{scale}/figures/{figure}.svg",
+            caption="../report/figure.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
+    log:
+        "logs/figure/{scale}/{figure}.log",
+    wildcard_constraints:
+        figure=any_of(FIGURES),
+    conda:
+        "../../environment.yml"
+    params:
+        options=options_of_figure,
+        output=subpath(output.svg, strip_suffix=".svg"),
+    shell:
+        "python -m transformer figure {wildcards.figure} {params.options:q} --output {params.output:q} 2>&1 | tee {log:q}"
