@@ -134,8 +134,9 @@ def test_viewer_follows_the_pointer_and_holds_a_click(show):
     assert lines(browser) == 4 * 4 * 3
     point(browser, word(browser, "queries", 2))
     mean = (0.7 + 0.1 + 0.1) / 3
-    hear(browser, ()
-        f"more attends to make {mean:.2f}, it {mean:.2f}, more {mean:.2f}, difficult 0.10 (layer 1, mean of 3 heads)."
+    hear(
+        browser,
+        f"more attends to make {mean:.2f}, it {mean:.2f}, more {mean:.2f}, difficult 0.10 (layer 1, mean of 3 heads).",
     )
     assert lines(browser) == 4 * 3
     point(browser, element(browser, "h1"))
@@ -158,7 +159,7 @@ def test_viewer_holds_a_tap(show):
 
 
 def test_viewer_answers_keys(show):
-    """In layer 2 head 1 looks at key 1; a decoder has three words, and reads `er` as key 1, one behind what it writes."""
+    """In layer 2 head 1 looks at key 1; a decoder has three words, and reads them one behind what it writes."""
     browser = show()
     browser.execute_script("document.getElementById('queries').firstChild.focus()")
     press(browser, Keys.ARROW_DOWN)
