@@ -1,4 +1,4 @@
-# `make` builds the tables of config.yaml's scale, `make test` runs the tests. Both first make .venv: once, some minutes.
+# `make` builds all results of config.yaml's scale, `make test` runs the tests. Both first make .venv: once, some minutes.
 #
 #   make PYTHON=python3.12    makes .venv with another Python, 3.11 or newer
 #   make TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -17,7 +17,7 @@ SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 
 all: .venv/installed
 	$(RUN) snakemake --cores all
-	@echo Tables: results/$(SCALE)/tables/*.md results/$(SCALE)/tables/*.csv
+	@echo Everything on one page: results/$(SCALE)/report.html
 
 test: .venv/installed
 	$(RUN) pytest

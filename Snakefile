@@ -34,13 +34,13 @@ rule all:
         collect(
             "results/{scale}/tables/{table}.{ending}",
             scale=config["scale"],
-            table=tables_of_scale(),
+            table=tables_of_scale(config["scale"]),
             ending=["csv", "md", "tex", "html"],
         ),
         collect(
             "results/{scale}/figures/{figure}.{ending}",
             scale=config["scale"],
-            figure=figures_of_scale(),
+            figure=figures_of_scale(config["scale"]),
             ending=["pdf", "svg", "png"],
         ),
         f"results/{config['scale']}/report.html",

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,12 +11,13 @@ import sacrebleu
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools import needs
 
 from transformer import checkpoints
 from transformer.bleu import paper_reference, paper_tokens, scores, split_compounds, token_bleu, token_scores, tokenize
 from transformer.config import Decoding, save
 from transformer.files import InputError, sha256
-from transformer.significance import bleu_draws
+from transformer.significance import bleu_draws, limits
 from transformer.stages import score
 
 HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
@@ -144,11 +144,11 @@ def test_splits_as_perl_by_hand():
     ]
 
 
-@pytest.mark.skipif(not shutil.which("perl"), reason="perl is not installed")
 def test_splits_as_perl():
     lines = ["Fluss-Ufer - a-b-c", "ä-ö-ü x-", "1-€-Job -- a--b -c d-", "…-… €-ß-ö-a"]
     program = r"s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g"
-    perl = subprocess.run(["perl", "-ple", program], input="\n".join(lines).encode(), capture_output=True, check=True)
+    command = [needs("perl", "apt-get install perl"), "-ple", program]
+    perl = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True)
     assert split_compounds(lines) == perl.stdout.decode().splitlines()
 
 
@@ -215,19 +215,29 @@ def test_stage(tmp_path, capsys):
     arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(run)]
     score.main([*arguments, "--json", str(output)])
     expected = scores(HYPOTHESES, REFERENCES, "de")
+    draws = bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de"))
+    low, high = limits(draws)
     assert json.loads(output.read_text()) == {
         "language": "de",
         "sentences": 3,
-        "scores": expected,
-        "draws": bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de")),
+        "scores": expected | {"plain_quotes": expected["plain_quotes"] | {"low": low, "high": high}},
+        "draws": draws,
         "subsets": {},
         "hyp": hyp,
         "hyp_sha256": sha256(hyp),
         "ref": ref,
         "ref_sha256": sha256(ref),
-        "run": {"task": "en-de", "flops": 1e15, "averaged_steps": [2, 4], "decoding": DECODING},
+        "run": {
+            "task": "en-de",
+            "flops": 1e15,
+            "averaged_steps": [2, 4],
+            "weights_sha256": sha256(run / "average.safetensors"),
+            "decoding": DECODING,
+        },
     }
+    assert len(output.read_text().splitlines()) < 100  # all draws are in one
     printed = capsys.readouterr().out
+    assert f"95 %: {low:.2f} – {high:.2f}" in printed.splitlines()[0]
     paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
     assert paper.split()[1:3] == ["plain_quotes", f"{expected['plain_quotes']['score']:.2f}"]
     assert expected["sacrebleu"]["signature"] in printed
@@ -245,13 +255,17 @@ def test_stage_says_which_single_checkpoint_translated(tmp_path):
 def test_stage_without_a_run(tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json", str(tmp_path / "score.json")])
-    assert json.loads((tmp_path / "score.json").read_text())["run"] is None
+    written = json.loads((tmp_path / "score.json").read_text())
+    assert written["run"] is None
+    assert "draws" not in written
 
 
 def test_stage_without_a_file_prints_json(tmp_path, capsys):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json"])
-    assert json.loads(capsys.readouterr().out)["scores"] == scores(HYPOTHESES, REFERENCES, "de")
+    printed = json.loads(capsys.readouterr().out)["scores"]
+    assert printed["plain_quotes"].pop("low") < printed["plain_quotes"].pop("high")
+    assert printed == scores(HYPOTHESES, REFERENCES, "de")
 
 
 def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
@@ -264,6 +278,7 @@ def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
     whole = json.loads((tmp_path / "score.json").read_text())
     chosen = [[side[index] for index in (0, 2, 3)] for side in (hypotheses, references)]
     assert whole["subsets"] == {"filtered": {"sentences": 3, "scores": scores(*chosen, "de")}}
+    del whole["scores"]["plain_quotes"]["low"], whole["scores"]["plain_quotes"]["high"]
     assert whole["scores"] == scores(hypotheses, references, "de")
     assert "3 sentences (filtered)" in capsys.readouterr().out
 

@@ -1,15 +1,14 @@
 """The report in a browser: it needs no network, answers mouse and keys, fits a telephone, and can be read by all.
 
-Needs Chromium with its driver and axe-core; without them these tests are skipped.
+Needs Chromium with its driver and axe-core (tools.py).
 """
 
-import json
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
+import browsing
 import page
 import pytest
+from browsing import DESK, SHEET, TELEPHONE, check_access, check_loading, check_width, started
 from selenium import webdriver
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.actions.pointer_input import PointerInput
@@ -18,13 +17,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
-ROOT = Path(__file__).parents[1]
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
-TELEPHONE, DESK, SHEET = 360, 1100, 1030  # pixels across; a sheet of A4 on its side within its margins
-SERIOUS = ("serious", "critical")
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="apt-get install chromium chromium-driver")
+from transformer.figures.style import COLORS
 
 
 @pytest.fixture(scope="module")
@@ -34,26 +27,16 @@ def url(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(option)
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with started() as driver:
+        yield driver
 
 
 @pytest.fixture
 def show(browser, url):
-    """Opens the page anew: how many pixels across, in which colours, on which medium."""
+    """Opens the page as `browsing.show` does."""
 
-    def opened(width: int = DESK, scheme: str = "light", medium: str = "screen") -> webdriver.Chrome:
-        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width == TELEPHONE}
-        colors = {"media": medium, "features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", colors)
-        browser.get(url)
+    def opened(*how, **also) -> webdriver.Chrome:
+        browsing.show(browser, url, *how, **also)
         return browser
 
     return opened
@@ -97,14 +80,8 @@ def word(browser, column: str, place: int):
     return browser.find_elements(By.CSS_SELECTOR, f"#{column} button")[place]
 
 
-def test_loads_without_error_and_without_network(show, url: str):
-    browser = show()
-    browser.get_log("browser"), browser.get_log("performance")  # what came before
-    browser.refresh()
-    assert browser.get_log("browser") == []
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    assert {address for address in asked if not address.startswith("data:")} == {url}
+def test_loads_without_error_and_without_network(browser, url: str):
+    check_loading(browser, url)
 
 
 def test_number_opens_its_runs_by_click_and_by_key_and_closes(show):
@@ -113,7 +90,7 @@ def test_number_opens_its_runs_by_click_and_by_key_and_closes(show):
     assert not dialog.is_displayed()
     number.click()
     assert dialog.is_displayed()
-    assert [heading.text for heading in dialog.find_elements(By.TAG_NAME, "h3")] == ["en-de/base/1", "en-de/big/1"]
+    assert [heading.text for heading in dialog.find_elements(By.TAG_NAME, "h3")] == ["en-de/base/1", "en-de/base/2"]
     assert page.about_run()["data_sha256"] in dialog.text
     assert "stale test.json: " in dialog.text
     assert "This page was given no run of this name." in dialog.text
@@ -132,6 +109,8 @@ def test_viewer_follows_the_pointer_and_holds_a_click(show):
     hear(browser, "All words: layer 1, head 1.")
     assert lines(browser) == 4 * 4
     element(browser, "#all").click()
+    strokes = {line.get_attribute("stroke") for line in browser.find_elements(By.CSS_SELECTOR, "#lines path")}
+    assert strokes == set(COLORS[:3])
     assert lines(browser) == 4 * 4 * 3
     point(browser, word(browser, "queries", 2))
     mean = (0.7 + 0.1 + 0.1) / 3
@@ -203,16 +182,17 @@ def test_nothing_overflows_a_telephone(show, opened: bool):
         assert browser.execute_script(
             "const it = document.querySelector('dialog'); return it.scrollWidth <= it.clientWidth"
         )
-    for details in browser.find_elements(By.CSS_SELECTOR, "details"):
-        browser.execute_script("arguments[0].open = true", details)
-    across = browser.execute_script("return [document.scrollingElement.scrollWidth, innerWidth]")
-    assert across == [TELEPHONE, TELEPHONE]
+    check_width(browser)
     box = element(browser, "#tables .scroll")
     assert browser.execute_script("return arguments[0].scrollWidth > 2 * arguments[0].clientWidth", box)
 
 
-def test_print_has_whole_tables_and_no_viewer(show):
+def test_print_has_whole_tables_and_cards_and_no_viewer(show):
+    shown = "return document.querySelector('#run-en-de-base-1 .facts').checkVisibility()"
+    assert not show(SHEET).execute_script(shown)
     browser = show(SHEET, medium="print")
+    assert browser.execute_script(shown)
+    assert page.about_run()["digest"] in browser.execute_script("return document.querySelector('#runs').innerText")
     assert not element(browser, "#viewer").is_displayed()
     assert not element(browser, "nav").is_displayed()
     assert browser.execute_script("return document.scrollingElement.scrollWidth <= innerWidth")
@@ -228,7 +208,7 @@ def test_reads_without_javascript(show):
     try:
         browser.refresh()
         text = element(browser, "body").text
-        assert "27.3 ± 0.2" in element(browser, "td[data-runs]").text
+        assert "27.3 ± 0.2" in element(browser, "#table2 td[data-runs]").text
         assert "This needs JavaScript." in text
         assert "Choose a number" not in text
         assert not element(browser, "#viewer").is_displayed()
@@ -236,18 +216,10 @@ def test_reads_without_javascript(show):
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="npm install --no-package-lock, for axe-core")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("opened", [False, True], ids=["page", "dialog"])
 def test_axe_finds_nothing_serious(show, scheme: str, opened: bool):
-    """Names, roles, order, contrast and the rest of what axe-core checks, with each run's card open."""
     browser = show(DESK, scheme)
-    for details in browser.find_elements(By.CSS_SELECTOR, "details"):
-        browser.execute_script("arguments[0].open = true", details)
     if opened:
         element(browser, "td[data-runs] button").click()
-    browser.execute_script(AXE.read_text("utf-8"))
-    result = browser.execute_async_script("axe.run().then(arguments[0])")
-    assert {rule["id"] for rule in result["passes"]} >= {"color-contrast", "button-name"}
-    found = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"] if rule["impact"] in SERIOUS]
-    assert found == []
+    check_access(browser)

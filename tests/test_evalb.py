@@ -8,6 +8,7 @@ import torch
 from transformer import __main__, checkpoints
 from transformer.config import Decoding, save
 from transformer.files import sha256
+from transformer.significance import RESAMPLES
 
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
 TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]
@@ -70,7 +71,7 @@ def test_columns_of_long_sentences_and_of_nothing(evalb):
 
 def test_json_is_printed(evalb, tmp_path):
     score = json.loads(evalb("--json"))
-    assert list(score) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "draws", "errors", "run"]
+    assert list(score) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "errors", "run"]
     assert score["gold_sha256"] == sha256(tmp_path / "gold")
     assert score["test_sha256"] == sha256(tmp_path / "test")
     assert (score["by"], score["run"]) == ("evalb", None)
@@ -131,7 +132,9 @@ def test_run(evalb, tmp_path, option, step):
     checkpoints.save(run / "one.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 5})
     weights = [*option, run / "one.safetensors"] if option else []
     score = json.loads(evalb("--run", run, *weights, "--json"))
-    assert score["run"] == {"task": "parsing", "averaged_steps": step, "decoding": DECODING}
+    origin = {"averaged_steps": step, "weights_sha256": sha256(weights[1] if option else run / "average.safetensors")}
+    assert score["run"] == {"task": "parsing", "decoding": DECODING} | origin
+    assert len(score["draws"]) == RESAMPLES
 
 
 def complaint(call, *options, **lines) -> str:

@@ -1,11 +1,13 @@
 """The chain behind a cell, on a real run of a few steps: fresh as it was made, and each change seen and named."""
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 from toy import make_data, make_experiment, make_run, random_lines
 
-from transformer import __main__
+from transformer import __main__, checkpoints
 from transformer.config import load, save
 from transformer.explain import chain, stale
 
@@ -56,25 +58,51 @@ def test_a_fresh_cell(project, capsys):
     assert "commit" in said
 
 
-CHANGES = {
-    "hyp": lambda run: (run / "test.hyp").write_text("other\n"),
-    "ref": lambda run: (run.parents[5] / "test.en").unlink(),
-    "decoding": lambda run: (run / "decoding.yaml").write_text(
-        (run / "decoding.yaml").read_text().replace("beam: 3", "beam: 5")
+def train_again(run: Path) -> None:
+    """To other weights, by the same steps."""
+    tensors, about = checkpoints.load(run / "average.safetensors")
+    checkpoints.save(run / "average.safetensors", {name: tensor + 1 for name, tensor in tensors.items()}, about)
+
+
+def change_run(run: Path, **changes: str) -> None:
+    about = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(about | changes))
+
+
+CHANGES = [
+    ("hyp", lambda run: (run / "test.hyp").write_text("other\n")),
+    ("ref", lambda run: (run.parents[5] / "test.en").unlink()),
+    (
+        "decoding",
+        lambda run: (run / "decoding.yaml").write_text(
+            (run / "decoding.yaml").read_text().replace("beam: 3", "beam: 5")
+        ),
     ),
-    "weights": lambda run: shutil.copy(run / "last.safetensors", run / "average.safetensors"),
-    "run": lambda run: (run / "run.json").write_text('{"digest": "other"}'),
-    "experiment": lambda run: save(make_experiment(seed=2), run / "experiment.yaml"),
-    "data": lambda run: (run.parents[2].parent / "data/en-de/data.json").write_text('{"sha256": "other"}'),
-}
+    ("weights", lambda run: shutil.copy(run / "last.safetensors", run / "average.safetensors")),
+    ("weights", train_again),
+    ("run", lambda run: change_run(run, commit="other")),
+    ("run", lambda run: change_run(run, finished="later")),
+    ("run", lambda run: (run / "run.json").write_text("{}")),
+    ("experiment", lambda run: save(make_experiment(seed=2), run / "experiment.yaml")),
+    ("data", lambda run: (run.parents[2].parent / "data/en-de/data.json").write_text('{"sha256": "other"}')),
+    ("data", lambda run: (run.parents[2].parent / "data/en-de/data.json").write_text("{}")),
+]
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_each_change_is_seen_and_named(project, what):
+@pytest.mark.parametrize(("what", "change"), CHANGES, ids=range(len(CHANGES)))
+def test_each_change_is_seen_and_named(project, what, change):
     run = project / "results/toy/runs/en-de/base/1"
-    CHANGES[what](run)
+    change(run)
     assert [link.name for link in chain(run / "test.json") if link.stale] == [what]
     assert stale(run / "test.json").startswith(what)
+
+
+def test_runs_that_the_table_does_not_have_change_nothing(project, capsys):
+    """As of a seed that is not configured any more."""
+    shutil.copytree(project / "results/toy/runs/en-de/base/1", project / "results/toy/runs/en-de/base/2")
+    score = project / "results/toy/runs/en-de/base/2/test.json"
+    score.write_text(score.read_text().replace('"score": ', '"score": 1'))
+    assert "STALE" not in explained(capsys)
 
 
 def test_a_cell_older_than_its_score(project, capsys):
@@ -89,9 +117,11 @@ def test_a_cell_older_than_its_score(project, capsys):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("table2 big en-de", "results/toy/runs/en-de/big: expected a run with test.json, found none"),
-        ("table3 base en-de", "results/toy/runs/en-de/base: expected a run with dev.last.json, found none"),
-        ("table2 base en-de --scale demo", "results/demo/runs/en-de/base: expected a run with test.json, found none"),
+        ("table2 big en-de", "results/toy/tables/table2.csv: expected a number for big on en-de, found none"),
+        ("table2 base en-fr", "results/toy/tables/table2.csv: expected a number for base on en-fr, found none"),
+        ("table2 base en-d", "results/toy/tables/table2.csv: expected a number for base on en-d, found none"),
+        ("table3 base en-de", "results/toy/tables/table3.csv: "),
+        ("table2 base en-de --scale demo", "results/demo/tables/table2.csv: "),
     ],
 )
 def test_what_is_not_there(project, words, expected):

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -142,8 +143,9 @@ def test_weights_of_subwords_become_weights_of_words():
     np.testing.assert_allclose(found, [[[0.1, 0.5, 0.4], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]])
 
 
-@pytest.mark.parametrize(("layers", "layer"), [(6, 5), (1, 1), (2, 2), (3, 2), (4, 3), (12, 10)])
+@pytest.mark.parametrize(("layers", "layer"), [(6, 5), (1, 1), (2, 2), (3, 3), (4, 3), (9, 8), (12, 10)])
 def test_layer_is_five_sixths_up(layers, layer):
+    """Of 3 it is 2.5, of 9 it is 7.5: up."""
     assert layer_of(layers) == layer
 
 
@@ -268,6 +270,19 @@ def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
     assert [text.get_text() for text in missing.texts] == ["none logged"]
 
 
+def test_parsers_share_a_panel_of_perplexity(tmp_path):
+    names = ("en-de/base/1", "supervised/parser/1", "semi/parser/1")
+    paths = [write_metrics(tmp_path / name, {"step": 9, "dev_perplexity": 1.0 + n}) for n, name in enumerate(names)]
+    drawing = curves(paths, [], read_variations(TABLE_3), "en-de", "toy")
+    panels = {axes.get_title(): axes for axes in drawing.figure.axes}
+    assert list(panels) == ["EN-DE: dev perplexity", "Parsers: dev perplexity", "EN-DE: dev BLEU"]
+    shown = {line.get_label(): line.get_ydata().tolist() for line in panels["Parsers: dev perplexity"].lines}
+    assert shown == {"supervised": [2.0], "semi": [3.0]}
+    (legend,) = drawing.figure.legends
+    assert {"base", *shown} <= {text.get_text() for text in legend.get_texts()}
+    assert "semi/parser/1: dev perplexity 3.00" in drawing.alt
+
+
 def test_a_bad_line_of_metrics_is_named(tmp_path):
     path = write_metrics(tmp_path / "en-de/base/1", {"step": 1})
     path.write_text('{"step": 1}\n{"step"\n')
@@ -350,8 +365,36 @@ def test_stage_writes_four_files(tmp_path):
     assert about["alt"]
 
 
-def test_colours_are_okabe_and_itos():
-    assert {tuple(round(255 * part) for part in to_rgba(color)[:3]) for color in COLORS} == {
-        (0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0),
-        (204, 121, 167),
-    }  # fmt: skip
+# Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
+SIGHTS = {
+    "usual": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])  # of linear sRGB
+
+
+def linear(color: str) -> np.ndarray:
+    parts = np.array(to_rgba(color)[:3])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    """CIELAB of linear sRGB."""
+    t = XYZ @ rgb.clip(0, 1) / XYZ.sum(axis=1)
+    x, y, z = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_colours_stand_out_from_white():
+    """WCAG: (1 + 0.05) / (Y + 0.05) is 3 or more; that of yellow is not."""
+    assert len(set(COLORS)) == 8
+    assert all(1.05 / ((XYZ @ linear(color))[1] + 0.05) >= 3 for color in COLORS)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_colour_blind_readers_tell_colours_apart(sight):
+    """Okabe and Ito's eight are 16 apart, seen so; 2 is what an eye just notices."""
+    seen = [lab(SIGHTS[sight] @ linear(color)) for color in COLORS]
+    assert min(math.dist(one, other) for one, other in combinations(seen, 2)) > 16

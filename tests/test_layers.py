@@ -12,7 +12,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init_
 WORKFLOW = [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk")), *sorted((ROOT / "workflow").rglob("*.py"))]
 
 LAYERS = (  # lowest first; a new module must be placed
-    ("arguments", "files", "signals"),
+    ("arguments", "files", "signals", "significance"),
     ("presets",),
     ("config", "tables", "text"),
     (
@@ -54,7 +54,6 @@ LAYERS = (  # lowest first; a new module must be placed
         "lock",
         "runs",
         "samples",
-        "significance",
         "states",
         "summary",
         "translation",

@@ -7,12 +7,18 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
+import lxml.html
 import page
+import pandas as pd
 import pytest
+from markupsafe import Markup
 
 from transformer import report, samples, summary, svg
+from transformer.cards import Card
+from transformer.explain import SCORES
 from transformer.files import InputError
 from transformer.stages import report as stage
+from transformer.tables import Cell, Table, write
 from transformer.trees import parse
 
 VOID = {"meta", "link", "input", "br"}  # elements without an end
@@ -90,34 +96,77 @@ def test_texts_of_others_are_text(text: str):
 
 
 def test_what_is_not_there_is_named(text: str):
+    """Of Figure 5 there is a file, of an earlier run with more."""
     gaps = text.partition('<ul id="gaps">')[2].partition("</ul>")[0]
-    names = re.findall(r"<li><strong>(.*?)</strong>: not made: (.*?)</li>", gaps)
-    assert [name for name, _ in names] == ["Table 4: parsing", "Figure 5: attention and structure", "Runs"]
-    assert names[0][1] == page.LONG
-    assert names[2][1] == "no file en-de/big/1/run.json"
-    assert "1 of 2 tables and 2 of 3 figures, from 2 of 3 trainings" in text
+    named = re.findall(r"<li><strong>(.*?)</strong>: not made: (.*?)</li>", gaps)
+    assert [name for name, _ in named] == [
+        "Table 4: parsing",
+        "Figure 5: attention and structure",
+        "Table 3: variations on the model",
+        "Runs",
+    ]
+    assert (named[0][1], named[1][1]) == (page.LONG, "old")
+    assert named[3][1] == "no file en-de/base/2/run.json"
+    assert 'id="figure5"' not in text
+    assert "On this page are 1 table and 2 figures, from 2 trainings at scale <strong>test</strong>." in text
 
 
 def test_page_of_nothing_says_so(tmp_path: Path):
-    words = "--title T --label L --samples 1 --table table2.html --run a/b/1/run.json --attention none.json --output"
+    words = "--scale paper --title T --label L --samples 1 --table table2.html --run a/b/1/run.json"
+    words += " --missing attention none --attention --output"
     stage.main([*words.split(), str(tmp_path / "report.html")])
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "Table 2: translation</strong>: not made: no file table2.html" in text
-    assert "Attention viewer</strong>: not made: no file none.json" in text
+    assert "Attention viewer</strong>: not made: none" in text
+    assert "Models and data are the paper's." in text
     assert "<table" not in text
 
 
 def test_stale_numbers_say_so_in_words(text: str):
+    """Twelve of Table 2, three of the summary."""
     cells = re.findall(r"<td[^>]*data-runs=.*?</td>", text)
-    assert len(cells) == 12
+    assert len(cells) == 15
     assert all('<em class="stale">stale</em>' in cell for cell in cells)
     assert '<a href="#run-en-de-base-1">en-de/base/1</a>.</p>' in text  # and of no other run
     assert re.search('<em class="stale">stale</em> test.json: .*experiment cannot be checked', text)
+    assert re.search("<p>Table 2: translation, en-de/base: cannot be checked: .*en-de/base/2/test.json", text)
 
 
-def test_numbers_of_other_runs_are_not_stale():
-    cell = '<td data-runs="en-de/base/2">1</td>'
-    assert report.CELL.sub(lambda found: report.stale_cell(found, {"en-de/base/1"}), cell) == cell
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    """Tables 2 and 3, each of the run's own score: 27.25 of test.json, and of dev.last.json."""
+    run = "en-de/base/1"
+    (tmp_path / "runs" / run).mkdir(parents=True)
+    (tmp_path / "tables").mkdir()
+    frames = {"table2": {"model": "Transformer (base)", "by": "ours", "en-de_bleu": 27.25, "en-de_runs": run}}
+    frames |= {"table3": {"experiment": "base", "bleu": 27.25, "runs": run}}
+    for name, frame in frames.items():
+        (tmp_path / "runs" / run / SCORES[name]).write_text(json.dumps(page.score(page.about_run())))
+        table = Table(name, "A table.", [{"Model": "base", "BLEU": Cell("27.2", (run,))}], [])
+        write(table, str(tmp_path / "tables" / name), pd.DataFrame([frame]))
+    return {name: tmp_path / f"tables/{name}.html" for name in frames}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, set()),
+        ({"test.json": "hyp has changed since"}, {"table2"}),
+        ({"dev.last.json": "hyp has changed since"}, {"table3"}),
+    ],
+)
+def test_a_stale_score_marks_its_own_table(tables: dict[str, Path], changed: dict[str, str], expected: set[str]):
+    card = Card("en-de/base/1", {}, [], changed)
+    assert {name for name, path in tables.items() if "data-stale" in report.table_part(path, [card]).body} == expected
+
+
+def test_a_table_older_than_its_scores_is_marked(tables: dict[str, Path], tmp_path: Path):
+    score = tmp_path / "runs/en-de/base/1/test.json"
+    score.write_text(score.read_text().replace("27.25", "26.5"))
+    parts = {name: report.table_part(path, []) for name, path in tables.items()}
+    assert parts["table2"].changed == {"en-de/base": "its scores make 26.5000 now"}
+    assert "data-stale" in parts["table2"].body
+    assert (parts["table3"].changed, parts["table3"].old) == ({}, frozenset())
 
 
 def test_card_of_a_run_has_what_its_files_say(text: str):
@@ -149,18 +198,36 @@ def test_price_by_the_hour(text: str):
 
 
 def test_how_close(tmp_path: Path):
-    """The paper's is ours less the difference; a single run has no deviation; a task that was not run, no line."""
+    """A single run has no deviation; a task that was not run, no line; of stale runs each number says so."""
     (tmp_path / "table2.csv").write_text(
-        "model,by,en-de_bleu,en-de_bleu_sd,en-de_low,en-de_high,en-de_difference,en-fr_bleu,en-fr_difference\n"
-        "Transformer (big),paper,28.4,,,,,41.8,\nTransformer (big),ours,26.9,0.25,26.1,27.7,-1.5,,\n"
+        "model,by,en-de_bleu,en-de_bleu_sd,en-de_low,en-de_high,en-de_paper,en-de_difference,en-de_runs,"
+        "en-fr_bleu,en-fr_difference\nTransformer (big),paper,28.4,,,,,,,41.8,\n"
+        "Transformer (big),ours,26.9,0.25,26.1,27.7,28.4,-1.5,en-de/big/1 en-de/big/2,,\n"
     )
     (tmp_path / "table4.csv").write_text(
-        "by,training,f1,f1_sd,low,high,difference\npaper,WSJ,91.3,,,,\nours,GUM,72.1,,71,73,-19.2\n"
+        "by,training,f1,f1_sd,low,high,paper,difference,runs\npaper,WSJ,91.3,,,,,,\n"
+        "ours,GUM,72.1,,71,73,91.3,-19.2,gum/parser/1\n"
     )
-    assert report.close([tmp_path / "table2.html", tmp_path / "table3.html", tmp_path / "table4.html"]) == [
-        ("Transformer (big), EN-DE, BLEU", "28.4", "26.9 ± 0.2", "26.1 – 27.7", "−1.5"),
-        ("Parser (GUM), F1", "91.3", "72.1", "71.0 – 73.0", "−19.2"),
+    paths = [tmp_path / f"table{number}.html" for number in (2, 3, 4)]
+    stale = report.TablePart("table4", "", Markup(), frozenset({"gum/parser/1"}), {})
+    found = lxml.html.fromstring(report.close(paths, [stale]))
+    assert [[cell.text_content() for cell in row] for row in found.findall(".//tbody/tr")] == [
+        ["Transformer (big)", "EN-DE, BLEU", "28.4", "26.9 ± 0.2", "26.1 – 27.7", "−1.5"],
+        ["Parser (GUM)", "parsing, F1", "91.3", "72.1 stale", "71.0 – 73.0 stale", "−19.2 stale"],
     ]
+    assert [cell.get("data-runs") for cell in found.iterfind(".//td[@data-runs]")] == [
+        *["en-de/big/1 en-de/big/2"] * 3,
+        *["gum/parser/1"] * 3,
+    ]
+
+
+def test_how_close_a_table_of_another_time_was_is_not_told(tmp_path: Path):
+    """Without ours nothing of them is asked of Table 4."""
+    (tmp_path / "table4.csv").write_text("by,training,f1\npaper,WSJ,91.3\n")
+    assert summary.closeness_of_table_4(tmp_path / "table4.csv") == []
+    (tmp_path / "table4.csv").write_text("by,training,f1\nours,GUM,72.1\n")
+    with pytest.raises(InputError, match=r"table4.csv: missing key 'low'"):
+        summary.closeness_of_table_4(tmp_path / "table4.csv")
 
 
 def test_samples_are_the_best_the_worst_and_others():
@@ -241,7 +308,7 @@ def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):
     (tmp_path / "test.json").write_text(json.dumps(page.score(page.about_run(experiment="big"))))
     (card,) = report.cards({}, [str(tmp_path / "test.json")])
     assert (card.run, card.facts["Steps"]) == ("en-de/big/1", "6,000")
-    assert "run cannot be checked" in card.stale[0]
+    assert "run cannot be checked" in card.stale["test.json"]
 
 
 def test_file_that_is_no_score_is_refused(tmp_path: Path):

@@ -4,12 +4,35 @@ import pytest
 from scored import score, write_scores
 
 from transformer.files import InputError
-from transformer.scorefiles import averaged_text, gaps, interval, ladder, read_printed, read_scores
+from transformer.scorefiles import (
+    averaged_text,
+    difference_cell,
+    gaps,
+    interval,
+    ladder,
+    read_printed,
+    read_scores,
+    run_name,
+)
 
 
 def test_averaged_text():
     assert averaged_text([1400, 1600]) == "2 checkpoints from step 1,400"
     assert averaged_text([1600]) == "step 1,600 alone"
+
+
+def test_run_name():
+    assert run_name({"task": "en-de", "experiment": "base", "seed": 2}) == "en-de/base/2"
+    with pytest.raises(InputError, match=r"^run\.json: missing key 'seed'$"):
+        run_name({"task": "en-de", "experiment": "base"}, "run.json")
+
+
+def test_a_difference_is_marked_where_the_papers_score_is_in_our_interval(tmp_path):
+    runs = read_scores(write_scores(tmp_path, score(27.6)))
+    assert str(difference_cell(0.3, "27.3", 27.3, 27.9, runs)) == "+0.3 ‡"
+    assert str(difference_cell(0.3, 27.3, 27.31, 27.9, runs)) == "+0.3"
+    assert difference_cell(0.3, "27.3", 27.3, 27.9, runs).runs == ("en-de/base/1",)
+    assert str(difference_cell(float("nan"), "", 27.3, 27.9, runs)) == ""
 
 
 def test_a_score_without_its_run(tmp_path):

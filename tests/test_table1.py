@@ -16,7 +16,7 @@ from transformer.connectivity import connections, depends
 from transformer.figures.timing import timing
 from transformer.files import InputError
 from transformer.layertypes import LAYER_TYPES, Convolutional, Projected, Recurrent, Restricted, growth, multiply_adds
-from transformer.stages import measure, table1
+from transformer.stages import figure, measure, table1
 from transformer.table1 import power
 
 PAPER = Path(__file__).parents[1] / "workflow" / "paper" / "table1.csv"
@@ -163,12 +163,23 @@ def test_table_has_the_papers_cells_and_the_measured_ones(layers, tmp_path):
 
 def test_figure_shows_the_times_over_the_length(layers):
     measured = json.loads(layers.read_text())
-    (axes,) = timing(measured).axes
+    drawing = timing(measured)
+    (axes,) = drawing.figure.axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == TIMED
     of_first = [time for time in measured["times"] if time["layer"] == TIMED[0] and time["grid"] == "n"]
     line = axes.containers[0].lines[0]
     assert line.get_xdata().tolist() == [2, 4, 8]
     assert line.get_ydata() == pytest.approx([1000 * time["seconds"] for time in of_first])
+    assert f"At n = 8: Self-Attention {1000 * of_first[-1]['seconds']:.3f} ms; Recurrent " in drawing.alt
+
+
+def test_figure_stage_refuses_times_without_quartiles(layers, tmp_path):
+    measured = json.loads(layers.read_text())
+    del measured["times"][0]["quartiles"]
+    path = tmp_path / "layers.json"
+    path.write_text(json.dumps(measured))
+    with pytest.raises(InputError, match=r"layers.json, times: missing key 'quartiles'"):
+        figure.main(["timing", "--measured", str(path), "--output", str(tmp_path / "timing")])
 
 
 @pytest.mark.parametrize(

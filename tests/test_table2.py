@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from lxml import html as parser
 from scored import cells, read_csv, score, split, write_scores
 
 from transformer.files import InputError
@@ -43,7 +44,8 @@ def test_means_and_deviations_over_seeds(make):
     assert [float(ours[f"en-de_{name}"]) for name in ("low", "high")] == pytest.approx([31.525, 32.475])
     assert float(ours["en-de_difference"]) == pytest.approx(32 - 27.3)
     assert float(ours["en-de_flops"]) == 2e15
-    assert ours["en-de_seeds"] == "3"
+    assert float(ours["en-de_paper"]) == 27.3
+    assert (ours["en-de_seeds"], ours["en-de_runs"]) == ("3", "en-de/base/1 en-de/base/2 en-de/base/3")
     assert cells(markdown)[-1] == {
         "Model": "Transformer (base)",
         "From": f"ours: {LABEL}",
@@ -107,6 +109,12 @@ def test_a_difference_within_the_interval_is_marked(make):
     """The paper's 27.3 and 28.4: 27.6 ± 0.475 holds the one, 29.4 ± 0.475 not the other."""
     _, markdown = make(score(27.6), score(29.4, experiment="big"))
     assert [row["EN-DE difference"] for row in cells(markdown)[-2:]] == ["+0.3 ‡", "+1.0"]
+
+
+def test_the_runs_behind_every_cell_are_named(make, tmp_path):
+    make(score(27.6), score(28.0, seed=2))
+    *_, ours = parser.parse(tmp_path / "tables" / "table2.html").find(".//tbody")
+    assert [cell.get("data-runs") for cell in ours] == [None] * 3 + ["en-de/base/1 en-de/base/2"] * 5
 
 
 def test_runs_that_are_not_there_are_named(make):

@@ -118,6 +118,7 @@ def test_means_and_deviations_over_seeds(make):
     deviations = {name: 7**0.5 for name in means} | {"errors_evalb": 10.0}
     assert {name: float(ours[f"{name}_sd"]) for name in means} == pytest.approx(deviations)
     assert (ours["seeds"], ours["sentences"], ours["steps"], ours["parameters"]) == ("3", "1234", "6000", "1900544")
+    assert ours["runs"] == "supervised/parser/1 supervised/parser/2 supervised/parser/3"
     assert cells(markdown)[-1] == {
         "Parser": "Transformer",
         "Training": "GUM only, discriminative",
@@ -134,6 +135,12 @@ def test_means_and_deviations_over_seeds(make):
         "F1, EVALB": "78.0 ± 2.6 (20 left out)",
         "Seeds": "3",
     }
+
+
+def test_a_difference_within_the_interval_is_marked(make):
+    """The paper's 91.3 and 92.7: 91.7 ± 0.475 holds the one, 93.3 ± 0.475 not the other."""
+    _, markdown = make(parse_score(91.7), parse_score(93.3, task="self-trained"))
+    assert [row["Difference"] for row in cells(markdown)[-2:]] == ["+0.4 ‡", "+0.6"]
 
 
 def test_one_seed_has_no_deviation(make):

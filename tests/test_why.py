@@ -7,9 +7,10 @@ import sentencepiece
 from scored import cells, read_csv, score, write_scores
 from toy import make_experiment
 
-from transformer.bleu import scores, token_bleu
+from transformer.bleu import paper_reference, paper_tokens, scores, token_bleu
 from transformer.config import save
 from transformer.files import InputError, sha256
+from transformer.significance import bleu_draws
 from transformer.stages import why
 from transformer.subwords import learn
 
@@ -41,7 +42,7 @@ class Folder:
 
     def __init__(self, path: Path):
         self.path, self.test, self.dev, self.options = path, [], [], []
-        self.hyps, self.dev_hyps = [], []
+        self.hyps = []
         self.ref = self.write("test.de", REFERENCES)
         (path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),27.3\n")
         save(make_experiment(), path / "experiment.yaml")
@@ -56,15 +57,15 @@ class Folder:
         """A seed's translations of the test set, and their score."""
         hyp, found = self.write(f"{seed}.hyp", translations), scores(translations, REFERENCES, "de")
         sums = {"hyp_sha256": sha256(hyp), "ref_sha256": sha256(self.ref)}
-        self.test.append(score(0.0, seed=seed) | {"scores": found, "subsets": {}} | sums | content)
+        draws = bleu_draws(paper_tokens(translations, "de"), paper_reference(REFERENCES, "de"))
+        found = {"scores": found, "draws": draws, "subsets": {}}
+        self.test.append(score(0.0, seed=seed) | found | sums | content)
         self.hyps.append(hyp)
 
-    def add_training(self, experiment: str, translations: list[str], bleu: float) -> None:
-        """A run of Table 3, on the same text, with a `bleu` of our choice."""
-        hyp = self.write(f"{experiment}.dev.hyp", translations)
-        sums = {"hyp_sha256": sha256(hyp), "ref_sha256": sha256(self.ref)}
-        self.dev.append(score(bleu, experiment=experiment, averaged_steps=[6000]) | sums)
-        self.dev_hyps.append(hyp)
+    def add_training(self, experiment: str, bleu: float) -> None:
+        """A run of Table 3."""
+        draws = [bleu + step / 10 for step in range(-20, 21)]
+        self.dev.append(score(bleu, experiment=experiment, averaged_steps=[6000]) | {"draws": draws})
 
     def make(self) -> tuple[dict, str]:
         """Runs the stage and gives the rows of the CSV by choice, and the Markdown."""
@@ -73,7 +74,7 @@ class Folder:
         test, dev = write_scores(self.path, *self.test), write_scores(self.path / "dev", *self.dev)
         arguments = ["--paper", str(self.path / "table2.csv"), "--label", "toy: test", "--dev-label", "toy: dev"]
         arguments += ["--score", *test, "--hyp", *self.hyps, "--ref", self.ref, "--run", str(self.path)]
-        arguments += ["--dev-score", *dev, "--dev-hyp", *self.dev_hyps, "--dev-ref", self.ref, *self.options]
+        arguments += ["--dev-score", *dev, *self.options]
         why.main([*arguments, "--expected", *TRAINED, "--output", str(output)])
         rows = {row["choice"]: row for row in read_csv(f"{output}.csv")}
         return rows, Path(f"{output}.md").read_text(encoding="utf-8")
@@ -143,14 +144,25 @@ def test_other_translations_are_means_over_seeds_with_p(folder):
     assert shown["the lowest of 2 seeds"]["Difference"] == f"−{configured - min(of_seeds):.2f}"
 
 
+def test_p_of_seeds_that_translate_alike_is_that_of_one(folder):
+    """Seeds are no further sentences."""
+    other, p = folder.write("other", with_errors(*range(4, 12))), []
+    for seed in (1, 2, 3):
+        folder.add_base(seed=seed)
+        folder.options = ["--last", *[other] * seed]
+        p.append(folder.make()[0]["the last checkpoint alone, not the average of 2"]["p"])
+    assert 0.05 < float(p[0]) < 1
+    assert p[0] == p[1] == p[2]
+
+
 def test_training_is_compared_with_the_base_of_table_3(folder):
     folder.add_base()
-    folder.add_training("base", BASE, 30.0)
-    folder.add_training("dropout-0.0", with_errors(*range(20)), 27.5)
+    folder.add_training("base", 30.0)
+    folder.add_training("dropout-0.0", 27.5)
     rows, markdown = folder.make()
     found = rows["dropout-0.0 of Table 3"]
     assert (float(found["bleu"]), float(found["difference"])) == (27.5, -2.5)
-    assert float(found["p"]) < 0.05
+    assert float(found["p"]) == pytest.approx(1 / 42)
     assert "have not been made: en-de/smoothing-0.0/1." in markdown
 
 

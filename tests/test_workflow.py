@@ -2,13 +2,17 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import browsing
 import pytest
 import yaml
+from lxml import html
 from project import copy_project, last_line, own_corpus, snakemake
+from tools import typeset
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +72,53 @@ def test_demo_makes_table_4(demo):
     markdown = (demo / "results/demo/tables/table4.md").read_text(encoding="utf-8")
     for shown in ("Dyer et al. (2016)", "91.3", "92.7", "17 million"):
         assert shown in markdown
+
+
+TABLES = ("table1", "table2", "table3", "table4", "why")
+FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves")
+FIGURES += ("bleu_parameters", "bleu_flops", "timing")
+
+
+def test_demo_makes_every_table_figure_and_the_page_with_them(demo):
+    """As files of their kind, by their first bytes; on the page nothing is missing."""
+    kinds = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
+    for figure in FIGURES:
+        for ending, begin in kinds.items():
+            assert (demo / f"results/demo/figures/{figure}.{ending}").read_bytes().startswith(begin)
+    page = html.parse(demo / "results/demo/report.html").getroot()
+    for table in TABLES:
+        for ending in ("csv", "md", "tex"):
+            assert (demo / f"results/demo/tables/{table}.{ending}").stat().st_size > 300
+        assert page.get_element_by_id(table).tag == "table"
+    for figure in FIGURES:
+        assert page.get_element_by_id(figure) is not None
+    assert "not made" not in page.text_content()
+    assert "changed since" not in page.text_content()
+
+
+@pytest.mark.parametrize("cell", ["table2 base en-de", "table3 heads-1 en-de", "table4 parser supervised"])
+def test_demo_explains_its_cells(demo, cell):
+    command = [sys.executable, "-m", "transformer", "explain", *cell.split()]
+    result = subprocess.run(command, cwd=demo, text=True, capture_output=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.startswith("cell  ")
+    assert "STALE" not in result.stdout
+
+
+def test_demos_tables_are_typeset(demo, tmp_path):
+    """Each on a page, with all its notes, and no character that the font lacks."""
+    tables = [(demo / f"results/demo/tables/{table}.tex").read_text(encoding="utf-8") for table in TABLES]
+    said = typeset(tmp_path, "\n\\clearpage\n".join(tables))
+    assert "Missing character" not in said
+
+
+def test_snakemakes_own_report(demo):
+    """Which names tables and figures, with captions and labels."""
+    result = snakemake(demo, "--report", "snakemake.html")
+    assert result.returncode == 0, result.stderr
+    content = (demo / "snakemake.html").read_text(encoding="utf-8")
+    for shown in ("Tables", "Figures", "table4", "figure3", "variations on the base model"):
+        assert shown in content
 
 
 def test_demo_score_names_its_run_data_and_decoding(demo):
@@ -134,6 +185,46 @@ def test_person_parses(demo):
     assert answers["plain"] == answers["words"]
     expected = "(TOP (S (NP (DT The) (JJ old) (NN man)) (VP (VBZ sees) (NP (DT a) (NN dog))) (. .)))\n"
     assert answers["plain"] == expected
+
+
+def test_a_page_of_the_runs_that_are_there_names_the_others(demo, tmp_path):
+    """A run without its log of metrics, one without a score, and more seeds and steps, of which nothing is trained."""
+    project = copy_project(tmp_path)
+    for folder in ("results", "resources", ".snakemake"):
+        shutil.copytree(demo / folder, project / folder)
+    runs = project / "results/demo/runs"
+    (runs / "en-de/heads-1/1/metrics.jsonl").unlink()
+    (runs / "en-fr/big/1/test.json").unlink()
+    shutil.rmtree(runs / "en-de/heads-4")
+    (project / "more.yaml").write_text("scales: {demo: {seeds: [1, 2], base: {steps: 500}}}\n")
+    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", "results/demo/report.html")
+    result = snakemake(project, *partial)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for rule in ("experiment", "train", "translate", "score"):
+        assert f"rule {rule}:" not in result.stdout + result.stderr
+    table2, table3 = ((project / f"results/demo/tables/table{number}.md").read_text("utf-8") for number in (2, 3))
+    assert "have not been made: en-de/base/2, en-de/big/2, en-fr/base/2, en-fr/big/1, en-fr/big/2." in table2
+    assert "en-de/heads-4/1" in table3
+    curves = json.loads((project / "results/demo/figures/curves.json").read_text())
+    assert "en-de/heads-1/1" in curves["caption"]
+    page = html.parse(project / "results/demo/report.html").getroot().text_content()
+    assert "en-fr/big/1" in page
+
+
+def test_a_page_without_any_run(tmp_path):
+    """The paper's rows, what needs no run, and the names of what is missing; nothing is trained."""
+    project = copy_project(tmp_path)
+    (project / "quick.yaml").write_text("table1: {lengths: [8, 16, 32, 64], widths: [8, 16, 32], seconds: 0.001}\n")
+    result = snakemake(
+        project, "--configfile", "quick.yaml", "--config", "partial=true", "--", "results/demo/report.html"
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert not list(project.glob("results/demo/runs/*/*/*/state"))
+    page = html.parse(project / "results/demo/report.html").getroot()
+    assert "ConvS2S" in page.get_element_by_id("table2").text_content()
+    missing = " ".join(page.text_content().split())
+    for gap in ("en-de/base/1", "Figure 3: attention over a long distance: not made", "supervised/parser/1"):
+        assert gap in missing
 
 
 def test_own_corpus_needs_configuration_alone(tmp_path):
@@ -234,3 +325,15 @@ def test_missing_mirror_file_is_named(tmp_path):
     assert result.returncode != 0
     assert "nowhere/raw.githubusercontent.com/multi30k" in result.stdout + result.stderr
     assert "val.en.gz" in result.stdout + result.stderr
+
+
+def test_demos_page_in_a_browser(demo):
+    """The same as of the page in test_browser.py, of one with every table, figure and run."""
+    url = (demo / "results/demo/report.html").as_uri()
+    with browsing.started() as browser:
+        browsing.check_loading(browser, url)
+        browsing.show(browser, url, browsing.TELEPHONE)
+        browsing.check_width(browser)
+        for scheme in ("light", "dark"):
+            browsing.show(browser, url, scheme=scheme)
+            browsing.check_access(browser)

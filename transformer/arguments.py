@@ -2,6 +2,9 @@
 
 import argparse
 import json
+from pathlib import Path
+
+PRINT = "-"  # the --json that is no file
 
 
 def stage_parser(stage: str, manual: str | None) -> argparse.ArgumentParser:
@@ -20,6 +23,17 @@ def json_object(text: str) -> dict:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f"expected a JSON object, found {text}")
     return value
+
+
+def scoring_arguments(parser: argparse.ArgumentParser, made: str) -> None:
+    """What every stage that scores takes; `made` is what the run did with its weights."""
+    parser.add_argument("--run", type=Path, metavar="DIR", help=f"the folder of the run that {made}")
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help=f"what it {made} with; RUN/average.safetensors if not given"
+    )
+    parser.add_argument(
+        "--json", nargs="?", const=PRINT, metavar="FILE", help="the score file to write; print it if not given"
+    )
 
 
 def score_arguments(parser: argparse.ArgumentParser) -> None:

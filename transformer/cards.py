@@ -20,17 +20,12 @@ class Scored(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A run: facts are headings and texts; stale is what has changed since it was scored, file by file."""
+    """A run: facts are headings and texts; stale is what has changed since it was scored, by the score file."""
 
     run: str
     facts: dict[str, str]
     scores: list[Scored]
-    stale: list[str]
-
-
-def run_name(run: dict, where: str) -> str:
-    """`task/experiment/seed`. Raises InputError, which begins with `where`, where run.json lacks one."""
-    return "/".join(str(item(run, key, where)) for key in ("task", "experiment", "seed"))
+    stale: dict[str, str]
 
 
 def facts(run: dict, where: str) -> dict[str, str]:

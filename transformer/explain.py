@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from transformer.config import Decoding, load
 from transformer.files import InputError, read_json, sha256
-from transformer.runs import averaged_steps
-from transformer.scorefiles import averaged_text, item, read_printed
+from transformer.runs import ADDED
+from transformer.scorefiles import averaged_text, item, read_printed, read_run
 
 # The score files behind each table's cells.
 SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json"}
@@ -29,62 +28,56 @@ class Link:
 def cell(results: Path, table: str, experiment: str, task: str) -> tuple[Link, list[Path]]:
     """The cell of BLEU, or of F1, and the score files that it is the mean of.
 
-    Raises InputError where the table or its runs are not there.
+    Raises InputError where the table has no such cell, or its runs are not there.
     """
-    paths = sorted(results.glob(f"runs/{task}/{experiment}/*/{SCORES[table]}"))
-    if not paths:
-        raise InputError(f"{results}/runs/{task}/{experiment}: expected a run with {SCORES[table]}, found none")
-    shown = number_in(results / "tables" / f"{table}.csv", table, experiment, task)
+    shown, runs = read_cell(results / "tables" / f"{table}.csv", table, experiment, task)
+    paths = [results / "runs" / run / SCORES[table] for run in runs]
     mean = sum(number_of(path) for path in paths) / len(paths)
     stale = "" if abs(shown - mean) < ROUNDING else f"its scores make {mean:.4f} now"
     return Link("cell", f"{results}/tables/{table}.csv: {shown:.4f}, of {len(paths)} runs", stale), paths
 
 
-def number_in(path: Path, table: str, experiment: str, task: str) -> float:
-    """What the CSV file of a table says."""
-    frame = read_printed(path, [])
-    column = {"table2": f"{task}_bleu", "table3": "bleu", "table4": "f1"}[table]
-    ours = {
-        "table2": lambda: (frame["by"] == "ours") & (frame["model"] == f"Transformer ({experiment})"),
-        "table3": lambda: frame["experiment"] == experiment,
-        "table4": lambda: (frame["by"] == "ours") & (frame["task"] == task),
-    }[table]()
-    found = frame.loc[ours, column] if column in frame else pd.Series(dtype=str)
-    if len(found) != 1 or not found.iloc[0]:
+def read_cell(path: Path, table: str, experiment: str, task: str) -> tuple[float, list[str]]:
+    """The number in a table's CSV file, and the runs that it says are behind it."""
+    frame, prefix = read_printed(path, []), f"{task}_" if table == "table2" else ""
+    runs, number = f"{prefix}runs", "f1" if table == "table4" else f"{prefix}bleu"
+    found = frame[frame[runs].str.startswith(f"{task}/{experiment}/")] if runs in frame else frame[:0]
+    if len(found) != 1:
         raise InputError(f"{path}: expected a number for {experiment} on {task}, found none: make the table anew")
-    return float(found.iloc[0])
+    return float(found[number].iloc[0]), found[runs].iloc[0].split()
 
 
 def number_of(path: Path) -> float:
     """What a score file adds to its cell: the paper's variant of BLEU, or F1."""
+    where = f"{path}, scores"
     scores = item(read_json(path), "scores", str(path))
-    return scores["all"]["f1"] if "all" in scores else scores[item(scores, "paper", str(path))]["score"]
+    if "all" in scores:
+        return item(scores["all"], "f1", where)
+    return item(item(scores, item(scores, "paper", where), where), "score", where)
 
 
 def chain(path: Path) -> Iterator[Link]:
     """The links behind a score file, from the score to the data. Raises InputError where it is no run's score."""
-    score = read_json(path)
-    about, folder = item(score, "run", str(path)), path.parent
-    data = folder.parents[3] / "data" / about["task"] / "data.json"
+    score, where = read_json(path), str(path)
+    run, about, folder = read_run(score, where), score["run"], path.parent
     yield Link("score", f"{path}: {number_of(path):.4f}, {signature(score)}")
     for side in ("hyp", "ref", "test", "gold"):
         if side in score:
-            yield checked(side, score[side], score[f"{side}_sha256"], lambda side=side: sha256(score[side]))
-    decoding = folder / "decoding.yaml"
-    shown = ", ".join(f"{key} {value}" for key, value in about["decoding"].items())
-    yield checked("decoding", shown, about["decoding"], lambda: asdict(load(decoding, Decoding)))
+            yield checked(side, score[side], item(score, f"{side}_sha256", where), partial(sha256, score[side]))
+    shown = ", ".join(f"{key} {value}" for key, value in run["decoding"].items())
+    yield checked("decoding", shown, run["decoding"], lambda: asdict(load(folder / "decoding.yaml", Decoding)))
     weights = folder / ("last.safetensors" if ".last" in path.name else "average.safetensors")
-    text = f"{weights}: {averaged_text(about['averaged_steps'])}"
-    yield checked("weights", text, about["averaged_steps"], lambda: averaged_steps(weights))
-    text = f"{folder}: commit {about['commit']}, {about['steps']:,} steps in {about['seconds']:,.0f} s"
-    yield checked(
-        "run", f"{text} on {about['hardware']}", about["digest"], lambda: read_json(folder / "run.json")["digest"]
-    )
+    shown = f"{weights}: {averaged_text(run['averaged_steps'])}"
+    yield checked("weights", shown, item(about, "weights_sha256", f"{where}, run"), lambda: sha256(weights))
+    shown = f"{folder}: commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s on {run['hardware']}"
+    said = {key: value for key, value in about.items() if key not in ADDED}
+    yield checked("run", shown, said, lambda: read_json(folder / "run.json"))
     experiment = folder / "experiment.yaml"
-    text = f"{experiment}: with the data, digest {about['digest'][:12]}"
-    yield checked("experiment", text, about["digest"], lambda: load(experiment).digest(about["data_sha256"]))
-    text = f"{data}: {about['data_sha256'][:12]}"
-    yield checked("data", text, about["data_sha256"], lambda: read_json(data)["sha256"])
+    shown = f"{experiment}: with the data, digest {run['digest'][:12]}"
+    yield checked("experiment", shown, run["digest"], lambda: load(experiment).digest(run["data_sha256"]))
+    data = folder.parents[3] / "data" / run["task"] / "data.json"
+    shown = f"{data}: {run['data_sha256'][:12]}"
+    yield checked("data", shown, run["data_sha256"], lambda: item(read_json(data), "sha256", str(data)))
 
 
 def checked(name: str, what: str, used: Any, now: Callable[[], Any]) -> Link:

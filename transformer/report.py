@@ -5,28 +5,28 @@ One HTML file that needs no network. What is not there is named; nothing stands 
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from transformer.cards import Card, facts, run_name, scored
-from transformer.explain import stale
+from transformer.cards import Card, facts, scored
+from transformer.explain import SCORES, cell, stale
+from transformer.figures.style import COLORS
 from transformer.files import InputError, read_json
-from transformer.scorefiles import item
-from transformer.summary import Closeness, closeness_of_table_2, closeness_of_table_4
+from transformer.scorefiles import item, run_name
+from transformer.summary import closeness_of_table_2, closeness_of_table_4
 from transformer.svg import inline
-from transformer.tables import TEMPLATES, html_text
+from transformer.tables import Table, environment, html
 
 TITLES = {
     "table1": "Table 1: kinds of layers",
     "table2": "Table 2: translation",
     "table3": "Table 3: variations on the model",
     "table4": "Table 4: parsing",
-    "why": "Why is my BLEU not 27.3?",
+    "why": "What each choice is worth",
     "figure1": "Figure 1: the model",
     "figure2": "Figure 2: attention",
     "figure3": "Figure 3: attention over a long distance",
@@ -38,7 +38,12 @@ TITLES = {
     "bleu_parameters": "BLEU and parameters",
     "bleu_flops": "BLEU and the cost of training",
     "timing": "Time of a layer",
+    "attention": "Attention viewer",
 }
+CLOSE_CAPTION = (
+    "How close: the paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
+    "mean lies on resampled test sentences."
+)
 CLOSENESS = {"table2": closeness_of_table_2, "table4": closeness_of_table_4}
 ATTENTIONS = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
 
@@ -46,13 +51,23 @@ CELL = re.compile(r'<td([^>]*) data-runs="([^"]*)"([^>]*)>(.*?)</td>', re.DOTALL
 TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 
 
-class Part(NamedTuple):
-    """A table or a figure on the page."""
+class TablePart(NamedTuple):
+    """A table on the page."""
 
     name: str
     title: str
     body: Markup
-    caption: str = ""  # a table has its own
+    old: frozenset[str]  # the runs whose numbers in it are stale
+    changed: dict[str, str]  # since it was made, by task/experiment
+
+
+class FigurePart(NamedTuple):
+    """A figure on the page."""
+
+    name: str
+    title: str
+    body: Markup
+    caption: str
 
 
 class Gap(NamedTuple):
@@ -63,19 +78,15 @@ class Gap(NamedTuple):
 
 
 def title(name: str) -> str:
-    """A heading for a table or a figure."""
+    """A heading for a part of the page."""
     return TITLES.get(name, name)
 
 
-def split(paths: Iterable[str], why: dict[str, str]) -> tuple[list[Path], list[Gap]]:
-    """The tables or figures that are there, and those that are not; `why` may tell the reason by the part's name."""
-    there, gaps = [], []
-    for path in map(Path, paths):
-        if path.exists():
-            there.append(path)
-        else:
-            gaps.append(Gap(title(path.stem), why.get(path.stem, f"no file {path}")))
-    return there, gaps
+def split(paths: Iterable[str], missing: Container[str]) -> tuple[list[Path], list[Gap]]:
+    """The parts that are there, and those that are not; without those `missing`, whatever file has their name."""
+    named = [path for path in map(Path, paths) if path.stem not in missing]
+    there = [path for path in named if path.exists()]
+    return there, [Gap(title(path.stem), f"no file {path}") for path in named if path not in there]
 
 
 def files(what: str, paths: Iterable[str]) -> tuple[list[str], list[Gap]]:
@@ -86,39 +97,75 @@ def files(what: str, paths: Iterable[str]) -> tuple[list[str], list[Gap]]:
     return [path for path, there in found.items() if there], gaps
 
 
-def table_part(path: Path, old: set[str]) -> Part:
-    """A table's HTML fragment. Each of its tables scrolls in a box of its own; cells of `old` runs say so."""
+def table_part(path: Path, behind: Iterable[Card]) -> TablePart:
+    """A table's HTML fragment from `tables/`, beside which lies `runs/`; its stale cells say so."""
     try:
         fragment = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if not TABLE.search(fragment):
         raise InputError(f"{path}: expected a table, found none")
-    marked = CELL.sub(lambda cell: stale_cell(cell, old), fragment)
+    runs = {run for found in CELL.finditer(fragment) for run in found[2].split()}
+    changed = out_of_step(path, runs) if path.stem in SCORES else {}
+    old = frozenset(run for run in runs if of_row(run) in changed) | scored_before(path.stem, behind)
     heading = title(path.stem)
+    return TablePart(path.stem, heading, fitted(fragment, heading, old), old, changed)
+
+
+def out_of_step(path: Path, runs: Iterable[str]) -> dict[str, str]:
+    """What has changed in the scores since a table was made, by `task/experiment` of its runs; see explain.py."""
+    changed = {}
+    for row in sorted({of_row(run) for run in runs}):
+        task, experiment = row.split("/")
+        try:
+            link, _ = cell(path.parents[1], path.stem, experiment, task)
+        except InputError as error:
+            changed[row] = f"cannot be checked: {error}"
+        else:
+            changed |= {row: link.stale} if link.stale else {}
+    return changed
+
+
+def of_row(run: str) -> str:
+    """`task/experiment` of a run."""
+    return run.rpartition("/")[0]
+
+
+def scored_before(table: str, behind: Iterable[Card]) -> set[str]:
+    """The runs whose score in a table, or where explain.py does not know which that is, any score, is stale."""
+    return {card.run for card in behind if (SCORES[table] in card.stale if table in SCORES else card.stale)}
+
+
+def fitted(fragment: str, heading: str, old: Set[str]) -> Markup:
+    """Each table of a fragment scrolls in a box of its own, and cells of `old` runs are marked."""
     label = Markup('<div class="scroll" role="group" tabindex="0" aria-label="{}">').format(f"{heading}, scrolls")
-    return Part(path.stem, heading, Markup(TABLE.sub(lambda table: f"{label}{table[0]}</div>", marked)))
+    marked = CELL.sub(lambda found: stale_cell(found, old), fragment)
+    return Markup(TABLE.sub(lambda table: f"{label}{table[0]}</div>", marked))
 
 
-def stale_cell(cell: re.Match, old: set[str]) -> str:
+def stale_cell(found: re.Match, old: Set[str]) -> str:
     """The cell as it is, or marked if one of its runs is `old`."""
-    before, runs, after, text = cell.groups()
+    before, runs, after, text = found.groups()
     if old.isdisjoint(runs.split()):
-        return cell[0]
+        return found[0]
     return f'<td{before} data-runs="{runs}"{after} data-stale>{text} <em class="stale">stale</em></td>'
 
 
-def figure_part(path: Path) -> Part:
+def figure_part(path: Path) -> FigurePart:
     """A figure from NAME.svg, with caption and alternative text from NAME.json beside it."""
     about = path.with_suffix(".json")
     said = read_json(about)
     drawing = inline(path, path.stem, item(said, "alt", str(about)))
-    return Part(path.stem, title(path.stem), drawing, item(said, "caption", str(about)))
+    return FigurePart(path.stem, title(path.stem), drawing, item(said, "caption", str(about)))
 
 
-def close(tables: Iterable[Path]) -> list[Closeness]:
-    """The paper's scores beside ours, of the tables that are there; from the CSV file beside each."""
-    return [one for path in tables if path.stem in CLOSENESS for one in CLOSENESS[path.stem](path.with_suffix(".csv"))]
+def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
+    """The paper's scores beside ours, from the CSV files of the tables that are there; empty without any."""
+    rows = [row for path in paths if path.stem in CLOSENESS for row in CLOSENESS[path.stem](path.with_suffix(".csv"))]
+    if not rows:
+        return Markup()
+    old = {run for table in tables if table.name in CLOSENESS for run in table.old}
+    return fitted(html(Table("closeness", CLOSE_CAPTION, rows, [])), "How close", old)
 
 
 def read_runs(paths: Iterable[str]) -> tuple[dict[str, dict], list[Gap]]:
@@ -133,14 +180,14 @@ def cards(runs: dict[str, dict], scores: Iterable[str]) -> list[Card]:
 
     A score whose run.json is gone tells of the run itself. Raises InputError naming a file that is no score of a run.
     """
-    found = {name: Card(name, facts(run, f"run {name}"), [], []) for name, run in runs.items()}
+    found = {name: Card(name, facts(run, f"run {name}"), [], {}) for name, run in runs.items()}
     for path in scores:
         run = item(read_json(path), "run", path)
         name = run_name(run, f"{path}, run")
-        card = found.setdefault(name, Card(name, facts(run, f"{path}, run"), [], []))
+        card = found.setdefault(name, Card(name, facts(run, f"{path}, run"), [], {}))
         card.scores.append(scored(path))
         if why := stale(Path(path)):
-            card.stale.append(f"{Path(path).name}: {why}")
+            card.stale[Path(path).name] = why
     return list(found.values())
 
 
@@ -172,15 +219,9 @@ def shape(weights: Any) -> tuple[int, ...] | str:
 
 def render(**content: Any) -> str:
     """The page. Its template says what `content` is."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"marked": html_text, "embedded": embedded, "anchor": anchor}
-    return environment.get_template("report.html").render(**content)
+    filled = environment()
+    filled.filters |= {"embedded": embedded, "anchor": anchor}
+    return filled.get_template("report.html").render(**content, colors=COLORS)
 
 
 def embedded(data: Any) -> Markup:

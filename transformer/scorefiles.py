@@ -3,15 +3,18 @@
 Ours come from score files (`python -m transformer score --run --json`): one run's BLEU, and what was run.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from transformer.files import InputError, read_json
-from transformer.tables import Cell, Row, flops_text, mean_text
+from transformer.arguments import PRINT
+from transformer.files import InputError, read_json, replacing
+from transformer.significance import RESAMPLES, limits
+from transformer.tables import Cell, Row, difference_text, flops_text, interval_text, mean_text
 
 # Our variants of BLEU in the tables and their headings: the one that the paper reports for the language, and sacreBLEU.
 MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}
@@ -20,6 +23,28 @@ MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}
 SCORE = ["language", "hyp_sha256", "ref_sha256", "draws"]
 RUN = ["scale", "task", "experiment", "seed", "steps", "parameters", "dev_perplexity", "flops", "seconds", "hardware"]
 RUN += ["commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"]
+
+WITHIN = "‡"
+DIFFERENCE_NOTE = (
+    f"95 %: where the score lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. It knows "
+    f"nothing of the chance in training. Difference: ours less the paper's; {WITHIN} where it is not significant, as "
+    "the paper's lies in that interval. Where ours are of other data than the paper's, the difference says how far "
+    "the tasks are apart, not how well the paper was reproduced."
+)
+
+
+def leave(score: dict, listing: str, file: str | None) -> None:
+    """Print the `listing` and write the score to `file`, if there is one; or, if that is PRINT, print the score."""
+    print(as_json(score) if file == PRINT else listing)
+    if file not in (None, PRINT):
+        with replacing(file) as written:
+            written.write(as_json(score) + "\n")
+
+
+def as_json(score: dict) -> str:
+    """Indented; the draws, if there are any, in one line at the end."""
+    text = json.dumps({key: score[key] for key in score if key != "draws"}, indent=2, ensure_ascii=False)
+    return f'{text[:-2]},\n  "draws": {json.dumps(score["draws"])}\n}}' if "draws" in score else text
 
 
 def read_printed(path: str | Path, columns: list[str]) -> pd.DataFrame:
@@ -67,7 +92,7 @@ def check_runs(runs: pd.DataFrame) -> None:
 def read_score(path: str) -> dict:
     """The row of one score file."""
     score = read_json(path)
-    row = {"file": path} | {key: item(score, key, path) for key in SCORE} | read_run(score, path)
+    row = {"file": path} | read_run(score, path) | {key: item(score, key, path) for key in SCORE}
     variants = dict(item(score, "scores", path))
     row["paper"] = item(variants, "paper", f"{path}, scores")
     del variants["paper"]
@@ -85,7 +110,20 @@ def read_run(score: Any, path: str) -> dict:
     if run is None:
         raise InputError(f"{path}: expected a score with its run (--run), found one without")
     about = {key: item(run, key, f"{path}, run") for key in RUN}
-    return about | {"name": f"{about['task']}/{about['experiment']}/{about['seed']}"}
+    return about | {"name": run_name(about)}
+
+
+def run_name(about: dict, where: str = "run") -> str:
+    """`task/experiment/seed` of what run.json says, or `vars` of an experiment.
+
+    Raises InputError, which begins with `where`, where one of the three is missing.
+    """
+    return "/".join(str(item(about, key, where)) for key in ("task", "experiment", "seed"))
+
+
+def system_name(experiment: str) -> str:
+    """The paper's name in Table 2 of the model that an experiment trains: `Transformer (base)`."""
+    return f"Transformer ({experiment})"
 
 
 def require_one(key: str, runs: pd.DataFrame) -> None:
@@ -110,8 +148,25 @@ def ours(text: str, runs: pd.DataFrame) -> Cell:
 
 def interval(runs: pd.DataFrame) -> tuple[float, float]:
     """Where 95 % of the means over these runs, of one test set, lie on resampled sentences (significance.py)."""
-    means = np.mean(runs["draws"].tolist(), axis=0)
-    return tuple(np.percentile(means, [2.5, 97.5]))
+    return limits(mean_draws(runs["draws"]))
+
+
+def mean_draws(draws: Iterable[list[float]]) -> np.ndarray:
+    """The mean over runs on each resampled test set."""
+    return np.mean(list(draws), axis=0)
+
+
+def interval_cell(low: float, high: float, runs: pd.DataFrame) -> Cell:
+    """Where 95 % of the mean over these runs lie."""
+    return ours(interval_text(low, high, 1), runs)
+
+
+def difference_cell(difference: float, printed: str | float, low: float, high: float, runs: pd.DataFrame) -> Cell:
+    """Ours less what the paper printed, marked where that lies within our interval; blank where it printed none."""
+    if pd.isna(difference):
+        return Cell("")
+    within = low <= float(printed) <= high
+    return ours(difference_text(difference, 1) + (f" {WITHIN}" if within else ""), runs)
 
 
 def ladder(runs: pd.DataFrame) -> list[Row]:
@@ -128,10 +183,16 @@ def ladder(runs: pd.DataFrame) -> list[Row]:
     return rows
 
 
+def missing(expected: list[str], found: Iterable[str]) -> list[str]:
+    """The runs that were to be there and are not."""
+    there = set(found)
+    return [name for name in expected if name not in there]
+
+
 def gaps(expected: list[str], runs: pd.DataFrame) -> list[str]:
-    """A paragraph that names the runs that were to be there and are not; none where all are."""
-    missing = [name for name in expected if name not in set(runs["name"])]
-    return [f"Not in this table, as these runs have not been made: {', '.join(missing)}."] if missing else []
+    """A paragraph that names the missing runs; none where all are there."""
+    names = ", ".join(missing(expected, runs["name"]))
+    return [f"Not in this table, as these runs have not been made: {names}."] if names else []
 
 
 def provenance(runs: pd.DataFrame, measures: Mapping[str, str] = MEASURES) -> list[Row]:

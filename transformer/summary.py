@@ -6,20 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer.scorefiles import item, read_printed
-from transformer.tables import difference_text, interval_text, mean_text
+from transformer.tables import Cell, Row, difference_text, interval_text, mean_text
 
 CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # what transformer.provenance says of a processor
 HOUR = 3600  # seconds
-
-
-class Closeness(NamedTuple):
-    """A score of ours and the paper's, as text."""
-
-    what: str
-    paper: str
-    ours: str
-    interval: str  # 95 % of ours on resampled test sentences
-    difference: str  # ours less the paper's
 
 
 class Usage(NamedTuple):
@@ -31,39 +21,43 @@ class Usage(NamedTuple):
     hardware: list[str]
 
 
-def closeness_of_table_2(path: str | Path) -> list[Closeness]:
-    """BLEU of our systems, task by task, from the CSV file of Table 2; errors as in `read_printed`."""
+def closeness_of_table_2(path: str | Path) -> list[Row]:
+    """BLEU of our systems, task by task, from the CSV file of Table 2. Raises InputError where a column is missing."""
     table = read_printed(path, ["model", "by"])
     tasks = [column.removesuffix("_difference") for column in table if column.endswith("_difference")]
     return [
-        closeness(f"{row['model']}, {task.upper()}, BLEU", row, f"{task}_bleu", f"{task}_")
+        {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | closeness(row, f"{task}_bleu", f"{task}_", path)
         for row in table[table["by"] == "ours"].to_dict("records")
         for task in tasks
         if row[f"{task}_bleu"]
     ]
 
 
-def closeness_of_table_4(path: str | Path) -> list[Closeness]:
-    """F1 of our parsers, from the CSV file of Table 4; errors as in `read_printed`."""
-    table = read_printed(path, ["by", "training", "f1", "f1_sd", "low", "high", "difference"])
+def closeness_of_table_4(path: str | Path) -> list[Row]:
+    """F1 of our parsers, from the CSV file of Table 4. Raises InputError where a column is missing."""
+    table = read_printed(path, ["by", "training"])
     ours = table[table["by"] == "ours"].to_dict("records")
-    return [closeness(f"Parser ({row['training']}), F1", row, "f1", "") for row in ours]
+    return [
+        {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | closeness(row, "f1", "", path) for row in ours
+    ]
 
 
-def closeness(what: str, row: dict[str, str], score: str, prefix: str) -> Closeness:
+def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) -> Row:
     """From a row of a CSV file: `score` is a column, of the others the names begin with `prefix`."""
 
     def number(column: str) -> float:
-        return float(row[column] or "nan")
+        return float(item(row, column, str(path)) or "nan")
 
-    ours, difference = number(score), number(f"{prefix}difference")
-    return Closeness(
-        what,
-        paper=mean_text(ours - difference, float("nan"), 1),
-        ours=mean_text(ours, number(f"{score}_sd"), 1),
-        interval=interval_text(number(f"{prefix}low"), number(f"{prefix}high"), 1),
-        difference=difference_text(difference, 1),
-    )
+    low, high, paper, difference = (number(f"{prefix}{name}") for name in ("low", "high", "paper", "difference"))
+    ours = {
+        "Ours": mean_text(number(score), number(f"{score}_sd"), 1),
+        "95 %": interval_text(low, high, 1),
+        "Difference": difference_text(difference, 1),
+    }
+    runs = tuple(item(row, f"{prefix}runs", str(path)).split())
+    return {"Paper": mean_text(paper, float("nan"), 1)} | {
+        heading: Cell(text, runs if text else ()) for heading, text in ours.items()
+    }
 
 
 def usage(runs: dict[str, dict]) -> list[Usage]:

@@ -12,7 +12,7 @@ from transformer.scorefiles import item, read_printed
 from transformer.tables import Row, Table
 
 PRINTED = ["layer", "complexity", "sequential", "path"]
-TIME = ["layer", "grid", "n", "d", "k", "r", "multiply_adds", "seconds"]  # what must be known of a time,
+TIME = ["layer", "grid", "n", "d", "k", "r", "multiply_adds", "seconds", "quartiles"]  # what must be known of a time,
 CONNECTION = ["layer", "n", "path", "sequential"]  # of what a stack connects,
 ORIGIN = ["hardware", "threads", "versions", "commit", "date"]  # and of both
 

@@ -8,9 +8,12 @@ import pandas as pd
 from transformer.brackets import SHORT
 from transformer.files import read_json
 from transformer.scorefiles import (
+    DIFFERENCE_NOTE,
     check_runs,
+    difference_cell,
     gaps,
     interval,
+    interval_cell,
     item,
     ours,
     provenance,
@@ -19,8 +22,7 @@ from transformer.scorefiles import (
     require_one,
     rows_of,
 )
-from transformer.significance import RESAMPLES
-from transformer.tables import Cell, Row, Table, difference_text, interval_text, mean_text
+from transformer.tables import Cell, Row, Table, mean_text
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
@@ -46,11 +48,7 @@ SILVER_NOTE = (
     "semi-supervised row stands in for them by self-training, unless its name says otherwise: the supervised parser "
     "labels plain text, the trees that it is surest of are kept, and a new parser learns from both."
 )
-INTERVAL_NOTE = (
-    f"95 %: where F1 lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. Difference: ours less "
-    "the paper's Transformer with the same kind of training. Where the trees are not the Wall Street Journal's it says "
-    "how far the tasks are apart, not how well the paper was reproduced."
-)
+PAPERS_NOTE = "The paper's, for the difference, is its Transformer with the same kind of training."
 
 
 class Task(NamedTuple):
@@ -111,21 +109,23 @@ def table4(
 
     others: other scores of the same runs by name: constrained and, on other trees, elsewhere. Columns: parser, by,
     training, label, means over seeds with their standard deviations (`f1`, `f1_sd`), 95 % interval of F1 (`low`,
-    `high`) and its difference from the paper's, sentences, steps, parameters, seeds, and for each of the others its F1
-    (`f1_constrained`). The paper's cells are text, as it printed them.
+    `high`), the paper's of the same training (`paper`) and the difference from it, sentences, steps, parameters, seeds,
+    runs, and for each of the others its F1 (`f1_constrained`). The paper's cells are text, as it printed them.
     """
     rows = runs.groupby("task", sort=False).agg(
         **{name: (name, "mean") for name in MEANS},
         **{f"{name}_sd": (name, "std") for name in MEANS},
         **{name: (name, "first") for name in ("sentences", "steps", "parameters")},
         seeds=("seed", "count"),
+        runs=("name", " ".join),
     )
     for name, scores in others.items():
         rows = rows.join(scores.groupby("task")["f1"].agg(**{f"f1_{name}": "mean", f"f1_{name}_sd": "std"}))
     printed = paper[paper["by"] == "paper"].set_index("training")["f1"].astype(float)
     for task, seeds in runs.groupby("task"):
         rows.loc[task, ["low", "high"]] = interval(seeds)
-        rows.loc[task, "difference"] = rows.loc[task, "f1"] - printed[SEMI_SUPERVISED if tasks[task].silver else WSJ]
+        rows.loc[task, "paper"] = printed[SEMI_SUPERVISED if tasks[task].silver else WSJ]
+        rows.loc[task, "difference"] = rows.loc[task, "f1"] - rows.loc[task, "paper"]
     rows["training"] = [tasks[task].training for task in rows.index]
     rows["label"] = [tasks[task].label for task in rows.index]
     table = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
@@ -147,7 +147,7 @@ def table4_for_readers(
         "names, and can be compared with the paper's on the same trees alone; ± is the standard deviation over seeds."
     )
     rows = [table4_cells(row, elsewhere, runs) for row in table.to_dict("records")]
-    notes = [*gaps(expected, runs), INTERVAL_NOTE, SCORING_NOTE, REPAIR_NOTE]
+    notes = [*gaps(expected, runs), DIFFERENCE_NOTE, PAPERS_NOTE, SCORING_NOTE, REPAIR_NOTE]
     notes += [SILVER_NOTE] if any(task.silver for task in tasks.values()) else []
     if len(runs):
         measures = {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"}
@@ -159,6 +159,7 @@ def table4_cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
     """One line of the table."""
     is_ours = row["by"] == "ours"
     of_row = runs[runs["task"] == row["task"]] if is_ours else runs[:0]
+    papers, low, high, difference = (row.get(name) for name in ("paper", "low", "high", "difference"))
 
     def cell(name: str) -> Cell:
         return ours(mean_text(row.get(name), row.get(f"{name}_sd"), 1), of_row)
@@ -169,8 +170,8 @@ def table4_cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
         "From": row["by"],
         "Test trees": row["label"] if is_ours else "WSJ, section 23",
         "F1": cell("f1"),
-        "95 %": interval_text(row.get("low"), row.get("high"), 1),
-        "Difference": difference_text(row.get("difference"), 1),
+        "95 %": interval_cell(low, high, of_row),
+        "Difference": difference_cell(difference, papers, low, high, of_row),
         "Recall": cell("recall"),
         "Precision": cell("precision"),
         "Repaired": ours(f"{row['repaired']:g} of {row['sentences']:,}", of_row) if is_ours else "",

@@ -13,25 +13,14 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from transformer.files import replacing
 
 # Headings of columns that hold words, which stand to the left; numbers stand to the right.
-WORDS = {
-    "Kind",
-    "Task",
-    "Model",
-    "From",
-    "Row",
-    "Experiment",
-    "Changed",
-    "Parser",
-    "Training",
-    "Test trees",
-    "Layer type",
-    "Choice",
-}
-WORDS |= {"Run", "Averaged", "Decoding", "Hardware", "Fidelity", "Commit", "Digest", "Data", "Signature", "Variant"}
+WORDS = re.compile(
+    "Kind|Task|Model|From|Row|Experiment|Changed|Parser|Training|Test trees|Layer type|Choice|Variant|Signature|Run|"
+    "Averaged|Decoding|Hardware|Fidelity|Commit|Digest|Data"
+)
 
 CODE = re.compile(r"`([^`]*)`")
 BREAKABLE = re.compile(r"[:/|+]")
-POWER = re.compile(r"(?<=\w)\^(\d+(?:\.\d+)?)")
+POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
 # What LaTeX cannot print as it stands.
 IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
 IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
@@ -141,12 +130,20 @@ def latex_code(text: str) -> str:
 
 def html(table: Table) -> str:
     """A fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    return environment().get_template("table.html").render(table=table, is_word=WORDS.fullmatch)
+
+
+def environment() -> jinja2.Environment:
+    """What fills the templates of pages: escapes all but `Markup`, and sets `code` by the filter `marked`."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
-    environment.filters["marked"] = html_text
-    environment.globals["is_word"] = WORDS.__contains__
-    return environment.get_template("table.html").render(table=table, Cell=Cell)
+    made.filters["marked"] = html_text
+    return made
 
 
 def html_text(text: str | Cell) -> Markup:
@@ -168,7 +165,7 @@ def alternating(parts: list[str]) -> list[int]:
 def tabulated(rows: list[Row], form: str, text: Callable[[str], str]) -> str:
     """Rows in one of tabulate's formats, words to the left and numbers to the right."""
     headings = list(rows[0]) if rows else []
-    sides = ["left" if heading in WORDS else "right" for heading in headings]
+    sides = ["left" if WORDS.fullmatch(heading) else "right" for heading in headings]
     cells = [[text(str(row[heading])) for heading in headings] for row in rows]
     return tabulate(cells, [text(heading) for heading in headings], form, disable_numparse=True, colalign=sides)
 
@@ -184,7 +181,10 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
 
 def difference_text(difference: float, decimals: int) -> str:
     """`+0.4`, `−1.2`; blank where there is none."""
-    return "" if pd.isna(difference) else f"{difference:+.{decimals}f}".replace("-", "−")
+    if pd.isna(difference):
+        return ""
+    rounded = round(difference, decimals) + 0.0  # of −0.0 it makes 0.0
+    return f"{rounded:+.{decimals}f}".replace("-", "−")
 
 
 def interval_text(low: float, high: float, decimals: int) -> str:

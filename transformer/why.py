@@ -5,15 +5,14 @@ is trained for this: the last are runs of Table 3.
 """
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from statistics import fmean
 
 import pandas as pd
 from sacrebleu.metrics import BLEU
 
 from transformer.bleu import measure, paper_reference, paper_tokens, plain_quotes, token_bleu, tokenize
-from transformer.scorefiles import gaps, provenance
-from transformer.significance import RESAMPLES, SEED, p_value
+from transformer.scorefiles import gaps, mean_draws, provenance
+from transformer.significance import RESAMPLES, SEED, bleu_draws, p_value
 from transformer.subwords import Subwords
 from transformer.tables import Cell, Row, Table, difference_text
 from transformer.tokenization import Moses
@@ -35,10 +34,9 @@ NOT_MEASURED = (
     "another ε of Adam, 16-bit numbers, other training text."
 )
 P_NOTE = (
-    "p: how likely so large a difference is were both equal, by sacreBLEU "
-    f"{version('sacrebleu')}'s paired bootstrap resampling, {RESAMPLES:,} resamples with seed {SEED}, where other "
-    "translations of the same sentences were scored; those of all seeds laid end to end. Scored otherwise, the same "
-    "translations have no p: the difference is what the measure does, not chance."
+    f"p: how likely so large a difference is were both equal, by paired bootstrap resampling, {RESAMPLES:,} draws of "
+    f"the sentences with seed {SEED}, where other translations of the same sentences were scored. Scored otherwise, "
+    "the same translations have no p: the difference is what the measure does, not chance."
 )
 COLUMNS = ["kind", "choice", "bleu", "difference", "p", "runs"]
 
@@ -61,13 +59,18 @@ class Base:
 
     def row(self, kind: str, choice: str, scores: list[float], p: float = float("nan")) -> dict:
         """One choice, by its scores for each run; without scores it was not run."""
-        return row(kind, choice, scores, self.bleu, list(self.runs["name"]), p)
+        return row(kind, choice, scores, mean(scores) - mean(self.bleu), p, list(self.runs["name"]))
 
 
-def row(kind: str, choice: str, scores: list[float], base: list[float], names: list[str], p: float) -> dict:
-    """The mean of `scores` and how far it is above that of `base`."""
-    bleu, base_bleu = (fmean(side) if side else float("nan") for side in (scores, base))
-    return dict(zip(COLUMNS, (kind, choice, bleu, bleu - base_bleu, p, " ".join(names) if scores else ""), strict=True))
+def row(kind: str, choice: str, scores: list[float], difference: float, p: float, names: list[str]) -> dict:
+    """The mean of `scores`, and their runs."""
+    runs = " ".join(names) if scores else ""
+    return dict(zip(COLUMNS, (kind, choice, mean(scores), difference, p, runs), strict=True))
+
+
+def mean(scores: list[float]) -> float:
+    """NaN of none."""
+    return fmean(scores) if scores else float("nan")
 
 
 def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses) -> list[dict]:
@@ -116,11 +119,10 @@ def translating(base: Base, kind: str, choice: str, translations: list[list[str]
     if not translations:
         return base.row(kind, choice, [])
     reference = paper_reference(base.references, base.language)
-    pairs = zip(base.hypotheses, translations, strict=True)
-    words = [[paper_tokens(side, base.language) for side in pair] for pair in pairs]
-    laid = [[line for pair in words for line in pair[side]] for side in (0, 1)]
-    p = p_value(*laid, reference * len(words))
-    return base.row(kind, choice, [of_words(other, reference) for _, other in words], p)
+    words = [paper_tokens(translation, base.language) for translation in translations]
+    scores = [of_words(side, reference) for side in words]
+    differences = mean_draws(bleu_draws(side, reference) for side in words) - mean_draws(base.runs["draws"])
+    return base.row(kind, choice, scores, p_value(mean(scores) - mean(base.bleu), differences))
 
 
 def seeds(base: Base) -> list[dict]:
@@ -131,17 +133,16 @@ def seeds(base: Base) -> list[dict]:
     return [base.row("training", f"the {end} of {len(base.bleu)} seeds", [bleu]) for end, bleu in ends.items()]
 
 
-def training(runs: pd.DataFrame, p: pd.Series, experiments: list[str]) -> list[dict]:
+def training(runs: pd.DataFrame, against: pd.DataFrame, experiments: list[str]) -> list[dict]:
     """These experiments of Table 3 against its base, all by their last checkpoints on the dev set.
 
-    runs: from table3.read_runs; p: from table3.p_values.
+    runs: from table3.read_runs; against: from table3.against_base.
     """
-    base = list(runs.loc[runs["experiment"] == "base", "bleu"])
     rows = []
     for experiment in experiments:
         same = runs[runs["experiment"] == experiment]
-        choice, of_chance = f"{experiment} of Table 3", p.get(experiment, float("nan"))
-        rows.append(row("training", choice, list(same["bleu"]), base, list(same["name"]), of_chance))
+        compared = (against[name].get(experiment, float("nan")) for name in ("difference", "p"))
+        rows.append(row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"])))
     return rows
 
 
@@ -181,11 +182,10 @@ def configured_note(run: pd.Series) -> str:
 
 def cells(row: dict) -> Row:
     """One line of the table."""
-    missing = pd.isna(row["bleu"])
-    return {
-        "Kind": row["kind"],
-        "Choice": row["choice"],
-        "BLEU": NOT_RUN if missing else Cell(f"{row['bleu']:.2f}", tuple(row["runs"].split())),
+    shown = {
+        "BLEU": NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}",
         "Difference": difference_text(row["difference"], 2),
         "p": "" if pd.isna(row["p"]) else f"{row['p']:.3f}",
     }
+    ours = {name: Cell(text, tuple(row["runs"].split()) if text else ()) for name, text in shown.items()}
+    return {"Kind": row["kind"], "Choice": row["choice"]} | ours

@@ -1,6 +1,7 @@
 """Learning curves: perplexity and BLEU of the dev set over the steps."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from transformer.figures.style import COLORS, GREY, PAGE_INCHES, Drawing, new
+from transformer.figures.style import COLORS, GREY, PAGE_INCHES, Drawing
 from transformer.files import InputError
 from transformer.text import read_lines
 
@@ -16,30 +17,53 @@ EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 MEASURES = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 PRINTED = {"dev_perplexity": "perplexity", "dev_bleu": "bleu"}  # columns of workflow/paper/table3.csv
 OTHERS = "other rows of Table 3"
+PARSER = "parser"  # the experiment of runs that write trees, of which no BLEU is logged
 
 
 def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task: str, label: str) -> Drawing:
-    """A column per task, perplexity above BLEU; base and big in colour before all other runs.
+    """A column per task, perplexity above BLEU; base and big in colour before all other runs. Parsers share a column.
 
     metrics: files task/experiment/seed/metrics.jsonl. gaps: the runs that have none. paper: table3.csv by experiment;
     its numbers are lines in the column of `paper_task`, where they are within the range of ours.
     """
     found = {name_of(path): read_curve(path) for path in metrics}
-    tasks = list(dict.fromkeys(name.split("/")[0] for name in [*found, *gaps]))
-    figure, grid = new(PAGE_INCHES, 4.2, nrows=2, ncols=len(tasks), sharex="col", squeeze=False)
+    columns = list(dict.fromkeys(column_of(name) for name in [*found, *gaps]))
+    figure = Figure(figsize=(PAGE_INCHES, 4.2), layout="constrained")
+    looks = looks_of(found)
     outside = []
-    for column, task in enumerate(tasks):
-        for row, measure in enumerate(MEASURES):
-            axes = grid[row, column]
-            draw(axes, {name: curve for name, curve in found.items() if name.startswith(f"{task}/")}, measure)
-            if task == paper_task:
-                outside += draw_printed(axes, paper, measure)
-            finish(axes)
-        grid[0, column].set_title(task.upper())
-        grid[1, column].set_xlabel("step")
-    add_legend(figure)
+    for panel, axes in figure.subplot_mosaic(panels(columns)).items():
+        column, measure = panel.split()
+        of_column = {name: curve for name, curve in found.items() if column_of(name) == column}
+        draw(axes, of_column, measure, looks)
+        if column == paper_task:
+            outside += draw_printed(axes, paper, measure)
+        finish(axes, f"{'Parsers' if column == PARSER else column.upper()}: {MEASURES[measure]}")
+    add_legend(figure, list(looks))
     caption = caption_of(label, outside, gaps)
-    return Drawing(figure, caption, f"{caption} {last(found)}", {"gaps": gaps, "outside": outside})
+    return Drawing(figure, caption, f"{caption} {last(found, looks)}", {"gaps": gaps, "outside": outside})
+
+
+def panels(columns: list[str]) -> list[list[str]]:
+    """`column measure` of each panel, row by row; that of parsers has the height of both rows."""
+    return [[f"{column} {'dev_perplexity' if column == PARSER else row}" for column in columns] for row in MEASURES]
+
+
+def column_of(name: str) -> str:
+    """Where a run is drawn: its task's column, or that of all parsers."""
+    task, experiment, _ = name.split("/")
+    return PARSER if experiment == PARSER else task
+
+
+def line_of(name: str) -> str:
+    """What a run is called there: its experiment, or a parser's task."""
+    task, experiment, _ = name.split("/")
+    return task if experiment == PARSER else experiment
+
+
+def looks_of(names: Iterable[str]) -> dict[str, str]:
+    """The colours of what is emphasised: base, big, and every parser."""
+    parsers = dict.fromkeys(line_of(name) for name in names if column_of(name) == PARSER)
+    return EMPHASISED | dict(zip(parsers, COLORS[len(EMPHASISED) :], strict=False))
 
 
 def read_curve(path: Path) -> pd.DataFrame:
@@ -60,26 +84,26 @@ def name_of(path: Path) -> str:
     return "/".join(path.parts[-4:-1])
 
 
-def draw(axes: Axes, found: dict[str, pd.DataFrame], measure: str) -> None:
-    """One measure of one task's runs, those that are emphasised last and above."""
+def draw(axes: Axes, found: dict[str, pd.DataFrame], measure: str, looks: dict[str, str]) -> None:
+    """One measure of one column's runs, those that are emphasised above."""
     for name, curve in found.items():
-        experiment = name.split("/")[1]
+        line = line_of(name)
         curve = curve.dropna(subset=measure)
-        if experiment in EMPHASISED:
-            shown = {"color": EMPHASISED[experiment], "zorder": 3, "marker": ".", "label": experiment}
+        if line in looks:
+            shown = {"color": looks[line], "zorder": 3, "marker": ".", "label": line}
         else:
             shown = {"color": GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
         if shown["label"] in axes.get_legend_handles_labels()[1]:
             del shown["label"]  # once for all seeds, and for all others
         axes.plot(curve["step"], curve[measure], **shown)
-    axes.set_ylabel(MEASURES[measure])
     if measure == "dev_perplexity":
         axes.set_yscale("log")
         axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
 
 
-def finish(axes: Axes) -> None:
-    """Grid and marks, or a word where nothing was logged."""
+def finish(axes: Axes, title: str) -> None:
+    """Title, grid and marks, or a word where nothing was logged."""
+    axes.set(title=title, xlabel="step")
     axes.grid(True)
     axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
     if not any(len(line.get_xdata()) for line in axes.lines):
@@ -87,12 +111,12 @@ def finish(axes: Axes) -> None:
         axes.set(yticks=[], xlim=(0, 1))
 
 
-def add_legend(figure: Figure) -> None:
+def add_legend(figure: Figure, emphasised: list[str]) -> None:
     """One for all axes: what is emphasised first."""
     entries = {}
     for axes in figure.axes:
         entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    labels = sorted(entries, key=lambda text: [*EMPHASISED, OTHERS, text].index(text))
+    labels = sorted(entries, key=lambda text: [*emphasised, OTHERS, text].index(text))
     figure.legend([entries[text] for text in labels], labels, loc="outside lower center", ncols=3)
 
 
@@ -114,19 +138,19 @@ def caption_of(label: str, outside: list[str], gaps: list[str]) -> str:
     """What is shown and what is not."""
     text = (
         f"Learning curves on the dev set of {label}: perplexity per subword, and BLEU by a beam of one on the first "
-        "sentences, a quick look that is not Table 3's. Dashed lines are where the paper's models ended, on other data "
-        "unless ours is newstest2013."
+        "sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity per symbol "
+        "alone. Dashed lines are where the paper's models ended, on other data unless ours is newstest2013."
     )
     if outside:
         text += f" Beyond these axes: {'; '.join(outside)}."
     return text + (f" Without metrics.jsonl, and so not shown: {', '.join(gaps)}." if gaps else "")
 
 
-def last(found: dict[str, pd.DataFrame]) -> str:
+def last(found: dict[str, pd.DataFrame], emphasised: Iterable[str]) -> str:
     """How the emphasised runs ended."""
     ends = []
     for name, curve in found.items():
-        if name.split("/")[1] in EMPHASISED:
+        if line_of(name) in emphasised:
             values = (f"{title} {value:.2f}" for key, title in MEASURES.items() for value in curve[key].dropna()[-1:])
             ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")
     return f"At the end, {'; '.join(ends)}." if ends else ""

@@ -1,5 +1,6 @@
 """Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
 
+import math
 from collections.abc import Iterable
 from itertools import combinations
 from typing import NamedTuple
@@ -42,13 +43,13 @@ def sentence(attention: dict, figure: str) -> Sentence:
     number = layer_of(attention["layers"])
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
-    where += f"{attention['layers']}, which is five sixths of the way up, rounded; the paper's is 5 of 6."
+    where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
     return Sentence(words, weights, number, where, entry["figures"][figure])
 
 
 def layer_of(layers: int) -> int:
     """The layer, from 1, that is to `layers` what 5 is to the paper's 6."""
-    return round(5 / 6 * layers)
+    return math.floor(5 * layers / 6 + 0.5)
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:

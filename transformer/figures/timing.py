@@ -4,30 +4,33 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from transformer.figures import style
+from transformer.figures.style import COLORS, COLUMN_INCHES, MARKERS, Drawing, new
 from transformer.layertypes import LAYER_TYPES, growth
 
+CAPTION = (
+    "Time of one layer over the length of the sequence, for Table 1's kinds of layers. Dashed, through the longest "
+    "sequence, is the slope that the number of operations has; bars are the distance between quartiles of repetitions."
+)
 
-def timing(measured: dict[str, Any]) -> Figure:
-    """`measured` is what the measure stage wrote. Dashed is the slope that theory gives, through the longest sequence.
 
-    Bars are the distance between the quartiles of a time's repetitions.
-    """
-    figure, axes = style.new(style.COLUMN_INCHES, 0.9 * style.COLUMN_INCHES)
-    times = pd.DataFrame(measured["times"]).query("grid == 'n'")
-    for (layer, of_layer), color, marker in zip(
-        times.groupby("layer", sort=False), style.COLORS, style.MARKERS, strict=False
-    ):
-        draw(axes, of_layer.sort_values("n"), layer, color, marker)
+def timing(measured: dict[str, Any]) -> Drawing:
+    """`measured`: from `table1.read_measured`."""
+    figure, axes = new(COLUMN_INCHES, 0.9 * COLUMN_INCHES)
+    times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
+    layers = dict(list(times.groupby("layer", sort=False)))
+    for (layer, of_layer), color, marker in zip(layers.items(), COLORS, MARKERS, strict=False):
+        draw(axes, of_layer, layer, color, marker)
     axes.set(xscale="log", yscale="log", xlabel="Sequence length n", ylabel="Milliseconds per layer")
     lengths = sorted(times["n"].unique())
     axes.set_xticks(lengths, [str(n) for n in lengths])
     axes.minorticks_off()
     axes.grid(axis="y")
     axes.legend(title=f"d = {times['d'].iloc[0]}", alignment="left")
-    return figure
+    longest = {layer: 1000 * of_layer["seconds"].iloc[-1] for layer, of_layer in layers.items()}
+    said = "; ".join(f"{layer} {milliseconds:.3f} ms" for layer, milliseconds in longest.items())
+    alt = f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {said}."
+    return Drawing(figure, CAPTION, alt, {"n": int(lengths[-1]), "milliseconds": longest})
 
 
 def draw(axes: Axes, times: pd.DataFrame, layer: str, color: str, marker: str) -> None:

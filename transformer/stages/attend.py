@@ -21,6 +21,7 @@ from transformer.checkpoints import load_model
 from transformer.config import Decoding, Experiment, load
 from transformer.files import InputError, replacing
 from transformer.model import best_device
+from transformer.scorefiles import run_name
 from transformer.subwords import Subwords
 from transformer.text import draw, read_lines
 from transformer.tokenization import Moses
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     if not sentences:
         raise InputError(f"{args.text}: expected a sentence of at most {args.longest} tokens, found none")
     content = {
-        "run": f"{experiment.task}/{experiment.experiment}/{experiment.seed}",
+        "run": run_name(vars(experiment)),
         "label": experiment.label,
         "layers": experiment.model.N,
         "heads": experiment.model.h,

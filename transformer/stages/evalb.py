@@ -7,18 +7,17 @@ A line of each file is a sentence's tree, its words spelt alike in both; an empt
 one, which EVALB skips.
 --gold-tags leaves a word out (punctuation) where its tag in --gold says so, not where either tree's own tag does: a
 parser's mis-tagged comma then costs it nothing, where EVALB drops the sentence as an error. --json writes the scores
-with the checksums of both files, F1 on resampled test sets (transformer/significance.py) and, of --run, how it was
-trained, averaged and decoded; without a file it prints them.
+with the checksums of both files and, of --run, how it was trained, averaged and decoded, and F1 on resampled test sets
+(transformer/significance.py); without a file it prints them.
 """
 
 import argparse
-import json
-from pathlib import Path
 
-from transformer.arguments import stage_parser
+from transformer.arguments import scoring_arguments, stage_parser
 from transformer.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
-from transformer.files import InputError, read_json, replacing, sha256
+from transformer.files import InputError, read_json, sha256
 from transformer.runs import describe
+from transformer.scorefiles import leave
 from transformer.significance import f1_draws
 
 MEASURES = {  # as they are printed
@@ -35,25 +34,22 @@ MEASURES = {  # as they are printed
     "two_or_less_crossing": "2 or less crossing",
     "tagging": "tagging accuracy",
 }
-PRINT = "-"  # the --json that is no file
 
 
 def main(argv: list[str] | None = None) -> None:
     """Print the scores; with --json, write or print them as JSON."""
     args = parse(argv)
-    run = describe(args.run, args.weights or args.run / "average.safetensors") if args.run else None
     score = {
         "gold": args.gold,
         "gold_sha256": sha256(args.gold),
         "test": args.test,
         "test_sha256": sha256(args.test),
         **score_parses(args.gold, args.test, args.gold_tags, args.parses),
-        "run": run,
+        "run": describe(args.run, args.weights),
     }
-    print(as_json(score) if args.json == PRINT else listing(score, args.test))
-    if args.json not in (None, PRINT):
-        with replacing(args.json) as file:
-            file.write(as_json(score) + "\n")
+    if not args.run:
+        del score["draws"]
+    leave(score, listing(score, args.test), args.json)
 
 
 def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> dict:
@@ -91,10 +87,6 @@ def without_repair(sentences: list[Sentence], lines: set[int]) -> dict:
     return scores(unparsed(one) if one.number in lines else one for one in sentences)
 
 
-def as_json(score: dict) -> str:
-    return json.dumps(score, indent=2, ensure_ascii=False)
-
-
 def listing(score: dict, test: str) -> str:
     """A line per measure, for all sentences and for the short ones; then a line per error."""
     lines = [line("", "all", f"<= {SHORT} words")]
@@ -129,11 +121,5 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--test", required=True, metavar="FILE", help="the parser's, line by line")
     parser.add_argument("--gold-tags", action="store_true", help="leave words out by their tags in --gold")
     parser.add_argument("--parses", metavar="FILE", help="which parses were repaired: scores them as failed, too")
-    parser.add_argument("--run", type=Path, metavar="DIR", help="the folder of the run that parsed")
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="what it parsed with; RUN/average.safetensors if not given"
-    )
-    parser.add_argument(
-        "--json", nargs="?", const=PRINT, metavar="FILE", help="the score file to write; print it if not given"
-    )
+    scoring_arguments(parser, "parsed")
     return parser.parse_args(argv)

@@ -12,12 +12,11 @@ caption.
 
 import argparse
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from transformer.arguments import stage_parser
 from transformer.checkpoints import load_model
-from transformer.config import Experiment, load
+from transformer.config import load
 from transformer.figures.architecture import figure1, figure2
 from transformer.figures.cost import bleu_flops, bleu_parameters
 from transformer.figures.curves import curves, name_of
@@ -28,7 +27,8 @@ from transformer.figures.style import Drawing, save
 from transformer.figures.timing import timing
 from transformer.files import read_json, replacing
 from transformer.model import Transformer
-from transformer.scorefiles import read_scores
+from transformer.scorefiles import missing, read_scores, run_name
+from transformer.table1 import read_measured
 from transformer.table2 import read_systems
 from transformer.table3 import read_variations
 
@@ -50,42 +50,32 @@ OPTIONS = {
 def of_model(draw, args: argparse.Namespace) -> Drawing:
     """Figures 1 and 2, of an untrained model."""
     experiment = load(args.experiment[0])
-    return draw(Transformer(experiment.model).eval(), run_name(experiment))
+    return draw(Transformer(experiment.model).eval(), run_name(vars(experiment)))
 
 
 def of_positions(args: argparse.Namespace) -> Drawing:
     """The positions of a trained model."""
     experiment = load(args.experiment[0])
-    return positions(load_model(args.weights, experiment.model), run_name(experiment))
-
-
-def of_timing(args: argparse.Namespace) -> Drawing:
-    """The time of Table 1's layers."""
-    measured = read_json(args.measured)
-    caption = (
-        "Time of one layer over the length of the sequence, for Table 1's kinds of layers. Dashed is the slope that "
-        "the number of operations has; bars are the distance between quartiles of the repetitions."
-    )
-    return Drawing(timing(measured), caption, "Lines of milliseconds over sequence length, both logarithmic.", {})
+    return positions(load_model(args.weights, experiment.model), run_name(vars(experiment)))
 
 
 def of_curves(args: argparse.Namespace) -> Drawing:
     """Learning curves."""
-    missing = gaps(args.expected, map(name_of, args.metrics))
-    return curves(args.metrics, missing, read_variations(args.paper), args.task, args.label)
+    gaps = missing(args.expected, map(name_of, args.metrics))
+    return curves(args.metrics, gaps, read_variations(args.paper), args.task, args.label)
 
 
 def of_parameters(args: argparse.Namespace) -> Drawing:
     """BLEU over parameters."""
     runs = read_scores(args.score)
-    return bleu_parameters(read_variations(args.paper), runs, args.label, gaps(args.expected, runs["name"]))
+    return bleu_parameters(read_variations(args.paper), runs, args.label, missing(args.expected, runs["name"]))
 
 
 def of_flops(args: argparse.Namespace) -> Drawing:
     """BLEU over FLOPs."""
     runs = read_scores(args.score)
-    missing = gaps(args.expected, runs["name"])
-    return bleu_flops(read_systems(args.paper), runs, read_scores(args.dev), args.label, missing)
+    gaps = missing(args.expected, runs["name"])
+    return bleu_flops(read_systems(args.paper), runs, read_scores(args.dev), args.label, gaps)
 
 
 # By name: what draws it, and the options that it needs.
@@ -100,7 +90,7 @@ FIGURES = {
     "curves": (of_curves, ["metrics", "expected", "paper", "task", "label"]),
     "bleu_parameters": (of_parameters, ["score", "expected", "paper", "label"]),
     "bleu_flops": (of_flops, ["score", "dev", "expected", "paper", "label"]),
-    "timing": (of_timing, ["measured"]),
+    "timing": (lambda args: timing(read_measured(args.measured)), ["measured"]),
 }
 
 
@@ -113,17 +103,6 @@ def main(argv: list[str] | None = None) -> None:
     with replacing(f"{args.output}.json") as file:
         json.dump(said, file, indent=1, ensure_ascii=False)
     print(f"{args.output}.pdf, .svg, .png: {drawing.caption}")
-
-
-def run_name(experiment: Experiment) -> str:
-    """task/experiment/seed."""
-    return f"{experiment.task}/{experiment.experiment}/{experiment.seed}"
-
-
-def gaps(expected: list[str], found: Iterable[str]) -> list[str]:
-    """The expected runs that are not there."""
-    there = set(found)
-    return [name for name in expected if name not in there]
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

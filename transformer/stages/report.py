@@ -1,14 +1,15 @@
 """Write the page of a scale: tables, figures, samples, an attention viewer, and the runs behind every number.
 
-    python -m transformer report --title "Attention Is All You Need: demo" --label "sentences of a grammar" \\
+    python -m transformer report --scale demo --title "Attention Is All You Need" --label "sentences of a grammar" \\
         --table results/demo/tables/table?.html --figure results/demo/figures/*.svg \\
         --run results/demo/runs/*/*/*/run.json --score results/demo/runs/*/*/*/{test,dev.last}.json \\
         --translations results/demo/runs/en-de/base/1/test.hyp SOURCE REFERENCE \\
         --parses results/demo/runs/supervised/parser/1/test.trees GOLD --samples 3 \\
         --attention results/demo/attention.json --output results/demo/report.html
 
-One HTML file that needs no network and no other file. Name all that is to be there: the page lists by name what is not.
-Beside each table's .html lies its .csv, beside each figure's .svg its .json with caption and alternative text.
+One HTML file that needs no network and no other file. Name all that is to be there: the page lists by name what is not;
+what is named by --missing is not shown, whatever file there is. Beside each table's .html lies its .csv, beside their
+folder runs/, and beside each figure's .svg its .json with caption and alternative text.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from transformer.report import (
     render,
     split,
     table_part,
+    title,
 )
 from transformer.samples import Samples, parses, translations
 from transformer.summary import moved, usage
@@ -45,26 +47,27 @@ def main(argv: list[str] | None = None) -> None:
 
 def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
     """What the template shows, by name, and what is not there."""
-    why = dict(args.missing)
-    tables, no_tables = split(args.table, why)
-    figures, no_figures = split(args.figure, why)
+    missing = dict(args.missing)
+    tables, no_tables = split(args.table, missing)
+    figures, no_figures = split(args.figure, missing)
+    attention, no_attention = split([args.attention] if args.attention else [], missing)
     runs, no_runs = read_runs(args.run)
     scores, no_scores = files("Scores", args.score)
     behind = cards(runs, scores)
-    old = {card.run for card in behind if card.stale}
-    attention, no_attention = files("Attention viewer", [args.attention])
+    shown = [table_part(path, behind) for path in tables]
     translated, no_translations = samples("Sample translations", args.translations, args.samples, translations)
     parsed, no_parses = samples("Sample parses", args.parses, args.samples, parses)
     parts = about(args, runs) | {
-        "closeness": close(tables),
-        "tables": [table_part(path, old) for path in tables],
+        "closeness": close(tables, shown),
+        "tables": shown,
         "figures": [figure_part(path) for path in figures],
         "translations": translated,
         "parses": parsed,
         "attention": read_attention(args.attention) if attention else None,
         "cards": behind,
     }
-    return parts, no_tables + no_figures + no_runs + no_scores + no_attention + no_translations + no_parses
+    gaps = [Gap(title(name), why) for name, why in missing.items()]
+    return parts, gaps + no_tables + no_figures + no_attention + no_runs + no_scores + no_translations + no_parses
 
 
 def about(args: argparse.Namespace, runs: dict[str, dict]) -> dict:
@@ -72,8 +75,7 @@ def about(args: argparse.Namespace, runs: dict[str, dict]) -> dict:
     return {
         "title": args.title,
         "label": args.label,
-        "scales": sorted({run["scale"] for run in runs.values()}),
-        "expected": {"tables": len(args.table), "figures": len(args.figure), "runs": len(args.run)},
+        "scale": args.scale,
         "languages": {name: (run["source"], run["target"]) for name, run in runs.items()},
         "usage": usage(runs),
         "moved": moved(runs),
@@ -100,18 +102,19 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = stage_parser("report", __doc__)
     add = parser.add_argument
+    add("--scale", required=True, help="its name in config.yaml; that of the paper's models and data is paper")
     add("--title", required=True, metavar="TEXT", help="the page's heading")
     add("--label", required=True, metavar="TEXT", help="the data behind our numbers")
     add("--table", default=[], metavar="HTML", nargs="*", help="the tables, in their order on the page")
     add("--figure", default=[], metavar="SVG", nargs="*", help="the figures")
     add("--run", default=[], metavar="JSON", nargs="*", help="the trainings, each by its run.json")
     add("--score", default=[], metavar="JSON", nargs="*", help="their score files")
-    add("--attention", required=True, metavar="JSON", help="what the attend stage wrote")
+    add("--attention", metavar="JSON", nargs="?", help="what the attend stage wrote")
     triple = ("HYP", "SOURCE", "REFERENCE")
     add("--translations", default=[], metavar=triple, nargs=3, action="append", help="a run's and their test set")
     add("--parses", default=[], metavar=("TREES", "GOLD"), nargs=2, action="append", help="a parser's and the treebank")
     add("--samples", required=True, type=int, metavar="N", help="sentences shown of each kind")
-    add("--missing", default=[], metavar=("NAME", "WHY"), nargs=2, action="append", help="why a part is not there")
+    add("--missing", default=[], metavar=("NAME", "WHY"), nargs=2, action="append", help="a part that is not there")
     add("--core-hour", type=float, metavar="PRICE", help="what an hour of one processor core costs, if it has a price")
     add("--gpu-hour", type=float, metavar="PRICE", help="what an hour of one GPU costs, if it has a price")
     add("--currency", default="", metavar="CODE", help="the prices'")

@@ -5,32 +5,33 @@
     python -m transformer score ... --subset filtered resources/corpora/newstest2014-filtered.de-en.de
 
 Both files are plain text as people write it, detokenised, one sentence a line; --lang is their language.
---subset scores a part of the sentences, too: FILE has their references, in the order of --ref. --json writes the scores
-with the checksums of both files, the paper's BLEU on resampled test sets (transformer/significance.py) and, of --run,
-how it was trained, averaged and decoded, for the tables; without a file it prints them.
+--subset scores a part of the sentences, too: FILE has their references, in the order of --ref. Beside the
+paper's measure stands what 95 % of it lie between on resampled test sets (transformer/significance.py). --json writes
+the scores with the checksums of both files and, of --run, how it was trained, averaged and decoded, and each resampled
+BLEU, for the tables; without a file it prints them.
 """
 
 import argparse
-import json
-from pathlib import Path
 
-from transformer.arguments import stage_parser
-from transformer.bleu import paper_reference, paper_tokens, scores
-from transformer.files import InputError, replacing, sha256
+from transformer.arguments import scoring_arguments, stage_parser
+from transformer.bleu import PAPER, paper_reference, paper_tokens, scores
+from transformer.files import InputError, sha256
 from transformer.runs import describe
-from transformer.significance import bleu_draws
+from transformer.scorefiles import leave
+from transformer.significance import bleu_draws, limits
+from transformer.tables import interval_text
 from transformer.text import read_lines, read_pairs
-
-PRINT = "-"  # the --json that is no file
 
 
 def main(argv: list[str] | None = None) -> None:
     """Print the scores; with --json, write or print them as JSON."""
     args = parse(argv)
-    run = describe(args.run, args.weights or args.run / "average.safetensors") if args.run else None
+    run = describe(args.run, args.weights)
     sides = [list(side) for side in zip(*read_pairs(args.hyp, args.ref), strict=True)]
     score = {"language": args.lang} | measured(*sides, args.lang)
-    score["draws"] = bleu_draws(paper_tokens(sides[0], args.lang), paper_reference(sides[1], args.lang))
+    draws = bleu_draws(paper_tokens(sides[0], args.lang), paper_reference(sides[1], args.lang))
+    low, high = limits(draws)
+    score["scores"][PAPER] |= {"low": low, "high": high}
     score["subsets"] = {name: measured(*subset(sides, path), args.lang) for name, path in args.subset}
     score |= {
         "hyp": args.hyp,
@@ -39,11 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         "ref_sha256": sha256(args.ref),
         "run": run,
     }
-    text = json.dumps(score, indent=2, ensure_ascii=False)
-    print(text if args.json == PRINT else listing(score))
-    if args.json not in (None, PRINT):
-        with replacing(args.json) as file:
-            file.write(f"{text}\n")
+    leave(score | ({"draws": draws} if run else {}), listing(score), args.json)
 
 
 def measured(hypotheses: list[str], references: list[str], language: str) -> dict:
@@ -78,7 +75,9 @@ def listing(score: dict) -> str:
 def listed(name: str, part: dict) -> list[str]:
     measures = dict(part["scores"])
     paper = measures.pop("paper")
-    lines = [f"{part['sentences']} sentences{name} (* the measure in the paper):"]
+    between = interval_text(measures[paper].get("low"), measures[paper].get("high"), 2)
+    heading = f"* the measure in the paper; 95 %: {between}" if between else "* the measure in the paper"
+    lines = [f"{part['sentences']} sentences{name} ({heading}):"]
     for measure, found in measures.items():
         mark = "*" if measure == paper else " "
         lines.append(f"{mark} {measure:14}  {found['score']:5.2f}  {found['signature']}")
@@ -94,11 +93,5 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--subset", nargs=2, default=[], action="append", metavar=("NAME", "FILE"), help="references of a part; repeat"
     )
-    parser.add_argument("--run", type=Path, metavar="DIR", help="the folder of the run that translated")
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="what it translated with; RUN/average.safetensors if not given"
-    )
-    parser.add_argument(
-        "--json", nargs="?", const=PRINT, metavar="FILE", help="the score file to write; print it if not given"
-    )
+    scoring_arguments(parser, "translated")
     return parser.parse_args(argv)

@@ -1,26 +1,24 @@
 """Write Table 3, variations on the base model: the paper's perplexities, BLEU and parameters, and ours.
 
     python -m transformer table3 --paper workflow/paper/table3.csv --label "demo: grammar-dev" --width 8 --depth 2 \\
-        --score results/demo/runs/en-de/*/*/dev.last.json --hyp results/demo/runs/en-de/*/*/dev.last.hyp \\
-        --ref resources/corpora/grammar-dev.de --output results/demo/tables/table3
+        --score results/demo/runs/en-de/*/*/dev.last.json --output results/demo/tables/table3
 
 Leaves OUTPUT.csv, all digits, and OUTPUT.md, .tex and .html, the table for readers with its notes. Runs that differ in
-their seed alone are averaged. The translations serve to tell which experiments differ from base by more than chance. A
-run of --expected without a score file is a gap that the notes name.
+their seed alone are averaged. A run of --expected without a score file is a gap that the notes name.
 """
 
 import argparse
 
 from transformer.arguments import score_arguments, stage_parser
-from transformer.table3 import p_values, read_runs, read_variations, table3, table3_for_readers
+from transformer.table3 import read_runs, read_variations, table3, table3_for_readers
 from transformer.tables import write
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write all files."""
     args = parse(argv)
-    runs = read_runs(args.score, args.hyp, args.ref)
-    table = table3(read_variations(args.paper), runs, p_values(runs, args.ref))
+    runs = read_runs(args.score)
+    table = table3(read_variations(args.paper), runs)
     shrunk = (args.width, args.depth)
     write(table3_for_readers(table, runs, args.label, shrunk, args.expected), args.output, table)
     print(f"{args.output}.md: {len(table)} experiments, {len(runs)} runs of ours")
@@ -33,7 +31,5 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
     parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
     parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
-    parser.add_argument("--hyp", required=True, metavar="FILE", nargs="*", help="what each score is of, in their order")
-    parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
     score_arguments(parser)
     return parser.parse_args(argv)

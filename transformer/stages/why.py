@@ -3,8 +3,7 @@
     python -m transformer why --paper workflow/paper/table2.csv --label "demo: grammar-test" \\
         --score RUN/test.json --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --run RUN \\
         --last RUN/test.last.hyp --otherwise '{"beam": 1}' RUN/test.beam-1.hyp \\
-        --dev-label "demo: grammar-dev" --dev-score RUNS/*/1/dev.last.json --dev-hyp RUNS/*/1/dev.last.hyp \\
-        --dev-ref resources/corpora/grammar-dev.de --output results/demo/tables/why
+        --dev-label "demo: grammar-dev" --dev-score RUNS/*/1/dev.last.json --output results/demo/tables/why
 
 Leaves OUTPUT.csv, all digits, and OUTPUT.md, .tex and .html for readers. --score and all translations of the test set
 are those of the base model, a file per seed, in the same order. --run is one of its folders, whose vocabulary cuts text
@@ -20,24 +19,24 @@ import pandas as pd
 from transformer.arguments import json_object, score_arguments, stage_parser
 from transformer.config import Decoding, load
 from transformer.files import InputError, read_json, sha256
-from transformer.scorefiles import item, read_printed, read_scores, require_one
+from transformer.scorefiles import item, read_printed, read_scores, require_one, system_name
 from transformer.subwords import Subwords
-from transformer.table3 import p_values, read_runs
+from transformer.table3 import against_base, read_runs
 from transformer.tables import write
 from transformer.text import read_lines, read_pairs
 from transformer.tokenization import Moses
 from transformer.why import COLUMNS, Base, changed_text, scoring, seeds, training, translating, why_for_readers
 
-SYSTEM, COLUMN = "Transformer (base)", "en-de_bleu"  # whose printed BLEU the question is about
+SYSTEM, COLUMN = system_name("base"), "en-de_bleu"  # whose printed BLEU the question is about
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write all files."""
     args = parse(argv)
-    runs, dev = read_scores(args.score), read_runs(args.dev_score, args.dev_hyp, args.dev_ref)
+    runs, dev = read_scores(args.score), read_runs(args.dev_score)
     rows = of_test(args, runs) if len(runs) else []
     experiments = dict.fromkeys(name.split("/")[1] for name in args.expected)
-    rows += training(dev, p_values(dev, args.dev_ref), list(experiments))
+    rows += training(dev, against_base(dev), list(experiments))
     table = pd.DataFrame(rows, columns=COLUMNS)
     labels = (args.label, args.dev_label)
     both = pd.concat([frame for frame in (runs, dev) if len(frame)] or [runs], ignore_index=True)
@@ -110,8 +109,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--dev-label", required=True, metavar="TEXT", help="Table 3's dev set")
     parser.add_argument("--dev-score", required=True, metavar="JSON", nargs="*", help="score files of Table 3")
-    parser.add_argument("--dev-hyp", required=True, metavar="FILE", nargs="*", help="what each is of, in their order")
-    parser.add_argument("--dev-ref", required=True, metavar="FILE", help="the references of them all")
     score_arguments(parser)
     args = parser.parse_args(argv)
     try:

@@ -3,7 +3,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("weights").textContent);
   const SIDES = { encoder: ["source", "source"], decoder: ["target", "shifted"], cross: ["target", "source"] };
-  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080", "#b5a900"];
+  const COLORS = JSON.parse(document.getElementById("colors").textContent);
   const ROW = 30; // pixels, as in the style sheet
   const FAINT = 0.02; // lighter lines are not drawn
   const NAMED = 4; // words in the summary

@@ -105,6 +105,12 @@ def source_of(about):
     return about["path"] if "path" in about else f"resources/downloads/{about['download']}"
 
 
+def checked_subsets(wildcards):
+    """What shows that a task's subsets are parts of its test set; nothing for those that have none."""
+    found = f"results/{wildcards.scale}/data/{wildcards.task}/test.subsets.json"
+    return found if "subsets" in task_of(wildcards) else []
+
+
 def unpack_options(wildcards):
     """How to get a corpus file out of its archive, as options of the unpack stage."""
     about = file_of(wildcards)
@@ -255,9 +261,9 @@ def weights_of(wildcards):
 
 
 @cache
-def tables_of_scale():
+def tables_of_scale(scale):
     """All tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
-    tasks = parsing_of(config["scale"])["tasks"].values()
+    tasks = parsing_of(scale)["tasks"].values()
     corpora = [corpus for task in tasks for corpus in [*task["train"], task["dev"], task["test"]]]
     for about in (config["corpora"][corpus].get("treebank", {}) for corpus in corpora):
         if "sections" in about and not Path(about["path"]).exists():

@@ -6,7 +6,7 @@ rule attend:
         base_run("experiment.yaml", "decoding.yaml", "vocabulary.model"),
         weights=base_run("average.safetensors"),
         text=text_of_attention,
-        code="transformer/attention.py",
+        code=collect("transformer/{module}.py", module=["attention", "search", "incremental", "stages/attend"]),
     output:
         "results/{scale}/attention.json",
     log:
@@ -27,7 +27,7 @@ rule attend:
 rule figure:
     input:
         unpack(inputs_of_figure),
-        code=lambda wildcards: collect("transformer/figures/{module}.py", module=["style", FIGURES[wildcards.figure]]),
+        code=lambda wildcards: collect("transformer/{module}.py", module=["figures/style", *FIGURES[wildcards.figure]]),
     output:
         multiext("results/{scale}/figures/{figure}", ".pdf", ".png", ".json"),
         svg=report(

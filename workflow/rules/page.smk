@@ -1,19 +1,35 @@
 # Answers the report rule's questions: what is to be on the page of a scale, and where it lies.
 PARTS = {"table": ["table1", "table2", "table3", "table4", "why"], "figure": list(FIGURES)}  # in the page's order
 ENDINGS = {"table": "html", "figure": "svg"}
-CODE_OF_PAGE = collect("transformer/{module}.py", module=["report", "cards", "samples", "summary", "svg"]) + collect(
-    "transformer/templates/{file}", file=["report.html", "report.css", "viewer.js", "provenance.js"]
-)
+MODULES_OF_PAGE = ["report", "cards", "samples", "summary", "svg", "explain", "tables", "scorefiles", "brackets"]
+MODULES_OF_PAGE += ["figures/style", "stages/report"]
+TEMPLATES_OF_PAGE = ["report.html", "report.css", "viewer.js", "provenance.js", "table.html"]
+CODE_OF_PAGE = collect("transformer/{module}.py", module=MODULES_OF_PAGE)
+CODE_OF_PAGE += collect("transformer/templates/{file}", file=TEMPLATES_OF_PAGE)
 
 
-def parts_of_page(kind, made_alone=False):
-    """An input function: all tables or all figures, or those alone that can be made."""
+def made_of_page(wildcards):
+    """All tables and figures that can be made at this scale."""
+    return [*tables_of_scale(wildcards.scale), *figures_of_scale(wildcards.scale)]
+
+
+def parts_of_page(kind):
+    """An input function: those tables, or those figures."""
 
     def files(wildcards):
-        made = {"table": tables_of_scale, "figure": figures_of_scale}[kind]() if made_alone else PARTS[kind]
+        made = made_of_page(wildcards)
         return [f"results/{wildcards.scale}/{kind}s/{part}.{ENDINGS[kind]}" for part in PARTS[kind] if part in made]
 
     return files
+
+
+def why_not_made(wildcards, part):
+    """What a part of the page lacks."""
+    if part == "table4":
+        return "this scale has no treebank, or it is not on this machine"
+    if part in {"figure3", "figure4", "figure5"} - set(config["scales"][wildcards.scale].get("figures", {})):
+        return "config.yaml has no sentence for it at this scale"
+    return "the base model that it shows is not trained"
 
 
 def runs_of_page(file):
@@ -21,7 +37,7 @@ def runs_of_page(file):
 
     def files(wildcards):
         tables = [(runs_of_table_2, "test.json"), (runs_of_table_3, "dev.last.json")]
-        if "table4" in tables_of_scale():
+        if "table4" in tables_of_scale(wildcards.scale):
             tables.append((runs_of_table_4, "test.json"))
         return list(dict.fromkeys(path for runs, score in tables for path in runs(file or score)(wildcards)))
 
@@ -41,7 +57,7 @@ def samples_of_page(wildcards):
     for task, about in scale["tasks"].items():
         (ours,) = run_files(wildcards.scale, [task], ["base"], "test.hyp", scale["seeds"][:1])
         translations.append([ours, *(f"{corpora}/{about['test']}.{about[side]}" for side in ("source", "target"))])
-    if "table4" in tables_of_scale():
+    if "table4" in tables_of_scale(wildcards.scale):
         parsing = parsing_of(wildcards.scale)
         for task, about in parsing["tasks"].items():
             (ours,) = run_files(wildcards.scale, [task], [PARSER], "test.trees", parsing["seeds"][:1])
@@ -55,15 +71,12 @@ def files_of_samples(wildcards):
     return [path for files in sets if not config["partial"] or Path(files[0]).exists() for path in files]
 
 
-def options_of_page(wildcards):
-    """What is to be on the page, made or not, and what an hour costs, as options of the report stage."""
+def options_of_page(wildcards, input):
+    """What is to be there besides the inputs, what cannot be made, and an hour's cost, as options of the report stage."""
     options = ["--samples", config["report"]["samples"], "--currency", config["report"]["currency"]]
-    for kind in PARTS:
-        options += [f"--{kind}", *parts_of_page(kind)(wildcards)]
-    for figure in sorted({"figure3", "figure4", "figure5"} - set(config["scales"][wildcards.scale].get("figures", {}))):
-        options += ["--missing", figure, "config.yaml has no sentence for it at this scale"]
-    if "table4" not in tables_of_scale():
-        options += ["--missing", "table4", "this scale has no treebank, or it is not on this machine"]
+    made = made_of_page(wildcards) + (["attention"] if input.attention else [])
+    for part in [*PARTS["table"], *PARTS["figure"], "attention"]:
+        options += [] if part in made else ["--missing", part, why_not_made(wildcards, part)]
     options += ["--run", *runs_of_page("run.json")(wildcards), "--score", *runs_of_page(None)(wildcards)]
     for option, sets in samples_of_page(wildcards).items():
         options += [word for files in sets for word in (option, *files)]

@@ -27,6 +27,28 @@ rule tokenize:
         " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
 
 
+# Scored against themselves, the references show before days of training that a subset is one.
+rule subsets:
+    input:
+        ref=side("target"),
+        subsets=references_of_subsets,
+    output:
+        "results/{scale}/data/{task}/{split}.subsets.json",
+    log:
+        "logs/subsets/{scale}/{task}/{split}.log",
+    wildcard_constraints:
+        task=any_of(names_of_tasks("tasks")),
+        split="test",
+    conda:
+        "../../environment.yml"
+    params:
+        language=lookup("scales/{scale}/tasks/{task}/target", within=config),
+        subsets=subset_options,
+    shell:
+        "python -m transformer score --hyp {input.ref:q} --ref {input.ref:q} --lang {params.language}"
+        " {params.subsets:q} --json {output:q} 2>&1 | tee {log:q}"
+
+
 rule vocabulary:
     input:
         source="results/{scale}/data/{task}/train.source.tok",

@@ -3,8 +3,8 @@
 
 rule report:
     input:
-        tables=parts_of_page("table", made_alone=True),
-        figures=parts_of_page("figure", made_alone=True),
+        tables=parts_of_page("table"),
+        figures=parts_of_page("figure"),
         runs=present(runs_of_page, "run.json"),
         scores=present(runs_of_page, None),
         attention=attention_of_page,
@@ -19,8 +19,8 @@ rule report:
     params:
         title="Attention Is All You Need, at scale {scale}",
         label=lookup("scales/{scale}/label", within=config),
-        attention="results/{scale}/attention.json",
         options=options_of_page,
     shell:
-        "python -m transformer report --title {params.title:q} --label {params.label:q} {params.options:q}"
-        " --attention {params.attention:q} --output {output:q} 2>&1 | tee {log:q}"
+        "python -m transformer report --scale {wildcards.scale} --title {params.title:q} --label {params.label:q}"
+        " --table {input.tables:q} --figure {input.figures:q} --attention {input.attention:q} {params.options:q}"
+        " --output {output:q} 2>&1 | tee {log:q}"

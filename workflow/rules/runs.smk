@@ -3,19 +3,22 @@ from types import SimpleNamespace
 
 TRAININGS = ["base", "dropout-0.0", "smoothing-0.0"]  # the experiments of Table 3 that are compared
 
-# Figures by name: the module that draws each.
+# Figures by name: the modules that draw each.
+ARCHITECTURE = ["figures/architecture", "figures/boxes", "figures/structure", "model"]
+HEADS = ["figures/heads", "figures/boxes"]
+COST = ["figures/cost", "figures/labels", "scorefiles"]
 FIGURES = {
-    "figure1": "architecture",
-    "figure2": "architecture",
-    "figure3": "heads",
-    "figure4": "heads",
-    "figure5": "heads",
-    "positions": "positions",
-    "schedule": "schedule",
-    "curves": "curves",
-    "bleu_parameters": "cost",
-    "bleu_flops": "cost",
-    "timing": "timing",
+    "figure1": ARCHITECTURE,
+    "figure2": ARCHITECTURE,
+    "figure3": HEADS,
+    "figure4": HEADS,
+    "figure5": HEADS,
+    "positions": ["figures/positions", "model"],
+    "schedule": ["figures/schedule", "optimizer"],
+    "curves": ["figures/curves"],
+    "bleu_parameters": COST,
+    "bleu_flops": COST,
+    "timing": ["figures/timing", "layertypes"],
 }
 
 
@@ -31,7 +34,7 @@ def runs_of_table_3(file):
 
 def run_files(scale, tasks, experiments, file, seeds=None):
     """A file of the runs with every seed, those of the scale if not given."""
-    return collect(
+    paths = collect(
         "results/{scale}/runs/{task}/{experiment}/{seed}/{file}",
         scale=scale,
         task=tasks,
@@ -39,6 +42,8 @@ def run_files(scale, tasks, experiments, file, seeds=None):
         seed=seeds or config["scales"][scale]["seeds"],
         file=file,
     )
+    # Of a partial page, what is there is taken as it is, whatever config.yaml says now: no rule makes an absolute path.
+    return [os.path.abspath(path) if config["partial"] and os.path.exists(path) else path for path in paths]
 
 
 def runs_of_table_4(file, needs="test"):
@@ -155,12 +160,11 @@ def test_references(wildcards):
     return f"resources/corpora/{task['test']}.{task['target']}"
 
 
-def figures_of_scale():
+def figures_of_scale(scale):
     """The figures that can be drawn: Figures 3 to 5 need sentences; where runs may be missing, some need a trained base."""
-    scale = config["scales"][config["scale"]]
-    left_out = {"figure3", "figure4", "figure5"} - set(scale.get("figures", {}))
-    wildcards = SimpleNamespace(scale=config["scale"])
-    if config["partial"] and not all(Path(path).exists() for path in base_run("average.safetensors")(wildcards)):
+    left_out = {"figure3", "figure4", "figure5"} - set(config["scales"][scale].get("figures", {}))
+    base = base_run("average.safetensors")(SimpleNamespace(scale=scale))
+    if config["partial"] and not all(Path(path).exists() for path in base):
         left_out |= {"figure3", "figure4", "figure5", "positions"}
     return [figure for figure in FIGURES if figure not in left_out]
 
@@ -177,8 +181,13 @@ def base_run(*files, experiments=("base",)):
 
 
 def runs_of_curves(file):
-    """An input function: this file of every run that translates."""
-    return lambda wildcards: list(dict.fromkeys(runs_of_table_3(file)(wildcards) + runs_of_table_2(file)(wildcards)))
+    """An input function: this file of every run; of the parsers where there is a Table 4."""
+
+    def files(wildcards):
+        parsers = runs_of_table_4(file)(wildcards) if "table4" in tables_of_scale(wildcards.scale) else []
+        return list(dict.fromkeys(runs_of_table_3(file)(wildcards) + runs_of_table_2(file)(wildcards) + parsers))
+
+    return files
 
 
 def text_of_attention(wildcards):

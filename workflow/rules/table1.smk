@@ -3,7 +3,7 @@
 
 rule measure:
     input:
-        code=["transformer/layertypes.py", "transformer/connectivity.py"],
+        code=collect("transformer/{module}.py", module=["layertypes", "connectivity", "model", "stages/measure"]),
     output:
         "results/{scale}/layers.json",
     log:

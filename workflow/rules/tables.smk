@@ -28,8 +28,6 @@ rule table3:
     input:
         paper="workflow/paper/table3.csv",
         scores=present(runs_of_table_3, "dev.last.json"),
-        hyps=present(runs_of_table_3, "dev.last.hyp", "dev.last.json"),
-        ref=references_of_table_3,
         code=CODE_OF_TABLES + ["transformer/table3.py"],
     output:
         table_files("table3"),
@@ -45,8 +43,8 @@ rule table3:
         output=subpath(output[0], strip_suffix=".csv"),
     shell:
         "python -m transformer table3 --paper {input.paper:q} --label {params.label:q} --width {params.width}"
-        " --depth {params.depth} --score {input.scores:q} --hyp {input.hyps:q} --ref {input.ref:q}"
-        " --expected {params.expected} --output {params.output:q} 2>&1 | tee {log:q}"
+        " --depth {params.depth} --score {input.scores:q} --expected {params.expected}"
+        " --output {params.output:q} 2>&1 | tee {log:q}"
 
 
 rule table4:

@@ -22,6 +22,7 @@ rule train:
         "results/{scale}/runs/{task}/{experiment}/{seed}/experiment.yaml",
         about="results/{scale}/data/{task}/data.json",
         arrays=rules.encode.output,
+        subsets=ancient(checked_subsets),  # made before, but no reason to train
     output:
         directory("results/{scale}/runs/{task}/{experiment}/{seed}/checkpoints"),
         multiext(

@@ -65,7 +65,7 @@ rule score:
             "decoding.yaml",
         ),
         weights=weights_of,
-        code=["transformer/bleu.py", "transformer/significance.py"],
+        code=collect("transformer/{module}.py", module=["bleu", "significance", "runs", "stages/score"]),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
     log:

@@ -11,9 +11,7 @@ rule why:
         ref=test_references,
         vocabularies=present(base_runs, "vocabulary.model", "test.json"),
         dev_scores=present(compared_runs, "dev.last.json"),
-        dev_hyps=present(compared_runs, "dev.last.hyp", "dev.last.json"),
-        dev_ref=references_of_table_3,
-        code=CODE_OF_TABLES + ["transformer/why.py", "transformer/bleu.py"],
+        code=CODE_OF_TABLES + collect("transformer/{module}.py", module=["why", "bleu", "table3"]),
     output:
         table_files("why"),
     log:
@@ -30,5 +28,5 @@ rule why:
     shell:
         "python -m transformer why --paper {input.paper:q} --label {params.label:q} --score {input.scores:q}"
         " --hyp {input.hyps:q} --ref {input.ref:q} --run {params.run:q} --last {input.last:q} {params.otherwise:q}"
-        " --dev-label {params.dev_label:q} --dev-score {input.dev_scores:q} --dev-hyp {input.dev_hyps:q}"
-        " --dev-ref {input.dev_ref:q} --expected {params.expected} --output {params.output:q} 2>&1 | tee {log:q}"
+        " --dev-label {params.dev_label:q} --dev-score {input.dev_scores:q}"
+        " --expected {params.expected} --output {params.output:q} 2>&1 | tee {log:q}"
