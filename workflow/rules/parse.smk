@@ -78,7 +78,7 @@ rule evalb:
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code=["transformer/brackets.py", "transformer/significance.py"],
+        code=collect("transformer/{module}.py", module=["brackets", "significance", "runs", "stages/evalb"]),
     output:
         "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:

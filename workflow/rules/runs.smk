@@ -114,12 +114,6 @@ def label_of_table_3(wildcards):
     return f"{wildcards.scale}: {first_task(wildcards)[1]['dev']}"
 
 
-def references_of_table_3(wildcards):
-    """The dev set's other side."""
-    _, task = first_task(wildcards)
-    return f"resources/corpora/{task['dev']}.{task['target']}"
-
-
 def base_runs(file):
     """An input function: this file of every run of the base model on the scale's first task."""
     return lambda wildcards: run_files(wildcards.scale, first_task(wildcards)[0], "base", file)
