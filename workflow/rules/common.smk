@@ -272,6 +272,11 @@ def tables_of_scale(scale):
     return ["table1", "table2", "table3", "why"] + (["table4"] if tasks else [])
 
 
+def prepare_threads(wildcards):
+    """Half the machine: what needs all of it waits until nothing else runs. 16 on a cluster."""
+    return max(1, min(16, (workflow.cores or 32) // 2))
+
+
 def train_threads(wildcards):
     """Small models train faster side by side than one after the other on all cores."""
     tables = (runs_of_table_2, runs_of_table_3, runs_of_table_4)

@@ -15,7 +15,7 @@ rule tokenize:
         task=any_of(names_of_tasks("tasks")),
     conda:
         "../../environment.yml"
-    threads: 16
+    threads: prepare_threads
     params:
         languages=languages_of,
         preparation=json.dumps(config["preparation"]),
@@ -87,7 +87,7 @@ rule encode:
         "logs/encode/{scale}/{task}.log",
     conda:
         "../../environment.yml"
-    threads: 16
+    threads: prepare_threads
     params:
         data=subpath(output.about, parent=True),
     shell:
