@@ -164,7 +164,7 @@ def test_changed_beam_translates_anew_but_trains_nothing(demo):
     result = snakemake(demo, "--dry-run", "--configfile", "beam.yaml")
     assert result.returncode == 0
     assert "rule translate" in result.stdout
-    assert "rule train:" not in result.stdout
+    assert "rule train" not in result.stdout
 
 
 def test_person_translates(demo):

@@ -34,6 +34,8 @@ rule train:
         run="results/{scale}/runs/{task}/{experiment}/{seed}/run.json",
     log:
         "logs/train/{scale}/{task}/{experiment}/{seed}.log",
+    wildcard_constraints:
+        experiment=any_of(config["experiments"]),
     conda:
         "../../environment.yml"
     threads: train_threads
@@ -48,6 +50,13 @@ rule train:
         # tee -i: Ctrl-C is for the training, which saves its state and says so.
         "{params.launcher} -m transformer train {params.run:q} --data {params.data:q} --threads {params.threads}"
         " 2>&1 | tee -i {log:q}"
+
+
+# The same of a parser. First, as another learns from what it writes: the longest chain of jobs.
+use rule train as train_parser with:
+    wildcard_constraints:
+        experiment=PARSER,
+    priority: 10
 
 
 rule average:
