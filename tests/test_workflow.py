@@ -14,6 +14,8 @@ from lxml import html
 from project import copy_project, last_line, own_corpus, snakemake
 from tools import typeset
 
+from transformer.files import sha256
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory) -> Path:
@@ -126,10 +128,12 @@ def test_demo_score_names_its_run_data_and_decoding(demo):
     score = json.loads((run / "test.json").read_text())
     about = json.loads((run / "run.json").read_text())
     decoding = yaml.safe_load((run / "decoding.yaml").read_text())
-    assert score["run"] == about | {"decoding": decoding, "averaged_steps": [320, 340, 360, 380, 400]}
+    weights = {"averaged_steps": [320, 340, 360, 380, 400], "weights_sha256": sha256(run / "average.safetensors")}
+    assert score["run"] == about | {"decoding": decoding} | weights
     data = json.loads((demo / "results/demo/data/en-de/data.json").read_text())
     assert score["run"]["data_sha256"] == data["sha256"]
-    assert json.loads((run / "dev.last.json").read_text())["run"] == score["run"] | {"averaged_steps": [400]}
+    last = {"averaged_steps": [400], "weights_sha256": sha256(run / "last.safetensors")}
+    assert json.loads((run / "dev.last.json").read_text())["run"] == score["run"] | last
     assert score["sentences"] == len((run / "test.hyp").read_text().splitlines()) == 500
 
 
