@@ -43,6 +43,7 @@ rule generate:
         "logs/generate/{corpus}.log",
     wildcard_constraints:
         corpus=any_of(name for name, corpus in config["corpora"].items() if "grammar" in corpus),
+    priority: FIRST
     conda:
         "../../environment.yml"
     params:

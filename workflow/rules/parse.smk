@@ -33,6 +33,7 @@ rule linearize:
         "logs/linearize/{scale}/{task}/{split}.log",
     wildcard_constraints:
         task=any_of(names_of_tasks("parsing")),
+    priority: FIRST
     conda:
         "../../environment.yml"
     params:
@@ -106,6 +107,7 @@ rule silver_parse:
         parses="results/{scale}/data/{task}/parsed.json",
     log:
         "logs/silver_parse/{scale}/{task}.log",
+    priority: FIRST
     conda:
         "../../environment.yml"
     threads: train_threads
@@ -127,6 +129,7 @@ rule silver:
         "results/{scale}/data/{task}/silver.trees",
     log:
         "logs/silver/{scale}/{task}.log",
+    priority: FIRST
     conda:
         "../../environment.yml"
     params:

@@ -13,6 +13,7 @@ rule tokenize:
         "logs/tokenize/{scale}/{task}/{split}.log",
     wildcard_constraints:
         task=any_of(names_of_tasks("tasks")),
+    priority: FIRST
     conda:
         "../../environment.yml"
     threads: prepare_threads
@@ -57,6 +58,7 @@ rule vocabulary:
         "results/{scale}/data/{task}/vocabulary.model",
     log:
         "logs/vocabulary/{scale}/{task}.log",
+    priority: FIRST
     conda:
         "../../environment.yml"
     params:
@@ -85,6 +87,7 @@ rule encode:
         about="results/{scale}/data/{task}/data.json",
     log:
         "logs/encode/{scale}/{task}.log",
+    priority: FIRST
     conda:
         "../../environment.yml"
     threads: prepare_threads

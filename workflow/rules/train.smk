@@ -6,6 +6,7 @@ rule experiment:
         "results/{scale}/runs/{task}/{experiment}/{seed}/experiment.yaml",
     log:
         "logs/experiment/{scale}/{task}/{experiment}/{seed}.log",
+    priority: FIRST
     localrule: True
     conda:
         "../../environment.yml"
@@ -52,11 +53,11 @@ rule train:
         " 2>&1 | tee -i {log:q}"
 
 
-# The same of a parser. First, as another learns from what it writes: the longest chain of jobs.
+# The same of a parser, first: another learns from what it writes, in the longest chain of jobs.
 use rule train as train_parser with:
     wildcard_constraints:
         experiment=PARSER,
-    priority: 10
+    priority: FIRST
 
 
 rule average:
@@ -66,6 +67,7 @@ rule average:
         "results/{scale}/runs/{task}/{experiment}/{seed}/average.safetensors",
     log:
         "logs/average/{scale}/{task}/{experiment}/{seed}.log",
+    priority: FIRST
     conda:
         "../../environment.yml"
     params:

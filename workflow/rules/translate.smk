@@ -14,6 +14,7 @@ rule decoding:
         "results/{scale}/runs/{task}/{experiment}/{seed}/decoding.yaml",
     log:
         "logs/decoding/{scale}/{task}/{experiment}/{seed}.log",
+    priority: FIRST
     localrule: True
     conda:
         "../../environment.yml"
