@@ -52,6 +52,13 @@ def read_csv(path: str | Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def read_made(output: str | Path, *keys: str) -> tuple[dict, str]:
+    """What a table's stage left: the rows of OUTPUT.csv, by the values of `keys` or of the one key, and OUTPUT.md."""
+    named = [(tuple(row[key] for key in keys), row) for row in read_csv(f"{output}.csv")]
+    rows = {name if len(keys) > 1 else name[0]: row for name, row in named}
+    return rows, Path(f"{output}.md").read_text(encoding="utf-8")
+
+
 def cells(markdown: str) -> list[dict[str, str]]:
     """The first Markdown table, which is the second paragraph."""
     heading, _, *rows = [split(line) for line in markdown.split("\n\n")[1].splitlines()]

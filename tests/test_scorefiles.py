@@ -10,8 +10,8 @@ from transformer.scorefiles import (
     gaps,
     interval,
     ladder,
-    read_printed,
     read_scores,
+    read_table,
     run_name,
 )
 
@@ -105,13 +105,13 @@ def test_missing_bleu_of_a_variant(tmp_path):
 
 def test_no_paper_table(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: cannot be read as CSV"):
-        read_printed(tmp_path / "nowhere.csv", [])
+        read_table(tmp_path / "nowhere.csv", [])
 
 
 def test_a_paper_table_that_is_no_table(tmp_path):
     (tmp_path / "table2.csv").write_text("model,system\nByteNet,published,23.75,\n1,2\n1,2,3,4,5,6\n")
     with pytest.raises(InputError, match=r"table2\.csv: cannot be read as CSV: .*line 4") as caught:
-        read_printed(tmp_path / "table2.csv", [])
+        read_table(tmp_path / "table2.csv", [])
     assert "\n" not in str(caught.value)
 
 

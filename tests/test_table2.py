@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from lxml import html as parser
-from scored import cells, read_csv, score, split, write_scores
+from scored import cells, read_made, score, split, write_scores
 
 from transformer.files import InputError
 from transformer.stages import table2
@@ -27,8 +27,7 @@ def make(tmp_path):
         output, scores = tmp_path / "tables" / "table2", write_scores(tmp_path, *contents)
         arguments = ["--paper", str(PAPER), "--label", LABEL, "--output", str(output), "--score", *scores]
         table2.main([*arguments, "--expected", *expected])
-        rows = {(row["by"], row["model"]): row for row in read_csv(f"{output}.csv")}
-        return rows, Path(f"{output}.md").read_text(encoding="utf-8")
+        return read_made(output, "by", "model")
 
     return make
 

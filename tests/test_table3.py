@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from scored import cells, read_csv, score, split, write_scores
+from scored import cells, read_made, score, split, write_scores
 
 from transformer import checkpoints
 from transformer.bleu import scores
@@ -43,8 +43,7 @@ class Folder:
         output, files = self.path / "tables" / "table3", write_scores(self.path, *self.contents)
         arguments = ["--paper", str(self.paper), "--label", "toy: dev", "--width", str(width), "--depth", str(depth)]
         table3.main([*arguments, "--score", *files, "--expected", *expected, "--output", str(output)])
-        rows = {row["experiment"]: row for row in read_csv(f"{output}.csv")}
-        return rows, Path(f"{output}.md").read_text(encoding="utf-8")
+        return read_made(output, "experiment")
 
 
 @pytest.fixture

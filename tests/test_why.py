@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
-from scored import cells, read_csv, score, write_scores
+from scored import cells, read_made, score, write_scores
 from toy import make_experiment
 
 from transformer.bleu import paper_reference, paper_tokens, scores, token_bleu
@@ -76,8 +76,7 @@ class Folder:
         arguments += ["--score", *test, "--hyp", *self.hyps, "--ref", self.ref, "--run", str(self.path)]
         arguments += ["--dev-score", *dev, *self.options]
         why.main([*arguments, "--expected", *TRAINED, "--output", str(output)])
-        rows = {row["choice"]: row for row in read_csv(f"{output}.csv")}
-        return rows, Path(f"{output}.md").read_text(encoding="utf-8")
+        return read_made(output, "choice")
 
 
 @pytest.fixture

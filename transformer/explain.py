@@ -9,7 +9,7 @@ from typing import Any
 from transformer.config import Decoding, load
 from transformer.files import InputError, read_json, sha256
 from transformer.runs import ADDED
-from transformer.scorefiles import averaged_text, item, read_printed, read_run
+from transformer.scorefiles import averaged_text, item, read_run, read_table
 
 # The score files behind each table's cells.
 SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json"}
@@ -39,7 +39,7 @@ def cell(results: Path, table: str, experiment: str, task: str) -> tuple[Link, l
 
 def read_cell(path: Path, table: str, experiment: str, task: str) -> tuple[float, list[str]]:
     """The number in a table's CSV file, and the runs that it says are behind it."""
-    frame, prefix = read_printed(path, []), f"{task}_" if table == "table2" else ""
+    frame, prefix = read_table(path, []), f"{task}_" if table == "table2" else ""
     runs, number = f"{prefix}runs", "f1" if table == "table4" else f"{prefix}bleu"
     found = frame[frame[runs].str.startswith(f"{task}/{experiment}/")] if runs in frame else frame[:0]
     if len(found) != 1:

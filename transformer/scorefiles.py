@@ -47,8 +47,8 @@ def as_json(score: dict) -> str:
     return f'{text[:-2]},\n  "draws": {json.dumps(score["draws"])}\n}}' if "draws" in score else text
 
 
-def read_printed(path: str | Path, columns: list[str]) -> pd.DataFrame:
-    """What the paper printed, each cell as text, blank ones "".
+def read_table(path: str | Path, columns: list[str]) -> pd.DataFrame:
+    """A table's CSV, the paper's or one of ours: each cell as text, as it stands there, blank ones "".
 
     Raises InputError where the file cannot be read or one of `columns` is missing.
     """

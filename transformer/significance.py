@@ -29,7 +29,7 @@ def limits(draws: np.ndarray | list[float]) -> tuple[float, float]:
 
 
 def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
-    """BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`)."""
+    """BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
     counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
     pairs = zip(hypotheses, references, strict=True)
     scores = [counter.sentence_score(hypothesis, [reference]) for hypothesis, reference in pairs]

@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.scorefiles import item, read_printed
+from transformer.scorefiles import item, read_table
 from transformer.tables import Cell, Row, difference_text, interval_text, mean_text
 
 CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # what transformer.provenance says of a processor
@@ -23,7 +23,7 @@ class Usage(NamedTuple):
 
 def closeness_of_table_2(path: str | Path) -> list[Row]:
     """BLEU of our systems, task by task, from the CSV file of Table 2. Raises InputError where a column is missing."""
-    table = read_printed(path, ["model", "by"])
+    table = read_table(path, ["model", "by"])
     tasks = [column.removesuffix("_difference") for column in table if column.endswith("_difference")]
     return [
         {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | closeness(row, f"{task}_bleu", f"{task}_", path)
@@ -35,7 +35,7 @@ def closeness_of_table_2(path: str | Path) -> list[Row]:
 
 def closeness_of_table_4(path: str | Path) -> list[Row]:
     """F1 of our parsers, from the CSV file of Table 4. Raises InputError where a column is missing."""
-    table = read_printed(path, ["by", "training"])
+    table = read_table(path, ["by", "training"])
     ours = table[table["by"] == "ours"].to_dict("records")
     return [
         {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | closeness(row, "f1", "", path) for row in ours

@@ -8,7 +8,7 @@ import pandas as pd
 
 from transformer.files import InputError, read_json
 from transformer.layertypes import LAYER_TYPES, formula, growth
-from transformer.scorefiles import item, read_printed
+from transformer.scorefiles import item, read_table
 from transformer.tables import Row, Table
 
 PRINTED = ["layer", "complexity", "sequential", "path"]
@@ -36,7 +36,7 @@ PATH_NOTE = (
 
 def read_layers(path: str | Path) -> pd.DataFrame:
     """What the paper printed, by layer type. Raises InputError where a column is missing or a type is not known."""
-    table = read_printed(path, PRINTED)
+    table = read_table(path, PRINTED)
     for layer in table["layer"]:
         if layer not in LAYER_TYPES:
             raise InputError(f"{path}: expected layer types among {', '.join(LAYER_TYPES)}, found {layer!r}")

@@ -14,7 +14,7 @@ from transformer.scorefiles import (
     ladder,
     ours,
     provenance,
-    read_printed,
+    read_table,
     system_name,
 )
 from transformer.tables import Row, Table, flops_text, mean_text
@@ -32,7 +32,7 @@ def read_systems(path: str | Path) -> list[dict[str, str]]:
 
     Raises InputError where the file cannot be read or a column is missing.
     """
-    table = read_printed(path, ["model", "system"])
+    table = read_table(path, ["model", "system"])
     table["by"] = table.pop("system").replace("transformer", "paper")
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
 

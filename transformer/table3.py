@@ -18,8 +18,8 @@ from transformer.scorefiles import (
     mean_draws,
     ours,
     provenance,
-    read_printed,
     read_scores,
+    read_table,
     require_one,
 )
 from transformer.significance import RESAMPLES, SEED, p_value
@@ -39,9 +39,9 @@ MARK_NOTE = (
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """What the paper printed, by experiment: row, changed and `PRINTED`, all text; errors as in `read_printed`."""
+    """What the paper printed, by experiment: row, changed and `PRINTED`, all text; errors as in `read_table`."""
     columns = ["experiment", "row", "changed", *PRINTED]
-    return read_printed(path, columns)[columns].set_index("experiment")
+    return read_table(path, columns)[columns].set_index("experiment")
 
 
 def read_runs(scores: list[str]) -> pd.DataFrame:

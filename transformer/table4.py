@@ -17,8 +17,8 @@ from transformer.scorefiles import (
     item,
     ours,
     provenance,
-    read_printed,
     read_run,
+    read_table,
     require_one,
     rows_of,
 )
@@ -62,9 +62,9 @@ class Task(NamedTuple):
 def read_parsers(path: str | Path) -> pd.DataFrame:
     """What the paper printed, all text: parser, by ("published" or "paper"), training, f1.
 
-    Errors as in `read_printed`.
+    Errors as in `read_table`.
     """
-    table = read_printed(path, ["parser", "system", "training", "f1"])
+    table = read_table(path, ["parser", "system", "training", "f1"])
     table["by"] = table.pop("system").replace("transformer", "paper")
     return table
 

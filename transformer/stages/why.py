@@ -19,7 +19,7 @@ import pandas as pd
 from transformer.arguments import json_object, score_arguments, stage_parser
 from transformer.config import Decoding, load
 from transformer.files import InputError, read_json, sha256
-from transformer.scorefiles import item, read_printed, read_scores, require_one, system_name
+from transformer.scorefiles import item, read_scores, read_table, require_one, system_name
 from transformer.subwords import Subwords
 from transformer.table3 import against_base, read_runs
 from transformer.tables import write
@@ -83,7 +83,7 @@ def read_all(paths: list[str], reference: str, runs: pd.DataFrame) -> list[list[
 
 def printed_bleu(path: str) -> str:
     """What the paper printed for its base model. Raises InputError where the file has no such row."""
-    table = read_printed(path, ["model", COLUMN])
+    table = read_table(path, ["model", COLUMN])
     found = table.loc[table["model"] == SYSTEM, COLUMN]
     if found.empty:
         raise InputError(f"{path}: expected a row {SYSTEM!r}, found {', '.join(table['model'])}")

@@ -8,7 +8,7 @@ from pathlib import Path
 TABLE_2 = ["base", "big"]  # the experiments that are its rows; Table 3's are all
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 
-FIRST = 10  # priority of short jobs that long ones wait for
+FIRST = 10  # priority of what long chains of jobs wait for
 
 # Which weights translate, by what they add to a translation's name.
 WEIGHTS = {

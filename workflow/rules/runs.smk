@@ -1,7 +1,7 @@
 # Which runs each table, figure and page takes, and which of their files.
 from types import SimpleNamespace
 
-TRAININGS = ["base", "dropout-0.0", "smoothing-0.0"]  # the experiments of Table 3 that are compared
+TRAININGS = ["base", "dropout-0.0", "smoothing-0.0"]  # the experiments of Table 3 that the table `why` compares
 
 # Figures by name: the modules that draw each.
 ARCHITECTURE = ["figures/architecture", "figures/boxes", "figures/structure", "model"]
