@@ -42,9 +42,10 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
     words = [tokenize(side, language) for side in sides]
     measures = {"tokenized": multi_bleu(*words, moses)}
     measures["tokenized_lc"] = multi_bleu(*words, moses, lowercase=True)
+    words = [without_compounds(side, language) for side in words]
     if split:
-        measures["compound_split"] = multi_bleu(*map(split_compounds, words), f"{moses}+split")
-    words = paper_tokens(hypotheses, language), paper_reference(references, language)
+        measures["compound_split"] = multi_bleu(*words, f"{moses}+split")
+    words[1] = paper_reference(references, language)
     measures["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
     words = [paper_tokens(normalize(side, language), language) for side in sides]
     measures["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
@@ -64,8 +65,7 @@ def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> 
 
     Of its French BLEU nothing is known: it is taken alike, but for the compounds.
     """
-    words = tokenize(hypotheses, language, escape)
-    return split_compounds(words) if language == "de" else words
+    return without_compounds(tokenize(hypotheses, language, escape), language)
 
 
 def paper_reference(references: list[str], language: str) -> list[str]:
@@ -94,6 +94,11 @@ def normalize(sentences: list[str], language: str) -> list[str]:
     """Moses' normalised punctuation, which changes dashes, spaces and the order of quote and comma, too."""
     normalizer = MosesPunctNormalizer(language)
     return [normalizer.normalize(line) for line in sentences]
+
+
+def without_compounds(words: list[str], language: str) -> list[str]:
+    """Split at hyphens in German, whose compounds the authors split; else as they are."""
+    return split_compounds(words) if language == "de" else words
 
 
 def split_compounds(sentences: list[str]) -> list[str]:
