@@ -44,6 +44,19 @@ lock:
 	(sed '/- pip:/q' environment.yml; sed -n 's/^[^#]/      - &/p' .venv/lock) > .venv/conda
 	mv .venv/lock requirements.lock && mv .venv/conda environment.yml
 
+# The environment of the benchmarks' peers, which nothing else needs: .venv/benchmarks/bin/python -m benchmarks.train ...
+# It adds to .venv's packages. Without --no-deps, pip would refuse: JoeyNMT wants a protobuf that is older than ours.
+.PHONY: benchmarks
+benchmarks: .venv/benchmarks/installed
+
+.venv/benchmarks/installed: .venv/installed benchmarks/requirements.txt
+	.venv/bin/python -m venv --clear .venv/benchmarks
+	.venv/bin/python -c $(SITE) > $$(.venv/benchmarks/bin/python -c $(SITE))/ours.pth
+	.venv/benchmarks/bin/python -m pip install --disable-pip-version-check --no-deps -r benchmarks/requirements.txt
+	touch $@
+
+SITE = 'import sysconfig; print(sysconfig.get_path("purelib"))'
+
 define EMPTY
 @$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
     "$(PYTHON) is Python %d.%d; 3.11 or newer is needed: make PYTHON=..." % sys.version_info[:2])'

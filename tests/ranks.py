@@ -32,7 +32,7 @@ def main(out: Path, accumulation: int, P_drop: float) -> None:
         run.losses = noted
         for step, batch in zip(range(STEPS), run.batches(), strict=False):
             mine.clear()
-            update, _ = run.update(batch, StopSignals())
+            update = run.update(batch, StopSignals())
             found |= {f"batch{step}": batch, f"mine{step}": np.concatenate([np.zeros(0, int), *mine])}
             found |= {
                 f"gradient{step}": run.gradients[: -len(run.sums)].numpy().copy(),

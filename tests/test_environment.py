@@ -104,7 +104,7 @@ def test_python_that_make_asks_for_is_that_of_pyproject():
 
 
 def test_whatever_is_imported_is_named_in_pyproject():
-    ours = {"transformer", "conftest"} | {path.stem for path in (ROOT / "tests").glob("*.py")}
+    ours = {"transformer", "benchmarks", "conftest"} | {path.stem for path in (ROOT / "tests").glob("*.py")}
     packages = importlib.metadata.packages_distributions()
     roots = {
         root for folder in ("transformer", "tests") for path in (ROOT / folder).rglob("*.py") for root in imports(path)

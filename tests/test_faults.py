@@ -205,7 +205,9 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])
     assert training.end() == 1
-    assert re.search(rf"transformer train: error: step {step} \(.*\): OSError: .*File too large", training.err)
+    # What is written beside the training fails a few steps later.
+    found = re.search(r"transformer train: error: step (\d+) \(.*\): OSError: .*File too large", training.err)
+    assert step <= int(found[1]) <= step + 10
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     assert not list(run.rglob("*.part"))
     assert all(checkpoints.load(path) for path in run.glob("state/*/state/*.safetensors"))

@@ -7,7 +7,7 @@ from toy import ROWS, random_model, random_sentences
 
 from transformer.batches import pack
 from transformer.config import PAD
-from transformer.incremental import CachedDecoder
+from transformer.incremental import BLOCK, CachedDecoder
 
 CPU = torch.device("cpu")
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
@@ -78,6 +78,25 @@ def test_steps_equal_the_full_decoder_after_selections(changes):
         decoder.select(torch.tensor(kept), torch.tensor(parents))
         sentences = [sentences[index] for index in kept]
         prefixes = [[prefixes[index][parent] for parent in row] for index, row in zip(kept, parents, strict=True)]
+
+
+@torch.inference_mode()
+def test_places_that_nobody_sees_are_taken_again():
+    """Long hypotheses, of which all but one die every few steps: the cache holds what the living see, and no more."""
+    model, sentences, steps, K = random_model(3), random_sentences(4, 2), 3 * BLOCK, 3
+    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
+    tokens = torch.full((2, K), PAD)
+    random = torch.Generator().manual_seed(5)
+    for step in range(steps):
+        prefixes = extend(prefixes, tokens)
+        log_p = decoder.step(tokens)
+        if step % 6 == 0:
+            check(log_p, model, sentences, prefixes)
+        parents = torch.randint(K if step % 6 else 1, (2, K), generator=random)
+        decoder.select(torch.arange(2), parents)
+        prefixes = [[row[parent] for parent in chosen] for row, chosen in zip(prefixes, parents.tolist(), strict=True)]
+        tokens = torch.randint(PAD + 1, VOCABULARY, (2, K), generator=random)
+    assert decoder.past[0][1].shape[2] <= steps + 6 * K + BLOCK < steps * K
 
 
 @torch.inference_mode()

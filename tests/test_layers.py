@@ -12,9 +12,10 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init_
 WORKFLOW = [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk")), *sorted((ROOT / "workflow").rglob("*.py"))]
 
 LAYERS = (  # lowest first; a new module must be placed
-    ("arguments", "files", "signals", "significance"),
+    ("arguments", "files", "signals", "significance", "stream", "writer"),
     ("presets",),
     ("config", "tables", "text"),
+    ("kernels",),
     (
         "cost",
         "lexicon",
@@ -34,6 +35,7 @@ LAYERS = (  # lowest first; a new module must be placed
         "bleu",
         "brackets",
         "checkpoints",
+        "conversion",
         "corpus",
         "distributed",
         "download",
@@ -51,6 +53,7 @@ LAYERS = (  # lowest first; a new module must be placed
         "compare",
         "connectivity",
         "constraint",
+        "export",
         "lock",
         "runs",
         "samples",
@@ -60,7 +63,19 @@ LAYERS = (  # lowest first; a new module must be placed
         "treebanks",
         "watch",
     ),
-    ("evaluation", "explain", "figures", "mistakes", "parsing", "table1", "table2", "table3", "table4", "why"),
+    (
+        "engines",
+        "evaluation",
+        "explain",
+        "figures",
+        "mistakes",
+        "parsing",
+        "table1",
+        "table2",
+        "table3",
+        "table4",
+        "why",
+    ),
     ("report", "training"),
     ("stages",),
     ("__main__",),

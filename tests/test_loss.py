@@ -22,7 +22,7 @@ def random(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """output, embedding, labels."""
     torch.manual_seed(1)
     output, embedding = torch.randn(n, D, requires_grad=True), torch.randn(V, D, requires_grad=True)
-    return output, embedding, torch.randint(V, (n,))
+    return output, embedding, torch.randint(1, V, (n,))
 
 
 def naive(output: torch.Tensor, embedding: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:

@@ -7,12 +7,14 @@ from collections import Counter
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from toy import DECODING, random_model, random_sentences
 
 from transformer.batches import pack
 from transformer.config import EOS, PAD
 from transformer.incremental import CachedDecoder
-from transformer.search import beam_search, length_penalty
+from transformer.search import beam_search, compact, expand, length_penalty
 
 CPU = torch.device("cpu")
 
@@ -121,9 +123,9 @@ def test_a_beam_of_one_is_greedy(seed):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
-@pytest.mark.parametrize("V", [4, 5])
-def test_a_wide_beam_is_brute_force(alpha, V):
-    log_p, limit, sentences = random_table(7, V), 4, range(8)
+@pytest.mark.parametrize(("V", "limit"), [(4, 4), (5, 4), (7, 3)])
+def test_a_wide_beam_is_brute_force(alpha, V, limit):
+    log_p, sentences = random_table(7, V), range(8)
     found = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
     for sentence, (ids, score) in zip(sentences, found, strict=True):
         best, best_score = brute_force(log_p, sentence, limit, alpha, V)
@@ -141,7 +143,7 @@ def test_eos_counts_in_the_length():
     """At once: -1 / (6/6). After a word: -1.18 / (7/6) = -1.011. Not counting EOS, -1.2 would lose against -1.18."""
     word, impossible = EOS + 1, -math.inf
     table = {(): [impossible, -1.0, -0.5], (word,): [impossible, -0.68, -5.0]}
-    ((ids, score),) = search(lambda _, prefix: table[prefix], [2], beam=2, alpha=1.0)
+    ((ids, score),) = search(lambda _, prefix: table.get(prefix, table[word,]), [2], beam=2, alpha=1.0)
     assert ids == [EOS]
     assert score == pytest.approx(-1.0)
 
@@ -227,11 +229,31 @@ def test_the_full_model_reproduces_the_score(seed):
 
 
 def test_a_translation_does_not_depend_on_its_batch():
-    model, sentences = random_model(1), random_sentences(5, 24)
-    alone = [model_search(model, [sentence])[0][0] for sentence in sentences]
-    for size in (3, 8, 24):
+    model, sentences = random_model(1), random_sentences(5, 512)
+    together = [ids for ids, _ in model_search(model, sentences)]
+    for size in (8, 64):
         batches = [sentences[start : start + size] for start in range(0, len(sentences), size)]
-        assert [ids for batch in batches for ids, _ in model_search(model, batch)] == alone
+        assert [ids for batch in batches for ids, _ in model_search(model, batch)] == together
+    assert [model_search(model, [sentence])[0][0] for sentence in sentences[::8]] == together[::8]
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
+def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
+    """For vocabularies smaller than a group of tokens, as large as some groups, and in between."""
+    torch.manual_seed(seed)
+    alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
+    everything = (alive[:, :, None] + log_probabilities).flatten(1)
+    scores, parents, tokens = expand(alive, log_probabilities, count)
+    expected = everything.sort(dim=1, descending=True)
+    assert torch.equal(scores, expected.values[:, :count])
+    assert torch.equal(parents * V + tokens, expected.indices[:, :count])
+
+
+@given(st.lists(st.booleans(), min_size=1))
+def test_compact_moves_no_more_than_it_must(going):
+    places = compact(torch.tensor(going)).tolist()
+    assert sorted(places) == [place for place, goes in enumerate(going) if goes]
+    assert all(places[place] == place for place, goes in enumerate(going[: len(places)]) if goes)
 
 
 def test_limits_and_vocabulary_hold_for_the_model():

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from transformer.config import Preparation
 from transformer.tokenization import Moses
@@ -92,5 +93,24 @@ def test_any_text_is_words_with_single_spaces_between_them(language):
         words = moses.tokenize(text)
         assert words == " ".join(words.split())
         assert len(words.splitlines()) <= 1
+
+    holds()
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs"])
+def test_speed_changes_no_word(language):
+    """Rules that are not tried where they cannot match leave what sacremoses makes."""
+    moses, normalizer, tokenizer = Moses(language, MOSES), MosesPunctNormalizer(language), MosesTokenizer(language)
+    marks = st.sampled_from(list("abzABZüé019 .,,''\"`()%:;!?-&<>|[]\r\t\u00a0º„“”\u2018’\u201a\u00b4–—…«»一"))
+    words = st.sampled_from(
+        ["z.B.", "U.S.", "Mr.", "No. 5", "1,000", "isn't", "l'eau", "nº\u00a05", "5\u00a0%", "...", "3. Mai"]
+    )
+
+    @settings(max_examples=300)
+    @given(st.lists(marks | words).map("".join))
+    def holds(text):
+        normal = normalizer.normalize(text)
+        assert moses.normalizer.normalize(text) == normal
+        assert moses.tokenize(text) == tokenizer.tokenize(normal, escape=True, return_str=True)
 
     holds()

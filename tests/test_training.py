@@ -271,7 +271,7 @@ def test_products_in_bfloat16_come_near_those_in_float32(tmp_path):
     for dtype in (torch.float32, torch.bfloat16):
         run = start(tmp_path / str(dtype), make_experiment(model={"P_drop": 0.0}))
         run.dtype = dtype
-        update, _ = run.update(plan(1, 0, TEXT.lengths, (60, 60))[0], StopSignals())
+        update = run.update(plan(1, 0, TEXT.lengths, (60, 60))[0], StopSignals())
         losses[dtype] = update.smoothed
     assert losses[torch.bfloat16] != losses[torch.float32]
     assert losses[torch.bfloat16] == pytest.approx(losses[torch.float32], rel=0.01)
@@ -387,7 +387,7 @@ def test_dropout_is_drawn_anew_in_each_step_and_seed(tmp_path):
         run = start(tmp_path / f"{seed}", make_experiment(seed=seed))
         run.model.load_state_dict(weights)
         run.progress.step = step
-        return run.update(np.arange(10), StopSignals())[0].plain
+        return run.update(np.arange(10), StopSignals()).plain
 
     weights = start(tmp_path / "weights", make_experiment()).model.state_dict()
     values = [losses(seed, step) for seed in (1, 2) for step in (0, 1, 2)]

@@ -39,6 +39,18 @@ def test_batch_tokens_change_no_translation(translator, batch_tokens):
     assert other.translate(LINES) == translator.translate(LINES)
 
 
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_change_no_translation(translator, threads):
+    expected = translator.translate(LINES)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert translator.translate(LINES) == expected
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
 def ids_of(translator, sentences):
     found = search(translator.model, len(translator.vocabulary), sentences, translator.decoding)
     return [ids for ids, _ in found]
@@ -86,6 +98,8 @@ def test_too_long_a_line_is_named(translator):
     problem = f"{most + 1} subwords, at most {most} can be translated"
     with pytest.raises(InputError, match=f"^line 3: {problem}$"):
         translator.translate([LINES[0], "", line])
+    with pytest.raises(InputError, match=f"^line 13: {problem}$"):
+        translator.translate([LINES[0], "", line], before=10)
 
 
 def test_the_longest_line_is_translated(translator):

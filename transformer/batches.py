@@ -14,6 +14,8 @@ from transformer.corpus import TokenArray
 from transformer.files import InputError
 from transformer.model import POSITIONS, Packed
 
+FILL = 256  # tokens; see ParallelText.batch
+
 
 def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
     """The batches of one epoch, in the order of training: arrays of sentence indices, each pair that fits exactly once.
@@ -68,28 +70,60 @@ class ParallelText:
         """[2, sentences]."""
         return np.stack([self.source.lengths, self.target.lengths])
 
-    def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
-        """The sentences at `indices`, on `device`."""
-        labels = [self.target[index] for index in indices]
-        shifted = [np.concatenate([[PAD], sentence[:-1]]) for sentence in labels]
-        return Batch(
-            pack([self.source[index] for index in indices], device),
-            pack(shifted, device),
-            torch.from_numpy(np.concatenate(labels).astype(np.int64)).to(device),
-        )
+    def batch(self, indices: np.ndarray, device: torch.device, flash: bool = False) -> Batch:
+        """The sentences at `indices`, on `device`; laid out for flash attention or for padded.
+
+        For flash attention they are filled up: a last sentence, of PAD on both sides, makes the tokens a multiple of
+        FILL, so that compiled code meets few different shapes. Its labels are PAD, which no loss counts.
+        """
+        source, source_lengths = self.source.gather(indices)
+        labels, target_lengths = self.target.gather(indices)
+        shifted = np.roll(labels, 1)
+        shifted[np.cumsum(target_lengths) - target_lengths] = PAD
+        if not flash:
+            return Batch(lay(source, source_lengths, device), lay(shifted, target_lengths, device), put(labels, device))
+        labels, _ = filled(labels, target_lengths)
+        sides = [filled(source, source_lengths), filled(shifted, target_lengths)]
+        return Batch(*(lay_flat(*side, device) for side in sides), put(labels, device))
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
-    """Lay sentences of token ids end to end (see `Packed`)."""
+    """Lay sentences of token ids end to end (see `Packed`), for padded attention."""
     lengths = np.array([len(sentence) for sentence in sentences])
-    B, L = len(sentences), int(lengths.max())
-    grid = np.arange(L)[None, :].repeat(B, axis=0)
-    real = grid < lengths[:, None]
-    mask = None if real.all() else torch.from_numpy(np.where(real, 0.0, -np.inf).astype(np.float32))[:, None, None, :]
-    return Packed(
-        ids=torch.from_numpy(np.concatenate(sentences).astype(np.int64)).to(device),
-        positions=torch.from_numpy(grid[real]).to(device),
-        slots=torch.from_numpy(np.flatnonzero(real)).to(device),
-        shape=(B, L),
-        mask=None if mask is None else mask.to(device),
-    )
+    return lay(np.concatenate(sentences).astype(np.int64), lengths, device)
+
+
+def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
+    """For padded attention: ids [n] of sentences end to end, and the lengths [B] of these."""
+    shape = (len(lengths), int(lengths.max()))
+    positions = places(lengths)
+    if len(ids) == shape[0] * shape[1]:
+        return Packed(put(ids, device), put(positions, device), shape)
+    slots = np.repeat(np.arange(shape[0]) * shape[1], lengths) + positions
+    padding = np.where(np.arange(shape[1]) < lengths[:, None], np.float32(0), np.float32(-np.inf))
+    mask = put(padding[:, None, None, :], device)
+    return Packed(put(ids, device), put(positions, device), shape, put(slots, device), mask)
+
+
+def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
+    """The same for flash attention. L is a power of two, for few different shapes."""
+    shape = (len(lengths), 1 << int(lengths.max() - 1).bit_length())
+    offsets = put(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), device)
+    return Packed(put(ids, device), put(places(lengths), device), shape, offsets=offsets)
+
+
+def filled(ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """These sentences, and one more, of PAD, so that the tokens are a multiple of FILL."""
+    more = FILL - len(ids) % FILL
+    return np.concatenate([ids, np.full(more, PAD)]), np.append(lengths, more)
+
+
+def places(lengths: np.ndarray) -> np.ndarray:
+    """Of each token of sentences end to end, its place in its sentence."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def put(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """On `device`, without waiting for what a GPU still has to do."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

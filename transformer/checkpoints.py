@@ -31,6 +31,11 @@ def save(path: str | Path, tensors: dict[str, Tensor], about: dict) -> None:
         file.write(data)
 
 
+def snapshot(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as they are now, in the processor's memory, whatever becomes of them."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+
+
 def checksum(tensors: dict[str, Tensor]) -> str:
     """SHA-256 of the tensors' bytes in the order of their names: a disk may give back zeros without a word."""
     digest = hashlib.sha256()

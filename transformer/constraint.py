@@ -30,10 +30,6 @@ class TreeDecoder:
 
     def step(self, tokens: Tensor) -> Tensor:
         """tokens: [B, K]. Returns log-probabilities [B, K, V], -inf for what would break the tree."""
-        K = tokens.shape[1]
-        if self.left.shape[1] < K:  # the first step, whose tokens are no symbols yet
-            self.left, self.depth, self.empty = (x.repeat(1, K) for x in (self.left, self.depth, self.empty))
-            self.owed = self.owed.repeat(1, K, 1)
         self.follow(tokens)
         return self.decoder.step(tokens).masked_fill(~self.allowed(), -torch.inf)
 

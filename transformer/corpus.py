@@ -78,8 +78,11 @@ class Encode:
     def __init__(self, vocabulary: Path, symbols: bool):
         self.subwords, self.symbols = Subwords(vocabulary), symbols
 
-    def __call__(self, lines: list[str]) -> list[list[int]]:
-        return self.subwords.encode_symbols(lines) if self.symbols else self.subwords.encode(lines)
+    def __call__(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids end to end, and the sentences' lengths: arrays, since a process is sent lists far more slowly."""
+        sentences = self.subwords.encode_symbols(lines) if self.symbols else self.subwords.encode(lines)
+        ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
+        return ids, np.fromiter(map(len, sentences), OFFSET)
 
 
 def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> int:
@@ -90,9 +93,9 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
     end = 0
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
-        for sentences in parallel(Encode(vocabulary, symbols), read_lines(text), processes):
-            id_file.write(np.fromiter(itertools.chain.from_iterable(sentences), TOKEN).tobytes())
-            ends = end + np.cumsum([len(sentence) for sentence in sentences], dtype=OFFSET)
+        for chunk, lengths in parallel(Encode(vocabulary, symbols), read_lines(text), processes):
+            id_file.write(chunk.tobytes())
+            ends = end + np.cumsum(lengths)
             offset_file.write(ends.tobytes())
             end = int(ends[-1])
     return end
@@ -124,6 +127,13 @@ class TokenArray:
 
     def __getitem__(self, index: int) -> np.ndarray:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The sentences at `indices` end to end, as int64, and their lengths."""
+        starts = self.offsets[indices]
+        lengths = self.offsets[indices + 1] - starts
+        moved = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return self.ids[moved + np.arange(len(moved))].astype(np.int64), lengths
 
 
 def parallel(task: Callable[[list], object], items: Iterable, processes: int) -> Iterator:

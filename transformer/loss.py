@@ -5,7 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-CHUNK = 256  # tokens whose logits exist at once: few enough to stay in a processor's cache
+from transformer.config import PAD
+
+# Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
+CHUNK, CHUNK_CUDA = 256, 4096
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
@@ -19,30 +22,37 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype, learn: bool
     ):
-        """output: [n, d_model]. embedding: [V, d_model]. labels: [n]. dtype: of the products. Two scalars.
+        """output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD where there is nothing to predict.
 
-        learn: whether gradients are wanted, which cannot be asked in here.
+        dtype: of the products. learn: whether gradients are wanted, which cannot be asked in here. Two scalars.
         """
-        E = embedding.to(dtype)
+        E, E_sum = embedding.to(dtype), embedding.sum(dim=0)
         smoothed, plain = output.new_zeros(()), output.new_zeros(())
         output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
         off = epsilon / (E.shape[0] - 1)
-        for start in range(0, len(labels), CHUNK):
-            part, label = slice(start, start + CHUNK), labels[start : start + CHUNK, None]
-            x = output[part].to(dtype)
-            logits = (x @ E.T).float()
-            log_total = logits.logsumexp(dim=1)
-            nll = log_total - logits.gather(1, label).squeeze(1)
-            others = log_total * E.shape[0] - logits.sum(dim=1)  # -sum over all rows of log p
-            plain += nll.sum()
-            smoothed += ((1 - epsilon - off) * nll + off * others).sum()
+        counted = (labels != PAD).to(output.dtype)[:, None]
+        chunk = CHUNK_CUDA if output.is_cuda else CHUNK
+        for start in range(0, len(labels), chunk):
+            part = slice(start, start + chunk)
+            x, label, count = output[part], labels[part, None], counted[part]
+            logits = (x.to(dtype) @ E.T).float()
+            largest = logits.amax(dim=1, keepdim=True)
+            true = logits.gather(1, label)
+            exponentials = logits.sub_(largest).exp_()
+            total = exponentials.sum(dim=1, keepdim=True)
+            log_total = total.log() + largest
+            nll = log_total - true
+            others = log_total * E.shape[0] - (x @ E_sum)[:, None]  # -sum over all rows of log p
+            plain += (count * nll).sum()
+            smoothed += (count * ((1 - epsilon - off) * nll + off * others)).sum()
             if not learn:
                 continue
-            gradient = logits.sub_(log_total[:, None]).exp_().sub_(off)  # p - q, but for the true token
-            gradient.scatter_add_(1, label, gradient.new_full(label.shape, off - 1 + epsilon))
-            gradient = gradient.to(dtype)
-            output_gradient[part] = gradient @ E
-            embedding_gradient += gradient.T @ x
+            # The gradient is p - q. Of q, `off` is the same for all rows, and goes into the products as one vector; p
+            # is the exponentials over their total, by which the smaller factors are divided.
+            gradient = exponentials.scatter_add_(1, label, (off - 1 + epsilon) * total).to(dtype)
+            output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
+            embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
+        embedding_gradient -= off * (counted * output).sum(dim=0)
         ctx.save_for_backward(output_gradient, embedding_gradient)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config import PAD, Model
+from transformer.kernels import Dropout, Pad, Unpad, flash, weighted_sum
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
 POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
@@ -23,16 +24,16 @@ TARGET_SPACE = 9  # the row that the authors' code learned for English-German; a
 class Packed:
     """Sentences laid end to end.
 
-    ids: [n] token ids. positions: [n] place of each token in its sentence. slots: [n] place of each token in the padded
-    [B, L] grid, row by row. shape: (B, L). mask: [B, 1, 1, L], 0 on real tokens and -inf on padding (§3.2.3), or None
-    where no sentence is shorter than L.
+    ids: [n] token ids. positions: [n] place of each token in its sentence. Attention works on either of two layouts:
+    a padded grid [B, L], or, where `offsets` is given, flash attention's.
     """
 
     ids: Tensor
     positions: Tensor
-    slots: Tensor
-    shape: tuple[int, int]
-    mask: Tensor | None
+    shape: tuple[int, int]  # (B, L)
+    slots: Tensor | None = None  # [n] place of each token in the grid, row by row
+    mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None where there is no padding
+    offsets: Tensor | None = None  # [B + 1] int32, where each sentence begins, and the end of the last
 
 
 class Transformer(nn.Module):
@@ -44,7 +45,7 @@ class Transformer(nn.Module):
         self.embedding = Embedding(config)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
-        self.dropout = nn.Dropout(config.P_drop)
+        self.dropout = Dropout(config.P_drop)
         self.target_spaces = None
         if config.target_spaces:  # not in the paper (presets.py)
             self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
@@ -110,7 +111,7 @@ class Residual(nn.Module):
 
     def __init__(self, config: Model):
         super().__init__()
-        self.dropout = nn.Dropout(config.P_drop)
+        self.dropout = Dropout(config.P_drop)
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
     def forward(self, x: Tensor, sublayer: Tensor) -> Tensor:
@@ -125,12 +126,10 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool
     """
     if Q.is_cuda:  # one fused kernel; on a CPU the equation itself is faster at a sentence's length
         return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, is_causal=causal, dropout_p=P_drop)
-    scores = (Q * Q.shape[-1] ** -0.5) @ K.transpose(-2, -1)
-    if mask is not None:
-        scores = scores + mask.to(scores.dtype)
     if causal:
-        scores = scores + scores.new_full(scores.shape[-2:], -math.inf).triu(1)
-    return F.dropout(scores.softmax(dim=-1), P_drop) @ V
+        later = Q.new_full((Q.shape[-2], K.shape[-2]), -math.inf).triu(1)
+        mask = later if mask is None else mask + later
+    return weighted_sum(Q, K, V, mask, P_drop)
 
 
 class MultiHead(nn.Module):
@@ -142,15 +141,26 @@ class MultiHead(nn.Module):
         self.P_drop = config.P_drop_attention
         self.output = nn.Linear(config.h * config.d_v, config.d_model)  # W^O
 
+    def mix(self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, causal: bool) -> Tensor:
+        """Concat(head_1, ..., head_h): packed [n_q, h * d_k], [n_k, h * d_k] and [n_k, h * d_v] to [n_q, h * d_v]."""
+        if queries.offsets is not None:
+            heads = (x.view(len(x), self.h, -1) for x in (Q, K, V))
+            return flash(*heads, queries.offsets, keys.offsets, queries.shape[1], keys.shape[1], causal).flatten(1)
+        # Causal needs no mask of the padding: it follows every real token of its sentence.
+        mask = None if causal else keys.mask
+        heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)
+        return self.concat(heads, queries)
+
     def heads(self, x: Tensor, packed: Packed) -> Tensor:
         """[n, h * d] packed to [B, h, L, d] padded."""
         B, L = packed.shape
-        return Pad.apply(x, packed.slots, B * L).view(B, L, self.h, -1).transpose(1, 2)
+        x = x if packed.mask is None else Pad.apply(x, packed.slots, B * L)
+        return x.view(B, L, self.h, -1).transpose(1, 2)
 
     def concat(self, heads: Tensor, packed: Packed) -> Tensor:
         """[B, h, L, d_v] padded to [n, h * d_v] packed."""
-        B, L = packed.shape
-        return Unpad.apply(heads.transpose(1, 2).reshape(B * L, self.h * self.d_v), packed.slots)
+        x = heads.transpose(1, 2).flatten(2).flatten(0, 1)
+        return x if packed.mask is None else Unpad.apply(x, packed.slots)
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0)
@@ -166,10 +176,8 @@ class SelfAttention(MultiHead):
         self.query_key_value = nn.Linear(config.d_model, sum(self.widths))
 
     def forward(self, x: Tensor, packed: Packed) -> Tensor:
-        Q, K, V = (self.heads(part, packed) for part in self.query_key_value(x).split(self.widths, dim=-1))
-        # Causal needs no mask of the padding: it follows every real token of its sentence.
-        mask = None if self.causal else packed.mask
-        return self.output(self.concat(self.attend(Q, K, V, mask, self.causal), packed))
+        Q, K, V = self.query_key_value(x).split(self.widths, dim=-1)
+        return self.output(self.mix(Q, K, V, packed, packed, self.causal))
 
 
 class CrossAttention(MultiHead):
@@ -182,9 +190,8 @@ class CrossAttention(MultiHead):
         self.key_value = nn.Linear(config.d_model, sum(self.widths))
 
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
-        Q = self.heads(self.query(x), target)
-        K, V = self.keys_values(memory, source)
-        return self.output(self.concat(self.attend(Q, K, V, source.mask, causal=False), target))
+        K, V = self.key_value(memory).split(self.widths, dim=-1)
+        return self.output(self.mix(self.query(x), K, V, target, source, causal=False))
 
     def keys_values(self, memory: Tensor, source: Packed) -> tuple[Tensor, Tensor]:
         """K and V of the memory, padded: [B, h, L, d_k] and [B, h, L, d_v]."""
@@ -282,31 +289,3 @@ def initialize(model: Transformer) -> None:
             nn.init.xavier_uniform_(parameter)
         elif name.endswith("bias"):
             nn.init.zeros_(parameter)
-
-
-class Pad(torch.autograd.Function):
-    """Packed [n, d] to padded [size, d], zero elsewhere. Each way is one copy by row (autograd's own would add)."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, slots: Tensor, size: int) -> Tensor:
-        ctx.save_for_backward(slots)
-        return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
-
-
-class Unpad(torch.autograd.Function):
-    """Padded [size, d] to packed [n, d]: the inverse of Pad."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, slots: Tensor) -> Tensor:
-        ctx.save_for_backward(slots)
-        ctx.size = x.shape[0]
-        return x.index_select(0, slots)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        (slots,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.size, gradient.shape[1]).index_copy_(0, slots, gradient), None

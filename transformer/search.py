@@ -7,9 +7,14 @@ from torch import Tensor
 
 from transformer.config import EOS, PAD
 
+GROUP = 16  # tokens of which at first only the likeliest is ranked
+
 
 class Decoder(Protocol):
-    """What beam search needs of a model: the scores of the next token, for hypotheses that it keeps track of."""
+    """What beam search needs of a model: the scores of the next token, for hypotheses that it keeps track of.
+
+    A sentence has one hypothesis at first; `select` says which it has next.
+    """
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append `tokens` [B, K] to the hypotheses; log-probabilities of what follows each: [B, K, V]."""
@@ -31,47 +36,81 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> li
     end compete for the best finished one, the beam best of the others stay alive. A sentence is done when no alive
     hypothesis can still win: its log-probability only falls, and the penalty divides by no more than the limit's.
     """
-    device, B = limits.device, len(limits)
-    results: list[tuple[list[int], float]] = [([], -torch.inf)] * B
-    sentences = torch.arange(B, device=device)  # the b of the B that are still searched
-    alive = torch.zeros(B, beam, device=device)
-    alive[:, 1:] = -torch.inf  # at the start all hypotheses are the same: only one counts
-    history = torch.zeros(B, beam, 0, dtype=torch.long, device=device)
-    tokens = torch.full((B, beam), PAD, device=device)
-    length = 0
+    results = Results(limits)
+    sentences = torch.arange(len(limits), device=limits.device)  # the b of the B that are still searched
+    alive = torch.zeros(len(limits), 1, device=limits.device)
+    history = torch.full((len(limits), 1, 1), PAD, device=limits.device)
     while len(sentences):
-        length += 1
-        scores, parents, tokens = expand(alive, decoder.step(tokens), beam)
-        ids = torch.cat([rows(history, parents), tokens[:, :, None]], dim=2)  # [b, 2 * beam, length]
-        ended = scores.masked_fill(tokens != EOS, -torch.inf).max(dim=1, keepdim=True)
-        record(results, sentences, ended.values / length_penalty(length, alpha), rows(ids, ended.indices))
-        alive, order = scores.masked_fill(tokens == EOS, -torch.inf).topk(beam, dim=1)
-        parents, tokens, history = parents.gather(1, order), tokens.gather(1, order), rows(ids, order)
-        best = torch.tensor([results[sentence][1] for sentence in sentences.tolist()], device=device)
-        at_limit = limits <= length
-        late = at_limit & best.isneginf()
-        record(results, sentences[late], alive[late] / length_penalty(length, alpha), history[late])
-        can_win = alive[:, 0] / length_penalty(limits, alpha) > best
-        going = (can_win & ~at_limit).nonzero().flatten()
-        decoder.select(going, parents[going])
-        sentences, limits, alive, history, tokens = (x[going] for x in (sentences, limits, alive, history, tokens))
-    return results
+        length = history.shape[2]
+        scores, parents, tokens = expand(alive, decoder.step(history[:, :, -1]), 2 * beam)
+        ended = scores.masked_fill(tokens != EOS, -torch.inf).topk(1, dim=1)
+        results.offer(sentences, ended.values, extend(history, parents, tokens, ended.indices), alpha)
+        alive, order = scores.masked_fill(tokens == EOS, -torch.inf).topk(min(beam, scores.shape[1]), dim=1)
+        history = extend(history, parents, tokens, order)
+        at_limit, best = limits[sentences] <= length, results.scores[sentences]
+        if (late := at_limit & best.isneginf()).any():
+            results.offer(sentences[late], alive[late], history[late], alpha)
+        can_win = alive[:, 0] / length_penalty(limits[sentences], alpha) > best
+        going = compact(can_win & ~at_limit)
+        decoder.select(going, parents.gather(1, order)[going])
+        sentences, alive, history = sentences[going], alive[going], history[going]
+    return results.to_list()
 
 
-def expand(alive: Tensor, log_probabilities: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The 2 * beam best continuations: log-probability, parent hypothesis and token of each, [B, 2 * beam]."""
+def expand(alive: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `count` best continuations, or all: log-probability, parent hypothesis and token of each, [B, count].
+
+    alive: [B, K]. log_probabilities: [B, K, V]. The best `count` tokens are all in the `count` groups whose likeliest
+    tokens are the likeliest; to rank groups, and then the tokens of those, is faster than to rank all tokens.
+    """
     B, K, V = log_probabilities.shape
-    scores, indices = (alive[:, :, None] + log_probabilities).view(B, K * V).topk(2 * beam, dim=1)
-    return scores, indices // V, indices % V
+    groups = V // GROUP  # each with every groups-th token; the few that are left over are in none
+    grouped = log_probabilities[:, :, : groups * GROUP].unflatten(2, (GROUP, groups))
+    likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
+    chosen = likeliest.topk(min(count, K * groups), dim=1, sorted=False).indices[:, :, None]
+    members = torch.arange(0, groups * GROUP, max(groups, 1), device=alive.device)
+    first = chosen // max(groups, 1) * V + chosen % max(groups, 1)
+    others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * GROUP :].flatten().expand(B, -1)
+    candidates = torch.cat([(first + members).flatten(1), others], dim=1)  # as parent * V + token
+    parents, tokens = candidates // V, candidates % V
+    sentences = torch.arange(B, device=alive.device)[:, None]
+    scores = log_probabilities[sentences, parents, tokens] + alive.gather(1, parents)
+    scores, order = scores.topk(min(count, K * V), dim=1)
+    return scores, parents.gather(1, order), tokens.gather(1, order)
 
 
-def rows(ids: Tensor, chosen: Tensor) -> Tensor:
-    """Of each sentence's hypotheses, `ids` [b, K, length], those `chosen` [b, k]: [b, k, length]."""
-    return ids.gather(1, chosen[:, :, None].expand(-1, -1, ids.shape[2]))
+def extend(history: Tensor, parents: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    """Hypotheses [b, K, length] and one token more: of the continuations, those `chosen` [b, k]. [b, k, length + 1]."""
+    sentences = torch.arange(len(history), device=history.device)[:, None]
+    return torch.cat([history[sentences, parents.gather(1, chosen)], tokens.gather(1, chosen)[:, :, None]], dim=2)
 
 
-def record(results: list[tuple[list[int], float]], sentences: Tensor, scores: Tensor, ids: Tensor) -> None:
-    """Keep each sentence's first hypothesis if it beats the result so far. scores: [b, k]. ids: [b, k, length]."""
-    for sentence, score, best in zip(sentences.tolist(), scores[:, 0].tolist(), ids[:, 0], strict=True):
-        if score > results[sentence][1]:
-            results[sentence] = (best.tolist(), score)
+def compact(going: Tensor) -> Tensor:
+    """The places of the sentences that go on. The last take the places of those that do not; all others stay."""
+    count = int(going.sum())
+    places = torch.arange(count, device=going.device)
+    places[~going[:count]] = going[count:].nonzero().flatten() + count
+    return places
+
+
+class Results:
+    """The best translation of each of B sentences so far."""
+
+    def __init__(self, limits: Tensor):
+        self.scores = torch.full((len(limits),), -torch.inf, device=limits.device)
+        self.ids = torch.full((len(limits), int(limits.max())), PAD, device=limits.device)
+        self.lengths = torch.zeros_like(limits)
+
+    def offer(self, sentences: Tensor, log_probabilities: Tensor, history: Tensor, alpha: float) -> None:
+        """Keep the first hypothesis of each of `sentences` [b] if it is better. [b, k], and [b, k, 1 + length]."""
+        length = history.shape[2] - 1  # it begins with PAD
+        scores = log_probabilities[:, 0] / length_penalty(length, alpha)
+        better = (scores > self.scores[sentences]).nonzero().flatten()
+        self.scores[sentences[better]] = scores[better]
+        self.ids[sentences[better], :length] = history[better, 0, 1:]
+        self.lengths[sentences[better]] = length
+
+    def to_list(self) -> list[tuple[list[int], float]]:
+        """Ids and score of each sentence."""
+        columns = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist())
+        return [(ids[:length], score) for ids, length, score in zip(*columns, strict=True)]

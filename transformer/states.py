@@ -12,6 +12,7 @@ import torch
 from transformer import checkpoints
 from transformer.model import Transformer
 from transformer.signals import say
+from transformer.writer import Writer
 
 KEPT = 2  # the newest, and one before it in case a disk damages the newest
 
@@ -43,13 +44,17 @@ class States:
         """Newest first."""
         return sorted(self.folder.glob("*.safetensors"), reverse=True)
 
-    def save(self, model: Transformer, adam: torch.optim.Adam, progress: Progress) -> None:
-        """Write a state, then drop the oldest. Raises FloatingPointError, and writes nothing, on a bad weight."""
+    def save(self, model: Transformer, adam: torch.optim.Adam, progress: Progress, writer: Writer) -> None:
+        """Have a state written, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
         tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= checkpoints.adam_tensors(model, adam)
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise FloatingPointError("weights are not finite; not saved")
-        checkpoints.save(self.folder / f"{progress.step:08}.safetensors", tensors, asdict(progress))
+        writer.do(self.write, checkpoints.snapshot(tensors), asdict(progress))
+
+    def write(self, tensors: dict[str, torch.Tensor], about: dict) -> None:
+        """A state's file; then drop the oldest."""
+        checkpoints.save(self.folder / f"{about['step']:08}.safetensors", tensors, about)
         for old in self.paths()[KEPT:]:
             old.unlink()
 

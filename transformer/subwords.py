@@ -46,7 +46,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
             split_by_unicode_script=False,
             control_symbols=[SYMBOL + symbol for symbol in symbols],
             num_threads=1,
-            minloglevel=1,
+            minloglevel=2,  # errors; it would warn that a million lines are many
         )
     except RuntimeError as error:
         raise InputError(f"{', '.join(map(str, texts))}: {refusal(str(error), size)}") from None

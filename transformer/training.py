@@ -5,9 +5,9 @@ run that was interrupted and resumed therefore equals, bit for bit on a CPU, one
 batches into as many pieces equals it up to rounding, however many processes share them.
 """
 
-import math
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,20 +17,23 @@ import torch
 from torch import Tensor
 
 from transformer import checkpoints, memory, provenance
-from transformer.batches import ParallelText, fits, plan
+from transformer.batches import Batch, ParallelText, fits, plan
 from transformer.config import Experiment
 from transformer.cost import Lengths, training_flops
 from transformer.evaluation import Evaluation
 from transformer.files import InputError
+from transformer.kernels import flashes
 from transformer.loss import batch_losses
 from transformer.model import POSITIONS, Transformer
 from transformer.optimizer import adam, learning_rate
 from transformer.signals import Interrupted, StopSignals, say
 from transformer.states import Progress, States, adam_shapes
 from transformer.watch import Update, Watch
+from transformer.writer import Writer
 
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 WORTH_CONVERTING = 128
+WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
 
 class TrainingError(Exception):
@@ -51,6 +54,9 @@ class Run:
         self.text, self.evaluation, self.folder = text, evaluation, folder
         self.world, self.budgets = evaluation.world, evaluation.budgets
         self.dtype = product_dtype(self.world.device, experiment.model.d_model)
+        self.flash = flashes(experiment.model, self.world.device, self.dtype)
+        large = self.training.steps * self.training.target_tokens >= WORTH_COMPILING
+        self.compiled = compiled() if self.flash and large else None
         self.check_lengths()
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(self.world.device)
@@ -59,7 +65,7 @@ class Run:
             self.model.embedding.new_word.copy_(torch.tensor(new_word))
         self.adam = adam(self.model, self.training)
         self.gradients, self.sums = gradient_buffer(self.model)
-        self.states = States(folder / "state")
+        self.states, self.writer = States(folder / "state"), Writer()
         self.progress = self.resume(digest)
         self.accumulation = self.accumulations(memory)
 
@@ -97,7 +103,12 @@ class Run:
         """
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
         pair = int(longest.argmax())
-        once, twice = (memory.saved_bytes(lambda n=n: self.losses(np.full(n, pair))) for n in (1, 2))
+
+        def losses(n: int) -> tuple[Tensor, Tensor]:
+            batch = self.text.batch(np.full(n, pair), self.world.device)
+            return batch_losses(self.model, batch, self.training.epsilon_ls, self.dtype)
+
+        once, twice = (memory.saved_bytes(lambda n=n: losses(n)) for n in (1, 2))
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         tokens = sum(self.budgets) / self.world.size
         return memory.pieces(available, parameters, (twice - once) / longest[pair], tokens)
@@ -111,18 +122,38 @@ class Run:
         if self.progress.step < self.training.steps:
             self.progress.starts.append(self.circumstances(commit))
         started, before = time.monotonic(), self.progress.seconds
-        with closing(Watch(self)) as watch:
+        under_way: deque[Update] = deque()
+        with closing(Watch(self)) as watch, closing(self.writer):
             for indices in self.batches():
-                with self.naming(indices):
-                    update, stopped = self.update(indices, stop)
+                under_way.append(self.update(indices, stop))
+                known = self.known(under_way, self.due(watch))
+                stopped = any(update.stopped for update in known)
+                if stopped:
+                    known += self.known(under_way, True)
+                with naming(known[-1].where if known else under_way[-1].where, self.states):
                     self.progress.seconds = before + time.monotonic() - started
+                    self.writer.check()
                     self.evaluate(watch)
-                    watch.step(update)
+                    watch.step(known)
                     self.keep(stopped)
                 if stopped and self.progress.step < self.training.steps:
                     self.world.agree(None)  # nobody leaves before rank 0 has saved: torchrun would end it half-way
                     raise Interrupted(f"{stop.received or 'another process'}: saved at step {self.progress.step}")
         return self.progress
+
+    def known(self, under_way: deque[Update], everything: bool) -> list[Update]:
+        """The steps that are over. A GPU is given the next before its last is looked at, so that it never waits."""
+        known = []
+        while len(under_way) > (0 if everything or self.world.device.type == "cpu" else 1):
+            update = under_way.popleft()
+            with naming(update.where, self.states):
+                update.check()
+            known.append(update)
+        return known
+
+    def due(self, watch: Watch) -> bool:
+        """Whether something reads weights or numbers after this step."""
+        return watch.due() or self.evaluation_due() or self.state_due() or self.checkpoint_due()
 
     def batches(self) -> Iterator[np.ndarray]:
         """The batches that are still to be trained on, the plan's epochs one after the other, as pairs' indices."""
@@ -133,8 +164,8 @@ class Run:
             if progress.position == len(batches):
                 progress.epoch, progress.position = progress.epoch + 1, 0
 
-    def update(self, indices: np.ndarray, stop: StopSignals) -> tuple[Update, bool]:
-        """One step of §5.3 on the batch of these pairs. Returns what it was like, and whether any process is to stop.
+    def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
+        """One step of §5.3 on the batch of these pairs.
 
         Every process learns from its pieces, each the same number of pairs of the batch's lengths; the sum of their
         gradients, per target token of the whole batch, is everyone's.
@@ -142,26 +173,27 @@ class Run:
         progress, world = self.progress, self.world
         lengths = self.text.lengths[:, indices]
         parts = world.size * self.accumulation
-        self.gradients.zero_()
-        self.sums[2] = bool(stop.received)
-        for piece in range(world.rank, min(parts, len(indices)), world.size):
-            torch.manual_seed(step_seed(self.experiment.seed, progress.step + 1, piece))
-            losses = self.losses(indices[piece::parts])
-            (losses[0] / lengths[1].sum()).backward()
-            self.sums[:2] += torch.stack(losses).detach()
-        world.sum(self.gradients)
-        norm = self.gradients[: -len(self.sums)].norm().item()
-        smoothed, plain, stopped = self.sums.tolist()
-        if not (math.isfinite(smoothed) and math.isfinite(norm)):
-            raise FloatingPointError(f"loss {smoothed / lengths[1].sum():.4g}, gradient norm {norm:.4g}")
-        self.descend()
-        self.count(lengths)
-        return Update(lengths, padding(lengths, parts), smoothed, plain, norm), stopped > 0
+        where = self.where(indices)
+        with naming(where, self.states):
+            self.gradients.zero_()
+            self.sums[2] = bool(stop.received)
+            for piece in range(world.rank, min(parts, len(indices)), world.size):
+                torch.manual_seed(step_seed(self.experiment.seed, progress.step + 1, piece))
+                losses = self.losses(indices[piece::parts])
+                (losses[0] / int(lengths[1].sum())).backward()
+                self.sums[:2] += torch.stack(losses).detach()
+            world.sum(self.gradients)
+            numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
+            padded = 0 if self.flash else padding(lengths, parts)
+            update = Update(where, lengths, padded, *on_its_way(numbers))
+            self.descend()
+            self.count(lengths)
+        return update
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         """(smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
-        batch = self.text.batch(indices, self.world.device)
-        return batch_losses(self.model, batch, self.training.epsilon_ls, self.dtype)
+        batch = self.text.batch(indices, self.world.device, self.flash)
+        return (self.compiled or batch_losses)(self.model, batch, self.training.epsilon_ls, self.dtype)
 
     def descend(self) -> None:
         """Adam, at this step's rate."""
@@ -182,42 +214,51 @@ class Run:
         progress.target_tokens += int(lengths[1].sum())
         progress.flops += training_flops(self.experiment.model, sums_of(lengths))
 
+    def evaluation_due(self) -> bool:
+        progress = self.progress
+        return progress.step % self.experiment.running.evaluate_every == 0 or progress.step == self.training.steps
+
+    def checkpoint_due(self) -> bool:
+        """Whether the weights of this step are among those to be averaged."""
+        training, left = self.training, self.training.steps - self.progress.step
+        return (
+            left % training.checkpoint_every == 0 and left // training.checkpoint_every < training.averaged_checkpoints
+        )
+
+    def state_due(self) -> bool:
+        progress = self.progress
+        return progress.step % self.experiment.running.save_every == 0 or progress.step == self.training.steps
+
     def evaluate(self, watch: Watch) -> None:
         """Dev perplexity, and BLEU where it is wanted, when they are due."""
-        progress, evaluation, started = self.progress, self.evaluation, time.monotonic()
-        if progress.step % self.experiment.running.evaluate_every and progress.step < self.training.steps:
+        if not self.evaluation_due():
             return
+        progress, evaluation, started = self.progress, self.evaluation, time.monotonic()
         progress.dev_perplexity = evaluation.perplexity(self.model, self.dtype)
         if evaluation.sentences:
             progress.dev_bleu = evaluation.bleu(self.model)
         watch.evaluated(time.monotonic() - started)
 
     def keep(self, stopped: bool) -> None:
-        """Save whatever is due at this step: a checkpoint to be averaged, a resume state."""
+        """Have saved what is due at this step: a checkpoint to be averaged, a resume state."""
         if self.world.rank > 0:
             return
-        training, step = self.training, self.progress.step
-        left = training.steps - step
-        if left % training.checkpoint_every == 0 and left // training.checkpoint_every < training.averaged_checkpoints:
-            about = {"digest": self.progress.digest, "step": step}
-            checkpoints.save(self.folder / f"checkpoints/{step:08}.safetensors", self.model.state_dict(), about)
-        if step % self.experiment.running.save_every == 0 or left == 0 or stopped:
-            self.states.save(self.model, self.adam, self.progress)
+        if self.checkpoint_due():
+            about = {"digest": self.progress.digest, "step": self.progress.step}
+            path = self.folder / f"checkpoints/{self.progress.step:08}.safetensors"
+            self.writer.do(checkpoints.save, path, checkpoints.snapshot(self.model.state_dict()), about)
+        if self.state_due() or stopped:
+            self.states.save(self.model, self.adam, self.progress, self.writer)
+        if stopped or self.progress.step == self.training.steps:
+            self.writer.wait()
 
-    @contextmanager
-    def naming(self, indices: np.ndarray) -> Iterator[None]:
-        """Whatever goes wrong in a step is said with the step, its batch, and what is left to go on from."""
-        where = f"step {self.progress.step + 1} (epoch {self.progress.epoch}, batch {self.progress.position}: "
-        tokens = "{:,} source + {:,} target tokens".format(*self.text.lengths[:, indices].sum(axis=1))
-        try:
-            yield
-        except Exception as error:
-            last = next((str(path) for path in self.states.paths()), "none")
-            what = f"{type(error).__name__}: {error}"
-            raise TrainingError(
-                f"{where}{tokens} in {len(indices):,} pairs, the longest of them pair {self.longest(indices) + 1}): "
-                f"{what}; last state: {last}"
-            ) from error
+    def where(self, indices: np.ndarray) -> str:
+        """The next step and its batch, for a person who has to find out what is wrong with it."""
+        progress, (source, target) = self.progress, self.text.lengths[:, indices].sum(axis=1)
+        return (
+            f"step {progress.step + 1} (epoch {progress.epoch}, batch {progress.position}: {source:,} source + "
+            f"{target:,} target tokens in {len(indices):,} pairs, the longest of them pair {self.longest(indices) + 1})"
+        )
 
     def longest(self, indices: np.ndarray) -> int:
         """The pair with most tokens, which a person will want to see first."""
@@ -233,8 +274,43 @@ class Run:
             "processes": self.world.size,
             "accumulation": self.accumulation,
             "products": str(self.dtype).removeprefix("torch."),
+            "attention": "flash" if self.flash else "padded",
+            "compiled": self.compiled is not None,
             "versions": provenance.versions(),
         }
+
+
+@contextmanager
+def naming(where: str, states: States) -> Iterator[None]:
+    """Whatever goes wrong in a step is said with the step, its batch, and what is left to go on from."""
+    try:
+        yield
+    except Exception as error:
+        last = next((str(path) for path in states.paths()), "none")
+        raise TrainingError(f"{where}: {type(error).__name__}: {error}; last state: {last}") from error
+
+
+def compiled() -> Callable:
+    """loss.batch_losses as one compiled graph; of a batch's shapes only the number of sentences may vary in it."""
+    torch._dynamo.config.automatic_dynamic_shapes = False
+    compute = torch.compile(batch_losses, fullgraph=True)
+
+    def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        for side in (batch.source, batch.target):
+            torch._dynamo.mark_dynamic(side.offsets, 0)
+        return compute(model, batch, epsilon, dtype)
+
+    return losses
+
+
+def on_its_way(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+    """These numbers in the processor's memory, and from when on they are there."""
+    if not numbers.is_cuda:
+        return numbers, None
+    copy = torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers, non_blocking=True)
+    ready = torch.cuda.Event()
+    ready.record()
+    return copy, ready
 
 
 def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:

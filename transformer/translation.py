@@ -1,7 +1,9 @@
 """Raw text in one language to raw text in the other."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -9,40 +11,55 @@ import torch
 from transformer.batches import pack
 from transformer.config import EOS, Decoding
 from transformer.files import InputError
-from transformer.incremental import CachedDecoder
+from transformer.incremental import CachedDecoder, Weights
 from transformer.model import POSITIONS, Transformer
 from transformer.search import Decoder, beam_search
 from transformer.subwords import Subwords
 from transformer.tokenization import Moses
 
 
+class Engine(Protocol):
+    """What translates in place of the model (engines.py)."""
+
+    def search(self, sentences: list[list[int]], decoding: Decoding) -> list[tuple[list[int], float]]:
+        """As the function below."""
+
+
 @dataclass(frozen=True)
 class Translator:
     """A trained model with all that stands between it and plain text."""
 
-    model: Transformer
+    model: Transformer | Engine
     vocabulary: Subwords
     source: Moses
     target: Moses
     decoding: Decoding
 
-    def translate(self, lines: list[str]) -> list[str]:
-        """One translation per line, in order; a blank line stays blank. Raises InputError on too long a line."""
+    def translate(self, lines: list[str], before: int = 0) -> list[str]:
+        """One translation per line, in order; a blank line stays blank. Raises InputError on too long a line.
+
+        before: how many lines came before these, for that error.
+        """
         full = [index for index, line in enumerate(lines) if line.strip()]
         sentences = self.vocabulary.encode([self.source.tokenize(lines[index]) for index in full])
+        most = POSITIONS - self.decoding.extra_length
         for index, sentence in zip(full, sentences, strict=True):
-            if len(sentence) + self.decoding.extra_length > POSITIONS:
-                most = POSITIONS - self.decoding.extra_length
-                raise InputError(f"line {index + 1}: {len(sentence)} subwords, at most {most} can be translated")
-        found = search(self.model, len(self.vocabulary), sentences, self.decoding)
+            if len(sentence) > most:
+                number = before + index + 1
+                raise InputError(f"line {number}: {len(sentence)} subwords, at most {most} can be translated")
+        found = self.search(sentences)
         decoded = self.vocabulary.decode([ids for ids, _ in found])
         translations = [""] * len(lines)
         for index, words in zip(full, decoded, strict=True):
             translations[index] = self.target.detokenize(words)
         return translations
 
+    def search(self, sentences: list[list[int]]) -> list[tuple[list[int], float]]:
+        if isinstance(self.model, Transformer):
+            return search(self.model, len(self.vocabulary), sentences, self.decoding)
+        return self.model.search(sentences, self.decoding)
 
-@torch.inference_mode()
+
 def search(
     model: Transformer,
     vocabulary: int,
@@ -55,18 +72,38 @@ def search(
     Sentences of like length are decoded together. No output is longer than the model has positions for. steer: makes of
     a decoder for these sentences, given by their indices, one that allows less.
     """
-    results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
     device = model.embedding.weight.device
-    for batch in by_length(sentences, decoding.batch_tokens):
+    weights = Weights(model)
+
+    @torch.inference_mode()
+    def decode(batch: list[int]) -> list[tuple[list[int], float]]:
         source = pack([np.array(sentences[index]) for index in batch], device)
         # §6.1: input length + 50; EOS counts on both sides.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
-        decoder = steer(CachedDecoder(model, source, vocabulary), batch)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
-        found = beam_search(decoder, limits, decoding.beam, decoding.alpha)
+        decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
+        return beam_search(decoder, limits, decoding.beam, decoding.alpha)
+
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    fair = -(-sum(map(len, sentences)) // threads)
+    batches = by_length(sentences, min(decoding.batch_tokens, fair))
+    results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
+    for batch, found in zip(batches, side_by_side(decode, batches, threads), strict=True):
         for index, (ids, score) in zip(batch, found, strict=True):
             results[index] = ([token for token in ids if token != EOS], score)
     return results
+
+
+def side_by_side(function: Callable, items: list, threads: int) -> list:
+    """`function` of each item, in order. Each thread has items of its own: a step's products are small to share."""
+    if min(threads, len(items)) < 2:
+        return list(map(function, items))
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(function, items))
+    finally:
+        torch.set_num_threads(threads)
 
 
 def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:

@@ -1,11 +1,14 @@
 """What a person and the tables see of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
 
 import json
+import math
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 import numpy as np
+import torch
 
 from transformer.files import replacing
 from transformer.loss import perplexity
@@ -15,13 +18,31 @@ from transformer.tensorboard import Board
 
 @dataclass(frozen=True)
 class Update:
-    """What one step was like."""
+    """What one step was like. Its numbers may still be on their way from a GPU, and are there when `ready`."""
 
+    where: str  # the step and its batch, for a person
     lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
     padding: int  # places without a token that attention worked on
-    smoothed: float  # loss over all target tokens, label-smoothed
-    plain: float  # the same, not smoothed
-    gradient_norm: float
+    numbers: torch.Tensor  # [4]
+    ready: torch.cuda.Event | None
+
+    @cached_property
+    def read(self) -> list[float]:
+        """Loss over all target tokens, smoothed and plain; how many processes are to stop; the gradients' norm."""
+        if self.ready is not None:
+            self.ready.synchronize()
+        return self.numbers.tolist()
+
+    smoothed = property(lambda self: self.read[0])
+    plain = property(lambda self: self.read[1])
+    stopped = property(lambda self: self.read[2] > 0)
+    gradient_norm = property(lambda self: self.read[3])
+
+    def check(self) -> None:
+        """Raises FloatingPointError where the loss or the gradients are not finite."""
+        if not (math.isfinite(self.smoothed) and math.isfinite(self.gradient_norm)):
+            loss = self.smoothed / self.lengths[1].sum()
+            raise FloatingPointError(f"loss {loss:.4g}, gradient norm {self.gradient_norm:.4g}")
 
 
 class Watch:
@@ -55,11 +76,15 @@ class Watch:
         if self.writes:
             self.board.close()
 
-    def step(self, update: Update) -> None:
-        """Count one step, and log where it is due."""
-        self.updates.append(update)
-        step, last = self.run.progress.step, self.run.training.steps
-        if step % self.run.experiment.running.log_every == 0 or step in (1, last):
+    def due(self) -> bool:
+        """Whether this step is logged."""
+        step = self.run.progress.step
+        return step % self.run.experiment.running.log_every == 0 or step in (1, self.run.training.steps)
+
+    def step(self, updates: list[Update]) -> None:
+        """Count the steps that are over, and log them where it is due."""
+        self.updates += updates
+        if self.due():
             if self.writes:
                 self.log()
             self.updates, self.since = [], time.monotonic()

@@ -4,26 +4,36 @@
     python -m transformer translate --run RUN --input resources/corpora/grammar-test.en --output RUN/test.hyp
 
 Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
-again, all as the run was trained. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors;
-with --weights RUN/last.safetensors the last checkpoint instead of the average.
+again, all as the run was trained. Lines are answered as they come, in a pipe or at a terminal, and a text may be of any
+length. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors; with --weights
+RUN/last.safetensors the last checkpoint instead of the average. With --engine ctranslate2, CTranslate2 translates, on
+the processor: RUN is then what `export --format ctranslate2` made.
 """
 
+import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 
 from transformer.arguments import json_object, stage_parser
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
+from transformer.engines import CTranslate2, open_ctranslate2
 from transformer.files import InputError, replacing
-from transformer.model import best_device
+from transformer.model import Transformer, best_device
+from transformer.stream import Arriving, chunks
 from transformer.subwords import Subwords
-from transformer.text import decode_lines, read_lines
+from transformer.text import decode_lines
 from transformer.tokenization import Moses
 from transformer.translation import Translator
+
+TOGETHER = 2000  # lines are sorted by length and decoded together at most; changes speed only
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -33,38 +43,69 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="what to translate with; RUN/average.safetensors if not given"
     )
+    parser.add_argument("--engine", choices=("torch", "ctranslate2"), default="torch", help="torch if not given")
+    parser.add_argument("--compute-type", metavar="TYPE", help="CTranslate2's: int8, int16, ...; float32 if not given")
     parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
     parser.add_argument("--input", type=Path, help="text; standard input if not given")
     parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    name = args.input or "standard input"
-    lines = list(read_lines(args.input) if args.input else decode_lines(sys.stdin.buffer, name))
-    translator = open_translator(args.run, args.weights or args.run / "average.safetensors", args.decoding)
+    with opened(args.input) as file, written(args.output) as output:
+        translator = open_translator(args.run, open_model(args), args.decoding)
+        for translation in translations(translator, Arriving(file), args.input or "standard input"):
+            output.write(translation)
+            output.flush()
+
+
+def opened(path: Path | None) -> BinaryIO:
+    """The text to translate."""
+    if path is None:
+        return sys.stdin.buffer
     try:
-        translations = translator.translate(lines)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-    if len(translations) != len(lines):
-        raise InputError(f"{name}: {len(lines)} lines, but {len(translations)} translations")
-    text = "".join(line + "\n" for line in translations)
-    if args.output is None:
-        sys.stdout.buffer.write(text.encode())  # UTF-8, whatever the terminal's locale
-        return
-    with replacing(args.output) as file:
-        file.write(text)
+        return open(path, "rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def open_translator(run: Path, weights: Path, changes: dict) -> Translator:
-    """Everything that a run folder holds for translating, with its model at `weights` and `changes` to its decoding."""
+def written(path: Path | None) -> AbstractContextManager[BinaryIO]:
+    """Where translations go."""
+    return replacing(path, "wb") if path else nullcontext(sys.stdout.buffer)
+
+
+def translations(translator: Translator, arriving: Arriving, name: str | Path) -> Iterator[bytes]:
+    """The answers to some lines at a time, in UTF-8, whatever the terminal's locale."""
+    before = 0
+    for lines in chunks(decode_lines(arriving, name), arriving.ready, TOGETHER):
+        try:
+            found = translator.translate(lines, before)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+        before += len(lines)
+        yield "".join(line + "\n" for line in found).encode()
+
+
+def open_model(args: argparse.Namespace) -> Transformer | CTranslate2:
+    """The run's model, in the engine that is asked for."""
+    if args.engine == "ctranslate2":
+        if args.weights:
+            raise InputError("--weights: CTranslate2 takes those that were exported")
+        return open_ctranslate2(args.run, args.compute_type or "float32", args.threads)
+    if args.compute_type:
+        raise InputError("--compute-type: expected with --engine ctranslate2 only")
+    weights = args.weights or args.run / "average.safetensors"
+    return load_model(weights, load(args.run / "experiment.yaml").model).to(best_device())
+
+
+def open_translator(run: Path, model: Transformer | CTranslate2, changes: dict) -> Translator:
+    """Everything that a run folder holds for translating with its `model`, and `changes` to its decoding."""
     experiment = load(run / "experiment.yaml")
     decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
     vocabulary = Subwords(run / "vocabulary.model")
     if vocabulary.symbols:
         raise InputError(f"{run}: expected a translator, found a parser")
     return Translator(
-        model=load_model(weights, experiment.model).to(best_device()),
+        model=model,
         vocabulary=vocabulary,
         source=Moses(experiment.source, experiment.preparation),
         target=Moses(experiment.target, experiment.preparation),

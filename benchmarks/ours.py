@@ -1,0 +1,51 @@
+"""This project's training loop, as the train stage runs it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.loops import Loop, Step, pause
+from benchmarks.workload import Workload
+from transformer import memory
+from transformer.distributed import World
+from transformer.evaluation import Evaluation
+from transformer.model import best_device
+from transformer.training import Run
+from transformer.watch import Update
+
+
+class Halting(Run):
+    """A run that others take turns with."""
+
+    def update(self, indices: np.ndarray, *rest) -> Update:
+        lengths = self.text.lengths[:, indices]
+        step = Step(lengths, positions=0)
+        pause(step)
+        update = super().update(indices, *rest)
+        step.positions = int(lengths.sum()) + update.padding
+        step.loss = lambda: update.smoothed / lengths[1].sum()
+        return update
+
+
+class Signals:
+    """Of those that stop a training, none."""
+
+    received = None
+
+
+class Ours:
+    """The system: `step`, `close`, and the type of its matrix products."""
+
+    name = "this project"
+
+    def __init__(self, workload: Workload, folder: Path):
+        world = World(0, 1, best_device())
+        evaluation = Evaluation(workload.dev, workload.vocabulary, workload.budgets, 0, world)
+        room = memory.available(world.device, torch.get_num_threads())
+        self.run = Halting(workload.experiment, workload.text, evaluation, "benchmark", folder, room)
+        self.dtype = self.run.dtype
+        self.loop = Loop(lambda: self.run.train(Signals(), "benchmark"))
+        self.step: Callable[[], Step] = self.loop.step
+        self.close = self.loop.close

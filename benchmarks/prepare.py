@@ -1,0 +1,170 @@
+"""How fast text is prepared, and in how much memory: the stages tokenize, vocabulary and encode, at growing sizes.
+
+    python -m benchmarks.prepare                               # 0.1, 1 and 4 million pairs
+    python -m benchmarks.prepare --pairs 100000 --processes 8  # one size
+
+Runs the stages as the workflow's rules do, as processes, on a parallel corpus drawn at random; disk for it is needed:
+0.6 GB a million pairs. Speed in lines per second of processor time does not depend on what else the machine does.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+
+from benchmarks.results import circumstances, leave, markdown, parser_of
+from benchmarks.sentences import write_corpus
+from benchmarks.workload import CONFIG
+from transformer.config import read_yaml
+from transformer.corpus import SIDES
+
+LANGUAGES = ("en", "de")
+DEV = 1000  # pairs
+WATCH = 0.1  # seconds between looks at a stage's memory
+WMT = 36_000_000  # pairs of English-French (§5.1)
+CORES = 16
+HOUR = 3600  # seconds
+
+
+@dataclass
+class Use:
+    """What one stage took.
+
+    seconds: of the clock. cpu_seconds: of all its processes. main_cpu_seconds: of the one that hands out the work.
+    peak_bytes: of resident memory, all its processes together.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    main_cpu_seconds: float
+    peak_bytes: int
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure each size, the smallest first; write after each."""
+    args = parse(argv)
+    result = circumstances("prepare", args) | {"processes": args.processes, "sizes": []}
+    config = read_yaml(CONFIG)["preparation"]
+    for pairs in sorted(args.pairs):
+        with TemporaryDirectory(dir=args.folder) as folder:
+            result["sizes"].append(measure(Path(folder), pairs, args, config))
+        leave(result, table(result), args, "stages")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = parser_of("prepare", __doc__)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 1_000_000, 4_000_000], help="sizes")
+    parser.add_argument("--vocabulary", type=int, default=37_000, help="subwords")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="of each stage; one for each core")
+    parser.add_argument("--folder", type=Path, help="where the corpora are put meanwhile")
+    return parser.parse_args(argv)
+
+
+def measure(folder: Path, pairs: int, args: argparse.Namespace, preparation: dict) -> dict:
+    """What each stage took for so many pairs. A line is a sentence of one language; there are two to a pair."""
+    data, started = folder / "data", time.monotonic()
+    corpora = {"train": (pairs, 1), "dev": (DEV, 2)}
+    for split, (count, seed) in corpora.items():
+        write_corpus({language: folder / f"{split}.{language}" for language in LANGUAGES}, count, seed)
+    drawing = time.monotonic() - started
+    run(tokenize(folder, "dev", preparation, args.processes))
+    texts = [data / f"train.{side}.tok" for side in SIDES]
+    learn = ["vocabulary", "--text", *texts, "--size", args.vocabulary, "--output", data / "vocabulary.model"]
+    learn += ["--sentences", preparation["vocabulary_sentences"]]
+    commands = {
+        "tokenize": [*tokenize(folder, "train", preparation, args.processes), "--clean"],
+        "vocabulary": learn,
+        "encode": ["encode", "--data", data, "--splits", "train", "dev", "--processes", args.processes],
+    }
+    totals = dict.fromkeys(commands, 2 * WMT) | {"vocabulary": preparation["vocabulary_sentences"]}
+    stages = {name: numbers(run(command), 2 * pairs, totals[name]) for name, command in commands.items()}
+    sizes = {path.name: path.stat().st_size for path in sorted(data.iterdir()) if path.name.startswith("train.")}
+    return {"pairs": pairs, "seconds_to_draw": drawing, "bytes": sizes, "stages": stages}
+
+
+def tokenize(folder: Path, split: str, preparation: dict, processes: int) -> list:
+    """The command that tokenises a split into folder/data."""
+    source, target = (folder / f"{split}.{language}" for language in LANGUAGES)
+    options = ["--preparation", json.dumps(preparation), "--processes", processes, "--output", folder / "data" / split]
+    return ["tokenize", "--source", source, "--target", target, "--languages", *LANGUAGES, *options]
+
+
+def run(stage: list) -> Use:
+    """Run a stage to its end, looking at its memory all the while. Raises CalledProcessError where it fails."""
+    command = [sys.executable, "-m", "transformer", *map(str, stage)]
+    started, peak, main = time.monotonic(), 0, 0.0
+    before = os.times()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            peak, main = max(peak, resident(watched)), max(main, own_seconds(watched))
+            time.sleep(WATCH)
+    seconds, after = time.monotonic() - started, os.times()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    children = (after.children_user + after.children_system) - (before.children_user + before.children_system)
+    return Use(seconds, children, main, peak)
+
+
+def resident(process: psutil.Process) -> int:
+    """Bytes of memory that a process and all that it started hold."""
+    try:
+        return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
+    except psutil.NoSuchProcess:  # it has just ended
+        return 0
+
+
+def own_seconds(process: psutil.Process) -> float:
+    """Processor time of a process without those that it started."""
+    try:
+        times = process.cpu_times()
+        return times.user + times.system
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def numbers(use: Use, lines: int, total: int) -> dict:
+    """What the JSON says of a stage that took so many lines. total: how many it takes of 36 million pairs."""
+    return vars(use) | {
+        "lines": lines,
+        "lines_per_second": lines / use.seconds,
+        "lines_per_cpu_second": lines / use.cpu_seconds,
+        "hours_for_wmt": hours(use, lines, total),
+    }
+
+
+def hours(use: Use, lines: int, total: int) -> float:
+    """For `total` lines on 16 cores: the work shared out, unless the process that hands it out needs longer."""
+    longest = max(use.cpu_seconds / CORES, use.main_cpu_seconds)
+    return longest * total / lines / HOUR
+
+
+def table(result: dict) -> str:
+    """The result in Markdown."""
+    rows = [row(size, name, use) for size in result["sizes"] for name, use in size["stages"].items()]
+    return markdown(f"Preparation with {result['processes']} processes", rows, result)
+
+
+def row(size: dict, name: str, use: dict) -> dict:
+    """A line of the table."""
+    return {
+        "Pairs": f"{size['pairs']:,}",
+        "Stage": name,
+        "Seconds": f"{use['seconds']:,.0f}",
+        "Lines/s": f"{use['lines_per_second']:,.0f}",
+        "Lines per CPU second": f"{use['lines_per_cpu_second']:,.0f}",
+        "Peak memory": f"{use['peak_bytes'] / 2**30:.2f} GiB",
+        "36M pairs on 16 cores": f"{use['hours_for_wmt']:.2f} h",
+    }
+
+
+if __name__ == "__main__":
+    main()

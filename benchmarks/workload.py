@@ -1,0 +1,87 @@
+"""What is trained on: a run of the pipeline with its data, or the paper's models on sentences drawn at random."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from transformer.batches import ParallelText
+from transformer.config import EOS, UNK, Experiment, load, read_yaml, resolve
+from transformer.corpus import TokenArray
+from transformer.stages.train import open_text
+from transformer.subwords import Subwords
+
+CONFIG = Path(__file__).parents[1] / "config.yaml"
+NEVER = 10**9  # steps: the benchmark ends first
+
+# Lengths in subwords like those of WMT 2014's English-German pairs: a mean of 28, a long tail, sides that differ.
+SHAPE, MEAN, SPREAD, LONGEST = 2.0, 27.0, 0.2, 250
+
+
+@dataclass(frozen=True)
+class Workload:
+    """An experiment and the text that it is trained on; label: what it is, in a file's name."""
+
+    experiment: Experiment
+    text: ParallelText
+    dev: ParallelText
+    vocabulary: Subwords | None
+    label: str
+
+    @property
+    def budgets(self) -> tuple[int, int]:
+        """The most source and target tokens in a batch."""
+        return self.experiment.training.source_tokens, self.experiment.training.target_tokens
+
+
+def of_run(run: Path, data: Path) -> Workload:
+    """A run of the pipeline, before or after it is trained."""
+    experiment = load(run / "experiment.yaml")
+    text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
+    label = f"{experiment.scale}-{experiment.experiment}"
+    return Workload(unending(experiment), text, dev, Subwords(data / "vocabulary.model"), label)
+
+
+def of_paper(model: str, pairs: int) -> Workload:
+    """The paper's base or big model for English-German on so many `pairs`, whose tokens mean nothing."""
+    config = read_yaml(CONFIG)
+    scale = config["scales"]["paper"]
+    task = scale["tasks"]["en-de"]
+    parts = {key: config[key] for key in ("fidelity", "optimizer", "preparation", "running")}
+    parts |= {"scale": "paper", "label": "random sentences", "task": "en-de", "experiment": model, "seed": 1}
+    parts |= {key: task[key] for key in ("source", "target", "embedding_rows")}
+    parts |= {"output_rows": task["embedding_rows"], "width": scale["width"], "depth": scale["depth"]}
+    parts |= {"rows": [config["base"], scale["base"], config["experiments"][model]]}
+    experiment = resolve(parts)
+    text, dev = random_text(1, pairs, task["vocabulary"]), random_text(2, 100, task["vocabulary"])
+    return Workload(unending(experiment), text, dev, None, f"paper-{model}")
+
+
+def unending(experiment: Experiment) -> Experiment:
+    """The same experiment, which logs as ever, and neither ends nor evaluates nor saves."""
+    running = replace(experiment.running, evaluate_every=NEVER, save_every=NEVER)
+    training = replace(experiment.training, steps=NEVER)
+    return replace(experiment, training=training, running=running)
+
+
+def with_tokens(workload: Workload, tokens: int) -> Workload:
+    """The same with batches of at most `tokens` on either side."""
+    training = replace(workload.experiment.training, source_tokens=tokens, target_tokens=tokens)
+    return replace(workload, experiment=replace(workload.experiment, training=training))
+
+
+def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:
+    """Sentence pairs with WMT's lengths, whose subwords are as frequent as Zipf's law has it."""
+    random = np.random.default_rng(seed)
+    lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
+    sides = (lengths, lengths * np.exp(random.normal(0, SPREAD, pairs)))
+    return ParallelText(*(random_side(random, 1 + side.clip(1, LONGEST).astype(int), vocabulary) for side in sides))
+
+
+def random_side(random: np.random.Generator, lengths: np.ndarray, vocabulary: int) -> TokenArray:
+    """Sentences of these lengths, EOS included."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    frequencies = (1 / np.arange(1, vocabulary - UNK)).cumsum()
+    ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1
+    ids[offsets[1:] - 1] = EOS
+    return TokenArray(ids.astype(np.uint16), offsets)
