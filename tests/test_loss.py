@@ -11,6 +11,7 @@ from toy import token_array
 
 from transformer.batches import ParallelText
 from transformer.config import EOS
+from transformer.config import PAD
 from transformer.loss import CHUNK, batch_losses, perplexity, smoothed_cross_entropy
 from transformer.model import Transformer
 
@@ -153,3 +154,15 @@ def test_rows_that_are_not_written_learn_from_what_is_read_alone(parser):
     gradient = torch.autograd.grad(loss, parser.embedding.weight)[0]
     learning = gradient.abs().sum(dim=1).nonzero().flatten().tolist()
     assert learning == [*range(V), 12, 13, 17, 29, 36]
+
+
+def test_labels_of_pad_do_not_count():
+    """Neither in the losses nor in the gradients: as if their tokens were not there."""
+    output, embedding, labels = random(LOTS)
+    gone = torch.arange(LOTS) % 3 == 1
+    results = []
+    for rows, truth in ((torch.ones_like(gone), labels.masked_fill(gone, PAD)), (~gone, labels[~gone])):
+        losses = smoothed_cross_entropy(output[rows], embedding, truth, 0.1)
+        results.append((*losses, *torch.autograd.grad(losses[0], (output, embedding))))
+    torch.testing.assert_close(*results)
+    assert (results[0][2][gone] == 0).all()

@@ -55,7 +55,7 @@ class Softmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, scores: Tensor) -> Tensor:
-        # Below e^-80 nothing counts in a sum with 1, and e^x takes ten to a hundred times as long; so does a mask's -inf.
+        # What is below e^-80 is lost beside 1; to find it, or e^-inf, takes ten to a hundred times as long.
         weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=-80).exp_()
         F.threshold_(weights, math.exp(-79), 0.0)
         weights /= weights.sum(dim=-1, keepdim=True)

@@ -54,6 +54,8 @@ class Run:
         self.text, self.evaluation, self.folder = text, evaluation, folder
         self.world, self.budgets = evaluation.world, evaluation.budgets
         self.dtype = product_dtype(self.world.device, experiment.model.d_model)
+        # A GPU is given its next step before the last one's numbers are looked at, so that it never waits.
+        self.ahead = int(self.world.device.type == "cuda")
         self.flash = flashes(experiment.model, self.world.device, self.dtype)
         large = self.training.steps * self.training.target_tokens >= WORTH_COMPILING
         self.compiled = compiled() if self.flash and large else None
@@ -142,9 +144,9 @@ class Run:
         return self.progress
 
     def known(self, under_way: deque[Update], everything: bool) -> list[Update]:
-        """The steps that are over. A GPU is given the next before its last is looked at, so that it never waits."""
+        """The steps that are over, or `everything`, waiting for it."""
         known = []
-        while len(under_way) > (0 if everything or self.world.device.type == "cpu" else 1):
+        while len(under_way) > (0 if everything else self.ahead):
             update = under_way.popleft()
             with naming(update.where, self.states):
                 update.check()

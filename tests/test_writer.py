@@ -1,0 +1,38 @@
+"""Files written beside the training: in order, and no error is lost."""
+
+import threading
+
+import pytest
+
+from transformer.writer import Writer
+
+
+def test_tasks_run_elsewhere_in_order():
+    writer, done, go = Writer(), [], threading.Event()
+    writer.do(lambda: (go.wait(10), done.append(threading.current_thread())))
+    assert done == []  # and yet `do` came back
+    go.set()
+    writer.do(done.append, 2)
+    writer.wait()
+    assert done[1] == 2
+    assert done[0] is not threading.current_thread()
+    writer.close()
+
+
+@pytest.mark.parametrize("call", ["do", "wait", "close"])
+def test_an_error_is_raised_by_the_next_call(call):
+    writer = Writer()
+    writer.do(open, "/nowhere/at/all")
+    with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
+        getattr(writer, call)(*([print] if call == "do" else []))
+    writer.close()
+
+
+def test_check_raises_what_is_known_and_waits_for_nothing():
+    writer, go = Writer(), threading.Event()
+    writer.do(lambda: go.wait(10) and open("/nowhere/at/all"))
+    writer.check()
+    go.set()
+    with pytest.raises(FileNotFoundError):
+        while True:
+            writer.check()
