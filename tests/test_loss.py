@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from toy import token_array
 
 from transformer.batches import ParallelText
-from transformer.config import EOS
-from transformer.config import PAD
+from transformer.config import EOS, PAD
 from transformer.loss import CHUNK, batch_losses, perplexity, smoothed_cross_entropy
 from transformer.model import Transformer
 

@@ -1,6 +1,7 @@
 """Files written beside the training: in order, and no error is lost."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -30,9 +31,11 @@ def test_an_error_is_raised_by_the_next_call(call):
 
 def test_check_raises_what_is_known_and_waits_for_nothing():
     writer, go = Writer(), threading.Event()
-    writer.do(lambda: go.wait(10) and open("/nowhere/at/all"))
+    writer.do(lambda: go.wait(10) and Path("/nowhere/at/all").read_text())
     writer.check()
     go.set()
+    while not writer.task.done():
+        pass
     with pytest.raises(FileNotFoundError):
-        while True:
-            writer.check()
+        writer.check()
+    writer.close()

@@ -1,4 +1,4 @@
-"""§3.2.1 and §5.4 on a processor: softmax and dropout, written out where PyTorch's own are slow, and padding.
+"""§3.2.1 and §5.4 for speed: flash attention on a GPU; softmax and dropout on a processor, where PyTorch's are slow.
 
 Measured on two cores at a sentence's length: softmax over 14 places is eight times as fast written out, a dropout mask
 of 16-bit numbers seven times as fast as Bernoulli draws.
@@ -24,19 +24,16 @@ def weighted_sum(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, P_drop: f
     with torch.autocast("cpu", enabled=False):
         dtype = torch.promote_types(Q.dtype, torch.float32)
         q, k, v = (x.to(dtype, memory_format=torch.contiguous_format).flatten(0, 1) for x in (Q, K, V))
-        shape = (*Q.shape[:-1], K.shape[-2])
-        added = q.new_empty(shape) if mask is None else mask.to(dtype).expand(shape)
-        # beta = 0: what is added is not even read.
-        scores = torch.baddbmm(
-            added.reshape(-1, *shape[2:]), q, k.mT, beta=float(mask is not None), alpha=Q.shape[-1] ** -0.5
-        )
+        shape, beta = (*Q.shape[:-1], K.shape[-2]), float(mask is not None)
+        added = q.new_zeros(1, 1, 1) if mask is None else mask.to(dtype).expand(shape).reshape(-1, *shape[2:])
+        scores = torch.baddbmm(added, q, k.mT, beta=beta, alpha=Q.shape[-1] ** -0.5)
         return torch.bmm(dropout(Softmax.apply(scores), P_drop), v).view(*Q.shape[:-1], V.shape[-1])
 
 
 def flash(
     Q: Tensor, K: Tensor, V: Tensor, q_offsets: Tensor, k_offsets: Tensor, L_q: int, L_k: int, causal: bool
 ) -> Tensor:
-    """The same on a GPU, without padding. Q: [n_q, h, d]. K, V: [n_k, h, d]. Returns [n_q, h, d].
+    """Equation 1 on a GPU, without padding. Q: [n_q, h, d]. K, V: [n_k, h, d]. Returns [n_q, h, d].
 
     offsets: [B + 1] int32, where each sentence begins. L: what no sentence is longer than. See `flashes`.
     """
