@@ -9,18 +9,20 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 from torch._dynamo.utils import counters
 from toy import make_experiment, model_config, random_text
 
 from transformer import kernels
-from transformer.batches import FILL, ParallelText, plan
+from transformer.batches import FILLER, LONGEST, fill, plan, sizes
 from transformer.config import PAD
 from transformer.distributed import World
 from transformer.evaluation import Evaluation
 from transformer.kernels import flashes
 from transformer.loss import batch_losses
-from transformer.model import Transformer
+from transformer.model import POSITIONS, Transformer
 from transformer.signals import Interrupted, StopSignals
 from transformer.training import Run, TrainingError, compiled
 
@@ -28,6 +30,7 @@ CPU = torch.device("cpu")
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 TEXT = random_text(1, 53)
 INDICES = np.arange(20)
+ROOM = (300, 200)
 
 
 def weights(Q: Tensor, K: Tensor, causal: bool) -> Tensor:
@@ -100,7 +103,7 @@ def without_gpu(monkeypatch):
 
 def gradients(compute, model: Transformer, indices: np.ndarray, flash: bool) -> list[Tensor]:
     """Both losses, and the gradient of the smoothed one."""
-    losses = compute(model, TEXT.batch(indices, CPU, flash), 0.1, torch.float32)
+    losses = compute(model, TEXT.batch(indices, CPU, ROOM if flash else None), 0.1, torch.float32)
     found = torch.autograd.grad(losses[0] / TEXT.lengths[1, indices].sum(), list(model.parameters()))
     return [*(loss.detach() for loss in losses), torch.cat([each.flatten() for each in found])]
 
@@ -114,27 +117,40 @@ def make_model() -> Transformer:
 
 
 def test_a_batch_laid_flat():
-    """Two pairs by hand, and what fills them up."""
-    batch = TEXT.batch(np.array([3, 5]), CPU, flash=True)
-    for side, lengths in ((batch.source, TEXT.lengths[0]), (batch.target, TEXT.lengths[1])):
+    """Two pairs, and what fills them up: 400 - n tokens in four sentences on one side, as many sentences on the other."""
+    batch = TEXT.batch(np.array([3, 5]), CPU, (300, 100))
+    for side, lengths, size in ((batch.source, TEXT.lengths[0], 512), (batch.target, TEXT.lengths[1], 256)):
         n = int(lengths[[3, 5]].sum())
-        assert len(side.ids) == len(side.positions) == FILL
-        assert side.offsets.tolist() == [0, lengths[3], n, FILL]
-        assert side.positions.tolist() == [*range(lengths[3]), *range(lengths[5]), *range(FILL - n)]
-        assert side.ids[n:].tolist() == [PAD] * (FILL - n)
-        assert (side.shape, side.slots, side.mask) == ((3, FILL), None, None)
+        fillers = [(size - n) // 4 + (i < (size - n) % 4) for i in range(4)]
+        assert 256 < 512 - n <= 512
+        assert side.offsets.tolist() == np.cumsum([0, lengths[3], lengths[5], *fillers]).tolist()
+        assert side.positions.tolist() == [i for length in (lengths[3], lengths[5], *fillers) for i in range(length)]
+        assert side.ids[n:].tolist() == [PAD] * (size - n)
+        assert (side.shape, side.slots, side.mask) == ((6, 128), None, None)
     n = int(TEXT.lengths[1, [3, 5]].sum())
     assert batch.labels[:n].tolist() == [*TEXT.target[3], *TEXT.target[5]]
-    assert batch.labels[n:].tolist() == [PAD] * (FILL - n)
+    assert batch.labels[n:].tolist() == [PAD] * (256 - n)
 
 
-def test_a_batch_that_is_full_is_filled_up_all_the_same():
-    """Else compiled code would meet a batch without the sentence of PAD."""
-    text = ParallelText(TEXT.source, TEXT.source)
-    lengths = text.lengths[0]
-    for n in range(1, 30):
-        batch = text.batch(np.arange(n), CPU, flash=True)
-        assert len(batch.source.ids) == (lengths[:n].sum() // FILL + 1) * FILL
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1), st.tuples(*[st.integers(1, 9999)] * 2)
+)
+def test_batches_within_the_room_have_one_size(pairs, room):
+    lengths = np.array(pairs).T
+    full = sizes(lengths, room)
+    if (lengths.sum(axis=1) <= room).all():
+        assert (full == sizes(np.ones((2, 1), int), room)).all()
+    fillers = fill(lengths, room)
+    assert (lengths.sum(axis=1) + fillers.sum(axis=1) == full).all()
+    assert fillers.min() > 0
+    # As many on both sides, so that a side with little room may have shorter ones, and the other longer ones.
+    assert fillers.max() <= max(FILLER, math.ceil(full.max() / FILLER))
+    assert (full % FILLER == 0).all()
+
+
+def test_a_sentence_may_be_as_long_as_the_model_has_positions():
+    assert LONGEST[-1] == POSITIONS
+    assert sorted(LONGEST) == list(LONGEST)
 
 
 # Packed and padded are the same.
@@ -151,7 +167,7 @@ def test_and_to_the_last_digits_in_double_precision():
     model = make_model().double()
     outputs = []
     for flash in (False, True):
-        batch = TEXT.batch(INDICES, CPU, flash)
+        batch = TEXT.batch(INDICES, CPU, ROOM if flash else None)
         outputs.append(model(batch.source, batch.target)[: TEXT.lengths[1, INDICES].sum()])
     torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
 

@@ -3,6 +3,7 @@
 The plan is a contract: given the seed and the epoch it is one list of batches, whatever the machine.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,8 @@ from transformer.corpus import TokenArray
 from transformer.files import InputError
 from transformer.model import POSITIONS, Packed
 
-FILL = 256  # tokens; see ParallelText.batch
+FILLER = 128  # tokens: about what a sentence has that fills up a batch; batches' sizes are multiples of it
+LONGEST = (128, 512, POSITIONS)  # what no sentence of a batch is longer than; flash attention works on 128 at once
 
 
 def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
@@ -70,21 +72,26 @@ class ParallelText:
         """[2, sentences]."""
         return np.stack([self.source.lengths, self.target.lengths])
 
-    def batch(self, indices: np.ndarray, device: torch.device, flash: bool = False) -> Batch:
-        """The sentences at `indices`, on `device`; laid out for flash attention or for padded.
+    def batch(self, indices: np.ndarray, device: torch.device, room: tuple[int, int] | None = None) -> Batch:
+        """The sentences at `indices`, on `device`, for padded attention.
 
-        For flash attention they are filled up: a last sentence, of PAD on both sides, makes the tokens a multiple of
-        FILL, so that compiled code meets few different shapes. Its labels are PAD, which no loss counts.
+        With `room` for flash attention, and both sides are filled up to `sizes` by sentences of PAD, so that compiled
+        code always meets the same shapes. The labels of these are PAD, which no loss counts.
         """
         source, source_lengths = self.source.gather(indices)
         labels, target_lengths = self.target.gather(indices)
-        shifted = np.roll(labels, 1)
-        shifted[np.cumsum(target_lengths) - target_lengths] = PAD
-        if not flash:
-            return Batch(lay(source, source_lengths, device), lay(shifted, target_lengths, device), put(labels, device))
-        labels, _ = filled(labels, target_lengths)
-        sides = [filled(source, source_lengths), filled(shifted, target_lengths)]
-        return Batch(*(lay_flat(*side, device) for side in sides), put(labels, device))
+        target = np.roll(labels, 1)
+        target[np.cumsum(target_lengths) - target_lengths] = PAD
+        if room is None:
+            return Batch(lay(source, source_lengths, device), lay(target, target_lengths, device), put(labels, device))
+        lengths = np.stack([source_lengths, target_lengths])
+        fillers = fill(lengths, room)
+        more = [np.full(n, PAD) for n in fillers.sum(axis=1)]
+        return Batch(
+            lay_flat(np.concatenate([source, more[0]]), np.concatenate([source_lengths, fillers[0]]), device),
+            lay_flat(np.concatenate([target, more[1]]), np.concatenate([target_lengths, fillers[1]]), device),
+            put(np.concatenate([labels, more[1]]), device),
+        )
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
@@ -106,16 +113,22 @@ def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
 
 
 def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
-    """The same for flash attention. L is a power of two, for few different shapes."""
-    shape = (len(lengths), 1 << int(lengths.max() - 1).bit_length())
+    """The same for flash attention. L is one of a few values: for each, code is compiled anew."""
+    L = next(bound for bound in LONGEST if bound >= lengths.max())
     offsets = put(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), device)
-    return Packed(put(ids, device), put(places(lengths), device), shape, offsets=offsets)
+    return Packed(put(ids, device), put(places(lengths), device), (len(lengths), L), offsets=offsets)
 
 
-def filled(ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """These sentences, and one more, of PAD, so that the tokens are a multiple of FILL."""
-    more = FILL - len(ids) % FILL
-    return np.concatenate([ids, np.full(more, PAD)]), np.append(lengths, more)
+def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
+    """Lengths [2, sentences] of what fills up a batch of these lengths [2, pairs]; none is 0."""
+    rest = sizes(lengths, room) - lengths.sum(axis=1)
+    E = min(math.ceil(rest.max() / FILLER), rest.min())
+    return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)
+
+
+def sizes(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
+    """[2] the tokens of each side when filled up: its room, or what it has, and FILLER more; a multiple of FILLER."""
+    return (np.maximum(lengths.sum(axis=1), room) // FILLER + 2) * FILLER
 
 
 def places(lengths: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from transformer import checkpoints, memory, provenance
-from transformer.batches import Batch, ParallelText, fits, plan
+from transformer.batches import LONGEST, Batch, ParallelText, fits, plan, sizes
 from transformer.config import Experiment
 from transformer.cost import Lengths, training_flops
 from transformer.evaluation import Evaluation
@@ -186,15 +186,20 @@ class Run:
                 self.sums[:2] += torch.stack(losses).detach()
             world.sum(self.gradients)
             numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
-            padded = 0 if self.flash else padding(lengths, parts)
-            update = Update(where, lengths, padded, *on_its_way(numbers))
+            update = Update(where, lengths, padding(lengths, parts, self.room), *on_its_way(numbers))
             self.descend()
             self.count(lengths)
         return update
 
+    @property
+    def room(self) -> tuple[int, int] | None:
+        """What a piece of a batch may hold of source and target tokens, where that is to be filled up."""
+        parts = self.world.size * self.accumulation
+        return tuple(budget // parts for budget in self.budgets) if self.flash else None
+
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         """(smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
-        batch = self.text.batch(indices, self.world.device, self.flash)
+        batch = self.text.batch(indices, self.world.device, self.room)
         return (self.compiled or batch_losses)(self.model, batch, self.training.epsilon_ls, self.dtype)
 
     def descend(self) -> None:
@@ -295,6 +300,7 @@ def naming(where: str, states: States) -> Iterator[None]:
 def compiled() -> Callable:
     """loss.batch_losses as one compiled graph; of a batch's shapes only the number of sentences may vary in it."""
     torch._dynamo.config.automatic_dynamic_shapes = False
+    torch._dynamo.config.recompile_limit = 2 * len(LONGEST) ** 2  # of each L on either side, training or not
     compute = torch.compile(batch_losses, fullgraph=True)
 
     def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -352,7 +358,8 @@ def sums_of(lengths: np.ndarray) -> Lengths:
     return Lengths(*(int(each.sum()) for each in sums))
 
 
-def padding(lengths: np.ndarray, parts: int) -> int:
-    """Places without a token in the grids that attention works on, over all pieces; nothing else has padding."""
-    grids = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
-    return int(sum((grid.max(axis=1) * grid.shape[1]).sum() for grid in grids) - lengths.sum())
+def padding(lengths: np.ndarray, parts: int, room: tuple[int, int] | None) -> int:
+    """Places without a token, over all pieces: in what fills them up, or in the grids that attention alone works on."""
+    pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
+    places = (piece.max(axis=1) * piece.shape[1] if room is None else sizes(piece, room) for piece in pieces)
+    return int(sum(each.sum() for each in places) - lengths.sum())

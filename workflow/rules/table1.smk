@@ -3,7 +3,7 @@
 
 rule measure:
     input:
-        code=collect("transformer/{module}.py", module=["layertypes", "connectivity", "model", "stages/measure"]),
+        code=collect("transformer/{module}.py", module=["layertypes", "connectivity", "model", "kernels", "stages/measure"]),
     output:
         "results/{scale}/layers.json",
     log:
