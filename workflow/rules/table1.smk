@@ -3,7 +3,9 @@
 
 rule measure:
     input:
-        code=collect("transformer/{module}.py", module=["layertypes", "connectivity", "model", "kernels", "stages/measure"]),
+        code=collect(
+            "transformer/{module}.py", module=["layertypes", "connectivity", "model", "kernels", "stages/measure"]
+        ),
     output:
         "results/{scale}/layers.json",
     log:
