@@ -235,7 +235,7 @@ def row(system: dict, systems: dict) -> dict:
         "Target tokens/s": f"{system['target_tokens_per_second']:,.0f}",
         "Source + target tokens/s": f"{system['tokens_per_second']:,.0f}",
         "Seconds a step": f"{system['seconds_per_step']:.3f}",
-        "Padding": f"{system['padding_share']:.0%}" + (" (attention alone)" if system is first else ""),
+        "Padding": f"{system['padding_share']:.0%}",
         "Utilisation": f"{system['flops_utilisation']:.0%}",
         "Peak memory": f"{peak / 2**30:.2f} GiB" if peak else "",
         **{f"Hours to {steps:,} steps": f"{float(hours):,.1f}" for steps, hours in pairs_of_hours(system)},

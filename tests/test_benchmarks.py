@@ -2,13 +2,17 @@
 
 import importlib.metadata
 import json
+import os
+from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from toy import make_data, make_experiment, make_run, random_lines, random_model
 
-from benchmarks import decode, prepare, readme, results, train, workflow, workload
+from benchmarks import decode, decoders, prepare, readme, results, train, workers, workflow, workload
 from benchmarks.loops import Step
 from transformer import checkpoints
 from transformer.batches import plan
@@ -125,8 +129,74 @@ def test_decoding_counts_what_was_translated(decoded):
         for system in systems.values():
             assert system["sentences_per_second"] * system["seconds"] == pytest.approx(12)
             assert system["tokens_per_second"] * system["seconds"] == pytest.approx(system["tokens"])
+            assert system["seconds"] == min(system["seconds_by_setting"].values())
+            assert system["seconds"] == system["seconds_by_setting"][system["setting"]]
     ours = [systems["ours"]["tokens"] for systems in decoded["batches"].values()]
     assert len(set(ours)) == 1  # the same words in any batch
+    for name, work in decoded["work"].items():
+        assert work["tokens"] * 12 == pytest.approx(decoded["batches"]["tokens"][name]["tokens"])
+        assert work["tokens"] - 1 <= work["steps"]  # a token a step; the last may be beyond the limit
+
+
+DECODERS = [pytest.param(kind, id=name) for name, kind in decode.SYSTEMS.items()]
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_steps_are_those_until_the_end_of_each_sentence(kind, data, run, tmp_path):
+    """Greedy, a sentence alone: a step for each token and for EOS. Ours may go on for as long as the limit allows."""
+    trained = decoders.open_run(run, data, None, 1)
+    try:
+        system = kind(trained, tmp_path)
+    except results.LeftOut as reason:
+        pytest.skip(str(reason))
+    for sentence in decode.side(data, "source", 8):
+        limit = len(sentence) + trained.decoding.extra_length
+        (output,) = system.translate([sentence], 1, decoders.ANY)
+        least = min(len(output) + 1, limit)
+        assert least <= system.steps([sentence], 1, decoders.ANY) <= (limit if kind is decoders.Ours else least)
+
+
+def test_every_setting_of_ctranslate2_writes_the_same_words(data, run, tmp_path):
+    system = decoders.CTranslate2(decoders.open_run(run, data, None, 2), tmp_path)
+    sentences = decode.side(data, "source", 20)
+    answers = [system.translate(sentences, 3, 30, number) for number in range(len(system.settings))]
+    assert len(answers) > 4  # one thread or two, and several limits
+    assert all(answer == answers[0] for answer in answers)
+
+
+class Process:
+    """A system that says where it is."""
+
+    settings = ("", "")
+
+    def __init__(self, work: int, folder):
+        self.work = work
+
+    def about(self) -> tuple[int, int, str | None]:
+        return self.work, os.getpid(), os.environ.get("OMP_WAIT_POLICY")
+
+    def threads(self) -> int:
+        return torch.get_num_threads()
+
+
+class Refused(Process):
+    def __init__(self, work: int, folder):
+        raise results.LeftOut("it cannot")
+
+
+def test_workers_are_processes_of_their_own_and_end(tmp_path):
+    before = dict(os.environ)
+    with ExitStack() as stack:
+        opened = [workers.Apart(Process, number, stack)(partial(int, number), tmp_path) for number in (1, 2)]
+        found = [worker.timed("about")[1] for worker in opened]
+        assert [worker.timed("threads")[1] for worker in opened] == [1, 2]
+        with pytest.raises(results.LeftOut, match="it cannot"):
+            workers.Apart(Refused, 1, stack)(partial(int, 3), tmp_path)
+    assert [(work, policy) for work, _, policy in found] == [(1, "passive"), (2, "passive")]
+    processes = {process for _, process, _ in found}
+    assert len(processes - {os.getpid()}) == 2
+    assert not any(psutil.pid_exists(process) for process in processes)
+    assert dict(os.environ) == before
 
 
 def test_decoding_compares_words(decoded):

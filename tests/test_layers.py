@@ -12,8 +12,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init_
 WORKFLOW = [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk")), *sorted((ROOT / "workflow").rglob("*.py"))]
 
 LAYERS = (  # lowest first; a new module must be placed
-    ("arguments", "files", "signals", "significance", "stream", "writer"),
-    ("presets",),
+    ("arguments", "files", "signals", "significance"),
+    ("presets", "stream", "writer"),
     ("config", "tables", "text"),
     ("kernels",),
     (

@@ -106,3 +106,14 @@ def test_what_was_read_before_a_bad_line_is_answered(run):
         process.stdin.close()
         assert b"standard input: line 3: 2001 subwords, at most" in process.stderr.read()
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize("bad", [b"bad \xff", b"ab " * 2000], ids=["bytes", "length"])
+def test_lines_that_came_with_a_bad_one_are_answered(run, tmp_path, bad):
+    """All of them, however many were read together with it."""
+    (tmp_path / "text").write_bytes(b"ab cd\nab\n" + bad + b"\nef\n")
+    command = [sys.executable, "-m", "transformer", "translate", "--run", run, "--input", tmp_path / "text"]
+    found = subprocess.run([*command, "--threads", "1"], capture_output=True, env=PROCESSOR, check=False)
+    assert found.returncode == 1
+    assert found.stdout.count(b"\n") == 2
+    assert b"line 3: " in found.stderr

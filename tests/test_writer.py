@@ -9,24 +9,38 @@ from transformer.writer import Writer
 
 
 def test_tasks_run_elsewhere_in_order():
-    writer, done, go = Writer(), [], threading.Event()
-    writer.do(lambda: (go.wait(10), done.append(threading.current_thread())))
-    assert done == []  # and yet `do` came back
-    go.set()
-    writer.do(done.append, 2)
-    writer.wait()
+    done, go = [], threading.Event()
+    with Writer() as writer:
+        writer.do(lambda: (go.wait(10), done.append(threading.current_thread())))
+        assert done == []  # and yet `do` came back
+        go.set()
+        writer.do(done.append, 2)
     assert done[1] == 2
     assert done[0] is not threading.current_thread()
-    writer.close()
 
 
-@pytest.mark.parametrize("call", ["do", "wait", "close"])
+@pytest.mark.parametrize("call", ["do", "wait"])
 def test_an_error_is_raised_by_the_next_call(call):
-    writer = Writer()
-    writer.do(open, "/nowhere/at/all")
-    with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
-        getattr(writer, call)(*([print] if call == "do" else []))
-    writer.close()
+    with Writer() as writer:
+        writer.do(open, "/nowhere/at/all")
+        with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
+            getattr(writer, call)(*([print] if call == "do" else []))
+
+
+def test_an_error_is_raised_at_the_end():
+    with pytest.raises(FileNotFoundError, match="/nowhere/at/all"), Writer() as writer:
+        writer.do(open, "/nowhere/at/all")
+
+
+def test_an_error_hides_none_before_it(capsys):
+    def both():
+        with Writer() as writer:
+            writer.do(open, "/nowhere/at/all")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        both()
+    assert "and FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/at/all'" in capsys.readouterr().err
 
 
 def test_check_raises_what_is_known_and_waits_for_nothing():
@@ -38,4 +52,3 @@ def test_check_raises_what_is_known_and_waits_for_nothing():
         pass
     with pytest.raises(FileNotFoundError):
         writer.check()
-    writer.close()

@@ -14,6 +14,13 @@ def stage_parser(stage: str, manual: str | None) -> argparse.ArgumentParser:
     )
 
 
+def positive(text: str) -> int:
+    """An argument that is a whole number above zero."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, found {text}")
+    return int(text)
+
+
 def json_object(text: str) -> dict:
     """An argument that is a JSON object."""
     try:

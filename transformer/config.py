@@ -134,6 +134,11 @@ class Decoding(Section):
     extra_length: int
     batch_tokens: int
 
+    def __post_init__(self):
+        for key, least in (("beam", 1), ("alpha", 0), ("extra_length", 0), ("batch_tokens", 1)):
+            if getattr(self, key) < least:
+                raise InputError(f"{key}: expected {least} at least, found {getattr(self, key)}")
+
 
 @dataclass(frozen=True)
 class Experiment(Section):

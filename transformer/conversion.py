@@ -22,7 +22,7 @@ Spec = Any  # a layer of ctranslate2.specs
 
 
 def ctranslate2() -> ModuleType:
-    """The library. Raises InputError where it cannot be imported: it has no build for some machines."""
+    """The library. Raises InputError where it cannot be imported."""
     try:
         import ctranslate2
     except ImportError as error:

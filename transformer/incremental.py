@@ -14,7 +14,7 @@ BLOCK = 16  # places by which caches grow, and that a memory has at least: softm
 
 
 class Weights:
-    """A decoder's matrices as single steps want them; made once for all sentences."""
+    """A decoder's matrices as single steps want them; for all sentences."""
 
     def __init__(self, model: Transformer):
         self.layers = [LayerWeights(layer) for layer in model.decoder]

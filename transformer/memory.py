@@ -12,8 +12,9 @@ from transformer.files import InputError
 
 # Of the memory, the part that is planned with; the rest is for what exists only for a moment, and for others.
 SHARE = 0.7
-# Bytes per parameter: the weight, its gradient, Adam's two moments, and the copies that a save makes of three of them.
-PER_PARAMETER = 4 * (1 + 1 + 2 + 3)
+# Bytes per parameter: the weight, its gradient, Adam's two moments, and of three of them the three copies that a save
+# holds at most, as measured: its own, and two of safetensors' while it is written.
+PER_PARAMETER = 4 * (1 + 1 + 2 + 3 * 3)
 
 
 def available(device: torch.device, threads: int) -> int:

@@ -1,7 +1,7 @@
 """§3 Model Architecture, top-down in the paper's order and symbols.
 
 A batch is packed: one flat stream of real tokens with the sentences' offsets, so that embedding, projections,
-feed-forward and softmax never see padding. Only attention knows where sentences begin.
+feed-forward and softmax see no padding between sentences. Only attention knows where sentences begin.
 Shapes: n tokens, B sentences, L the longest sentence's length, V embedding rows.
 """
 

@@ -50,6 +50,7 @@ class States:
         tensors |= checkpoints.adam_tensors(model, adam)
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise FloatingPointError("weights are not finite; not saved")
+        writer.wait()
         writer.do(self.write, checkpoints.snapshot(tensors), asdict(progress))
 
     def write(self, tensors: dict[str, torch.Tensor], about: dict) -> None:

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Self
 
+from transformer.files import InputError
+
 PATIENCE = 0.05  # seconds after a line in which more are waited for
 PIECE = 2**16  # bytes read at a time: as many as a pipe holds
 
@@ -54,9 +56,16 @@ class Arriving:
 
 
 def chunks(lines: Iterator[str], ready: Callable[[float], bool], most: int) -> Iterator[list[str]]:
-    """`lines` in order, in lists of 1 to `most`: a list ends where none is `ready` after PATIENCE."""
+    """`lines` in order, in lists of 1 to `most`: a list ends where none is `ready` after PATIENCE.
+
+    An error of `lines` comes after the list of those before it.
+    """
     for line in lines:
         chunk, deadline = [line], time.monotonic() + PATIENCE
-        while len(chunk) < most and ready(deadline):
-            chunk.append(next(lines))
+        try:
+            while len(chunk) < most and ready(deadline):
+                chunk.append(next(lines))
+        except InputError:
+            yield chunk
+            raise
         yield chunk

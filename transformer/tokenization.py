@@ -44,10 +44,9 @@ def mark_of(pattern: str) -> str:
 class Tokenizer(MosesTokenizer):
     """sacremoses' tokeniser, likewise; and it does not make a set of all letters anew at every abbreviation."""
 
-    ALPHA, LOWER = frozenset(MosesTokenizer.IsAlpha), frozenset(MosesTokenizer.IsLower)
-
     def __init__(self, language: str):
         super().__init__(language)
+        self.alpha, self.lower = frozenset(self.IsAlpha), frozenset(self.IsLower)  # of this language
         commas = ("COMMA_SEPARATE_1", "COMMA_SEPARATE_2", "COMMA_SEPARATE_3")
         for name in commas:
             setattr(self, name, only_with(",", getattr(self, name)))
@@ -55,10 +54,10 @@ class Tokenizer(MosesTokenizer):
             setattr(self, name, [only_with("'", rule) for rule in getattr(self, name)])
 
     def islower(self, text: str) -> bool:
-        return self.LOWER.issuperset(text)
+        return self.lower.issuperset(text)
 
     def isanyalpha(self, text: str) -> bool:
-        return not self.ALPHA.isdisjoint(text)
+        return not self.alpha.isdisjoint(text)
 
 
 def only_with(needed: str, rule: tuple[re.Pattern, str]) -> tuple[Rule, str]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from transformer import checkpoints, memory, provenance
-from transformer.batches import LONGEST, Batch, ParallelText, fits, plan, sizes
+from transformer.batches import Batch, ParallelText, fits, plan, sizes
 from transformer.config import Experiment
 from transformer.cost import Lengths, training_flops
 from transformer.evaluation import Evaluation
@@ -33,6 +33,7 @@ from transformer.writer import Writer
 
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 WORTH_CONVERTING = 128
+GRAPHS = 64  # compiled at most: one for each L of either side, and some for batches of another size
 WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
 
@@ -70,6 +71,7 @@ class Run:
         self.states, self.writer = States(folder / "state"), Writer()
         self.progress = self.resume(digest)
         self.accumulation = self.accumulations(memory)
+        self.room = self.largest_piece()
 
     def check_lengths(self) -> None:
         """Say how many training pairs are too long to learn from; refuse a dev set that has such a pair."""
@@ -125,7 +127,7 @@ class Run:
             self.progress.starts.append(self.circumstances(commit))
         started, before = time.monotonic(), self.progress.seconds
         under_way: deque[Update] = deque()
-        with closing(Watch(self)) as watch, closing(self.writer):
+        with closing(Watch(self)) as watch, self.writer:
             for indices in self.batches():
                 under_way.append(self.update(indices, stop))
                 known = self.known(under_way, self.due(watch))
@@ -191,11 +193,15 @@ class Run:
             self.count(lengths)
         return update
 
-    @property
-    def room(self) -> tuple[int, int] | None:
-        """What a piece of a batch may hold of source and target tokens, where that is to be filled up."""
+    def largest_piece(self) -> tuple[int, int] | None:
+        """Source and target tokens of the largest piece in the first epoch: flash attention's are filled up to it."""
+        if not self.flash:
+            return None
         parts = self.world.size * self.accumulation
-        return tuple(budget // parts for budget in self.budgets) if self.flash else None
+        lengths = self.text.lengths
+        batches = plan(self.experiment.seed, 0, lengths, self.budgets)
+        tokens = [lengths[:, batch[piece::parts]].sum(axis=1) for batch in batches for piece in range(parts)]
+        return tuple(np.max(tokens, axis=0).tolist())
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         """(smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
@@ -253,6 +259,7 @@ class Run:
         if self.checkpoint_due():
             about = {"digest": self.progress.digest, "step": self.progress.step}
             path = self.folder / f"checkpoints/{self.progress.step:08}.safetensors"
+            self.writer.wait()  # else memory would hold what it writes, and this beside
             self.writer.do(checkpoints.save, path, checkpoints.snapshot(self.model.state_dict()), about)
         if self.state_due() or stopped:
             self.states.save(self.model, self.adam, self.progress, self.writer)
@@ -299,14 +306,13 @@ def naming(where: str, states: States) -> Iterator[None]:
 
 def compiled() -> Callable:
     """loss.batch_losses as one compiled graph; of a batch's shapes only the number of sentences may vary in it."""
-    torch._dynamo.config.automatic_dynamic_shapes = False
-    torch._dynamo.config.recompile_limit = 2 * len(LONGEST) ** 2  # of each L on either side, training or not
     compute = torch.compile(batch_losses, fullgraph=True)
 
     def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         for side in (batch.source, batch.target):
             torch._dynamo.mark_dynamic(side.offsets, 0)
-        return compute(model, batch, epsilon, dtype)
+        with torch._dynamo.config.patch(automatic_dynamic_shapes=False, recompile_limit=GRAPHS):
+            return compute(model, batch, epsilon, dtype)
 
     return losses
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,14 @@ from transformer.model import POSITIONS, Transformer
 from transformer.search import Decoder, beam_search
 from transformer.subwords import Subwords
 from transformer.tokenization import Moses
+
+
+class TooLong(InputError):
+    """The line `index` of a text has more subwords than the model has positions for."""
+
+    def __init__(self, index: int, message: str):
+        super().__init__(message)
+        self.index = index
 
 
 class Engine(Protocol):
@@ -36,7 +45,7 @@ class Translator:
     decoding: Decoding
 
     def translate(self, lines: list[str], before: int = 0) -> list[str]:
-        """One translation per line, in order; a blank line stays blank. Raises InputError on too long a line.
+        """One translation per line, in order; a blank line stays blank. Raises TooLong.
 
         before: how many lines came before these, for that error.
         """
@@ -45,8 +54,8 @@ class Translator:
         most = POSITIONS - self.decoding.extra_length
         for index, sentence in zip(full, sentences, strict=True):
             if len(sentence) > most:
-                number = before + index + 1
-                raise InputError(f"line {number}: {len(sentence)} subwords, at most {most} can be translated")
+                line = f"line {before + index + 1}: {len(sentence)} subwords, at most {most} can be translated"
+                raise TooLong(index, line)
         found = self.search(sentences)
         decoded = self.vocabulary.decode([ids for ids, _ in found])
         translations = [""] * len(lines)
@@ -56,8 +65,13 @@ class Translator:
 
     def search(self, sentences: list[list[int]]) -> list[tuple[list[int], float]]:
         if isinstance(self.model, Transformer):
-            return search(self.model, len(self.vocabulary), sentences, self.decoding)
+            return search(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights)
         return self.model.search(sentences, self.decoding)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The model's, as its decoder wants them, for however many calls."""
+        return Weights(self.model)
 
 
 def search(
@@ -66,14 +80,16 @@ def search(
     sentences: list[list[int]],
     decoding: Decoding,
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
+    weights: Weights | None = None,
 ) -> list[tuple[list[int], float]]:
     """Token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
 
     Sentences of like length are decoded together. No output is longer than the model has positions for. steer: makes of
-    a decoder for these sentences, given by their indices, one that allows less.
+    a decoder for these sentences, given by their indices, one that allows less. weights: the model's, if they are at
+    hand already.
     """
     device = model.embedding.weight.device
-    weights = Weights(model)
+    weights = weights or Weights(model)
 
     @torch.inference_mode()
     def decode(batch: list[int]) -> list[tuple[list[int], float]]:

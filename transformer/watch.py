@@ -22,7 +22,7 @@ class Update:
 
     where: str  # the step and its batch, for a person
     lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
-    padding: int  # places without a token that attention worked on
+    padding: int  # places without a token: in attention's grids, or with flash attention in what fills up a batch
     numbers: torch.Tensor  # [4]
     ready: torch.cuda.Event | None
 

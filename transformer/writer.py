@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Self
+
+from transformer.signals import say
 
 
 class Writer:
@@ -27,6 +30,15 @@ class Writer:
             task, self.task = self.task, None
             task.result()
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _) -> None:
+        """Wait. What went wrong here must not hide what went wrong before: then it is said, not raised."""
         self.thread.shutdown()
-        self.wait()
+        try:
+            self.wait()
+        except Exception as own:
+            if error is None:
+                raise
+            say(f"and {type(own).__name__}: {own}", error=True)

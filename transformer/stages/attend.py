@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from transformer.arguments import json_object, stage_parser
+from transformer.arguments import json_object, positive, stage_parser
 from transformer.attention import describe
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, Experiment, load
@@ -102,5 +102,5 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", required=True, type=int, help="how many of them")
     parser.add_argument("--longest", required=True, type=int, help="tokens that one of them has at most")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="the JSON to write")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
+    parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all if not given")
     return parser.parse_args(argv)

@@ -22,7 +22,7 @@ from typing import IO
 
 import torch
 
-from transformer.arguments import json_object, stage_parser
+from transformer.arguments import json_object, positive, stage_parser
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.files import InputError, replacing
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokenized", action="store_true", help="the text is words with spaces between them")
     parser.add_argument("--output", type=Path, help="where to write trees; standard output if not given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write repairs and scores")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
+    parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
     if args.most is not None and (args.most < 1 or args.input is None):
         parser.error(f"--most: expected 1 at least, and --input, found {args.most}")

@@ -25,7 +25,7 @@ from pathlib import Path
 import torch
 
 from transformer import memory, provenance
-from transformer.arguments import stage_parser
+from transformer.arguments import positive, stage_parser
 from transformer.batches import ParallelText
 from transformer.config import Experiment, load
 from transformer.corpus import SIDES, TokenArray
@@ -86,7 +86,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     # Not --run, as the other stages have it: torchrun takes that for an option of its own.
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
-    parser.add_argument("--threads", type=int, required=True, help="processor threads of each process")
+    parser.add_argument("--threads", type=positive, required=True, help="processor threads of each process")
     parser.add_argument("--memory", type=float, metavar="GIB", help="memory of each process; found out if not given")
     return parser.parse_args(argv)
 

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 import torch
 
-from transformer.arguments import json_object, stage_parser
+from transformer.arguments import json_object, positive, stage_parser
 from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.engines import CTranslate2, open_ctranslate2
@@ -31,7 +31,7 @@ from transformer.stream import Arriving, chunks
 from transformer.subwords import Subwords
 from transformer.text import decode_lines
 from transformer.tokenization import Moses
-from transformer.translation import Translator
+from transformer.translation import TooLong, Translator
 
 TOGETHER = 2000  # lines are sorted by length and decoded together at most; changes speed only
 
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
     parser.add_argument("--input", type=Path, help="text; standard input if not given")
     parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="processor threads; all if not given")
+    parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     with opened(args.input) as file, written(args.output) as output:
@@ -58,10 +58,10 @@ def main(argv: list[str] | None = None) -> None:
             output.flush()
 
 
-def opened(path: Path | None) -> BinaryIO:
+def opened(path: Path | None) -> AbstractContextManager[BinaryIO]:
     """The text to translate."""
     if path is None:
-        return sys.stdin.buffer
+        return nullcontext(sys.stdin.buffer)
     try:
         return open(path, "rb")
     except OSError as error:
@@ -74,15 +74,21 @@ def written(path: Path | None) -> AbstractContextManager[BinaryIO]:
 
 
 def translations(translator: Translator, arriving: Arriving, name: str | Path) -> Iterator[bytes]:
-    """The answers to some lines at a time, in UTF-8, whatever the terminal's locale."""
+    """The answers to some lines at a time. Where one is bad, those before it are answered."""
     before = 0
     for lines in chunks(decode_lines(arriving, name), arriving.ready, TOGETHER):
         try:
             found = translator.translate(lines, before)
-        except InputError as error:
+        except TooLong as error:
+            yield encoded(translator.translate(lines[: error.index]))
             raise InputError(f"{name}: {error}") from None
         before += len(lines)
-        yield "".join(line + "\n" for line in found).encode()
+        yield encoded(found)
+
+
+def encoded(lines: list[str]) -> bytes:
+    """In UTF-8, whatever the terminal's locale."""
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def open_model(args: argparse.Namespace) -> Transformer | CTranslate2:
