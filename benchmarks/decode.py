@@ -2,29 +2,29 @@
 
     python -m benchmarks.decode --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
 
-Takes sentences of the dev set, cut into subwords already, in batches of some sentences, and of the run's own
-`batch_tokens`. Every system translates a batch before any goes on to the next, in one process on the same machine.
-Then all are compared: how many outputs are this project's, greedy and by the run's beam, and BLEU.
+Takes sentences of the dev set, cut into subwords already, in chunks of one batch, and of a batch for each thread by the
+run's own `batch_tokens`. Every system, in a process of its own, translates a chunk before any goes on to the next; only
+one works at a time. Then all are compared: how many outputs are this project's, greedy and by the run's beam, and BLEU.
 """
 
 import argparse
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 
-from benchmarks.decoders import CTranslate2, CTranslate2Int8, Ours, Trained
+from benchmarks.decoders import ANY, CTranslate2, CTranslate2Int8, Ours, open_run
 from benchmarks.joey_decoder import JoeyDecoder
 from benchmarks.marian import Marian
 from benchmarks.results import circumstances, leave, markdown, open_systems, parser_of, ratio
-from benchmarks.timing import timed
+from benchmarks.workers import Apart, Worker
 from transformer.bleu import multi_bleu
-from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.corpus import SIDES, TokenArray
-from transformer.model import best_device
 from transformer.subwords import Subwords
 
 SYSTEMS = {
@@ -40,34 +40,56 @@ GREEDY = 1  # beam
 
 @dataclass
 class Translated:
-    """What one system made of the sentences: ids by their indices, and the seconds that each batch took."""
+    """What one system made of the sentences by one setting: ids by their indices, and the seconds of each chunk."""
 
+    setting: str
     outputs: dict[int, list[int]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        """Of the outputs, with EOS."""
+        return sum(map(len, self.outputs.values())) + len(self.outputs)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Source sentences, and indices of them to be translated together, in batches of at most `tokens` tokens."""
+
+    sources: list[list[int]]
+    chunks: list[list[int]]
+    tokens: int
+
+    def sentences(self, chunk: list[int]) -> list[list[int]]:
+        return [self.sources[index] for index in chunk]
 
 
 def main(argv: list[str] | None = None) -> None:
     """Measure each batch size, compare, write, print."""
     args = parse(argv)
     torch.set_num_threads(args.threads)
-    trained = open_run(args)
+    decoding = load(args.run / "decoding.yaml", Decoding)
     sources, references = (side(args.data, name, args.sentences) for name in SIDES)
-    with TemporaryDirectory() as folder:
-        systems, left_out = open_systems(SYSTEMS, args.systems, trained, Path(folder))
-        warm_up(systems, sources, trained.decoding.beam)
-        runs = {size: rounds(systems, sources, size, trained.decoding) for size in [*args.batches, TOKENS]}
-        greedy = all_of(systems, sources, GREEDY, trained.decoding)
-    by_beam = {name: taken.outputs for name, taken in runs[TOKENS].items()}
+    texts = {size: chunked(sources, size, decoding.batch_tokens, args.threads) for size in [*args.batches, TOKENS]}
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        work = partial(open_run, args.run, args.data, args.weights, args.threads)
+        kinds = {name: Apart(kind, args.threads, stack) for name, kind in SYSTEMS.items()}
+        workers, left_out = open_systems(kinds, args.systems, work, Path(folder))
+        warm_up(workers, sources, decoding.beam)
+        runs = {size: rounds(workers, text, decoding.beam) for size, text in texts.items()}
+        greedy = {name: each[0].outputs for name, each in rounds(workers, texts[TOKENS], GREEDY, settings=1).items()}
+        steps = {name: count_steps(worker, texts[TOKENS], decoding.beam) for name, worker in workers.items()}
     label = f"{load(args.run / 'experiment.yaml').scale}-{args.run.parent.name}"
-    torch.set_num_threads(args.threads)
+    by_beam = {name: fastest(taken) for name, taken in runs[TOKENS].items()}
     result = circumstances("decode", args) | {
         "label": label,
-        "beam": trained.decoding.beam,
+        "beam": decoding.beam,
         "sentences": len(sources),
         "left_out": left_out,
-        "names": {name: SYSTEMS[name].name for name in systems},
+        "names": {name: SYSTEMS[name].name for name in workers},
         "batches": {str(size): speeds(taken) for size, taken in runs.items()},
-        "quality": quality(by_beam, greedy, references, trained.vocabulary),
+        "work": work_of(by_beam, steps),
+        "quality": quality(by_beam, greedy, references, Subwords(args.data / "vocabulary.model")),
     }
     leave(result, table(result), args, label)
 
@@ -85,49 +107,46 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def open_run(args: argparse.Namespace) -> Trained:
-    experiment = load(args.run / "experiment.yaml")
-    model = load_model(args.weights or args.run / "average.safetensors", experiment.model).to(best_device())
-    vocabulary = Subwords(args.data / "vocabulary.model")
-    return Trained(model, vocabulary, load(args.run / "decoding.yaml", Decoding), args.run, args.data, args.threads)
-
-
 def side(data: Path, name: str, count: int) -> list[list[int]]:
     """The dev set's first sentences on one side, as ids that end in EOS."""
     array = TokenArray.open(*(data / f"dev.{name}.{kind}" for kind in ("ids", "offsets")))
     return [array[index].tolist() for index in range(min(count, len(array)))]
 
 
-def warm_up(systems: dict, sources: list[list[int]], beam: int) -> None:
+def chunked(sources: list[list[int]], size: int | str, batch_tokens: int, threads: int) -> Text:
+    """Of so many sentences, which may be one batch; by tokens, of one batch for each thread."""
+    if size == TOKENS:
+        return Text(sources, batches(sources, size, batch_tokens * threads), batch_tokens)
+    return Text(sources, batches(sources, size, batch_tokens), ANY)
+
+
+def warm_up(workers: dict[str, Worker], sources: list[list[int]], beam: int) -> None:
     """Whatever is done but once is done here."""
-    for system in systems.values():
-        system.translate(sources[:8], beam)
+    text = Text(sources, [list(range(min(8, len(sources))))], ANY)
+    rounds(workers, text, beam)
 
 
-def rounds(systems: dict, sources: list[list[int]], size: int | str, decoding: Decoding) -> dict[str, Translated]:
-    """Every system on every batch of this size, batch by batch."""
-    taken = {name: Translated() for name in systems}
-    for batch in batches(sources, size, decoding.batch_tokens):
-        for name, system in systems.items():
-            translate(system, taken[name], sources, batch, decoding.beam)
+def rounds(
+    workers: dict[str, Worker], text: Text, beam: int, settings: int | None = None
+) -> dict[str, list[Translated]]:
+    """Every system on every chunk, chunk by chunk, by each of its settings, or the first so many."""
+    taken = {name: [Translated(each) for each in worker.settings[:settings]] for name, worker in workers.items()}
+    for chunk in text.chunks:
+        # Systems alternate within a turn, too: what ran just before would find the machine's caches full of its own.
+        for number in range(max(map(len, taken.values()))):
+            for name, each in taken.items():
+                if number < len(each):
+                    seconds, outputs = workers[name].timed(
+                        "translate", text.sentences(chunk), beam, text.tokens, number
+                    )
+                    each[number].seconds.append(seconds)
+                    each[number].outputs |= dict(zip(chunk, outputs, strict=True))
     return taken
 
 
-def all_of(systems: dict, sources: list[list[int]], beam: int, decoding: Decoding) -> dict[str, dict[int, list[int]]]:
-    """Every system's outputs by this beam."""
-    taken = {name: Translated() for name in systems}
-    for name, system in systems.items():
-        for batch in batches(sources, TOKENS, decoding.batch_tokens):
-            translate(system, taken[name], sources, batch, beam)
-    return {name: each.outputs for name, each in taken.items()}
-
-
-def translate(system, taken: Translated, sources: list[list[int]], batch: list[int], beam: int) -> None:
-    """One batch by one system."""
-    torch.set_num_threads(system.trained.threads)  # CTranslate2 sets it to one
-    seconds, outputs = timed(lambda: system.translate([sources[index] for index in batch], beam))
-    taken.seconds.append(seconds)
-    taken.outputs |= dict(zip(batch, outputs, strict=True))
+def count_steps(worker: Worker, text: Text, beam: int) -> int:
+    """The decoder's, summed over the sentences that were in each."""
+    return sum(worker.timed("steps", text.sentences(chunk), beam, text.tokens)[1] for chunk in text.chunks)
 
 
 def batches(sources: list[list[int]], size: int | str, batch_tokens: int) -> list[list[int]]:
@@ -142,31 +161,50 @@ def batches(sources: list[list[int]], size: int | str, batch_tokens: int) -> lis
     return found
 
 
-def speeds(taken: dict[str, Translated]) -> dict[str, dict]:
-    """Of one batch size, the speed of each system: over all its batches, and beside the first system's."""
-    first = next(iter(taken.values()))
+def fastest(taken: list[Translated]) -> Translated:
+    """Of a system's settings."""
+    return min(taken, key=lambda each: sum(each.seconds))
+
+
+def speeds(taken: dict[str, list[Translated]]) -> dict[str, dict]:
+    """Of one batch size, the speed of each system by its fastest setting: over all chunks, and beside the first's."""
+    best = {name: fastest(settings) for name, settings in taken.items()}
+    first = next(iter(best.values()))
     return {
         name: {
             "seconds": sum(each.seconds),
-            "tokens": sum(map(len, each.outputs.values())) + len(each.outputs),
+            "tokens": each.tokens,
             "sentences_per_second": len(each.outputs) / sum(each.seconds),
-            "tokens_per_second": (sum(map(len, each.outputs.values())) + len(each.outputs)) / sum(each.seconds),
+            "tokens_per_second": each.tokens / sum(each.seconds),
             "times_slower": ratio(each.seconds, first.seconds),
+            "setting": each.setting,
+            "seconds_by_setting": {other.setting: sum(other.seconds) for other in taken[name]},
         }
-        for name, each in taken.items()
+        for name, each in best.items()
     }
 
 
-def quality(by_beam: dict, greedy: dict, references: list[list[int]], vocabulary: Subwords) -> dict[str, dict]:
+def work_of(by_beam: dict[str, Translated], steps: dict[str, int]) -> dict[str, dict]:
+    """Of each system, by sentence: steps in which the decoder had it, and tokens of its output, EOS among them."""
+    return {
+        name: {"steps": steps[name] / len(each.outputs), "tokens": each.tokens / len(each.outputs)}
+        for name, each in by_beam.items()
+    }
+
+
+def quality(
+    by_beam: dict[str, Translated], greedy: dict, references: list[list[int]], vocabulary: Subwords
+) -> dict[str, dict]:
     """BLEU of each system's outputs, on tokens, and how many of them are the first system's, word for word."""
     truth = vocabulary.decode(references)
+    outputs_of = {name: each.outputs for name, each in by_beam.items()}
     return {
         name: {
             "bleu": multi_bleu(vocabulary.decode([outputs[i] for i in range(len(truth))]), truth, "dev")["score"],
-            "same_by_beam": same(outputs, by_beam),
+            "same_by_beam": same(outputs, outputs_of),
             "same_greedy": same(greedy[name], greedy),
         }
-        for name, outputs in by_beam.items()
+        for name, outputs in outputs_of.items()
     }
 
 
@@ -193,8 +231,9 @@ def row(name: str, title: str, result: dict) -> dict:
     return {
         "System": title,
         **{heading(size): f"{each['sentences_per_second']:,.1f}" for size, each in of_sizes.items()},
-        "Tokens/s by tokens": f"{of_sizes[TOKENS]['tokens_per_second']:,.0f}",
         f"{ours.capitalize()} is faster": f"{first / best:.2f} x",
+        "Steps": f"{result['work'][name]['steps']:.1f}",
+        "Tokens": f"{result['work'][name]['tokens']:.1f}",
         "BLEU": f"{found['bleu']:.2f}",
         "Same by beam": f"{found['same_by_beam']:.1%}",
         "Same greedy": f"{found['same_greedy']:.1%}",

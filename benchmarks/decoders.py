@@ -1,18 +1,27 @@
-"""This project's search and CTranslate2's, as `translate` runs them."""
+"""This project's search and CTranslate2's, as their users call them."""
 
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
+from torch import Tensor, nn
+
 from benchmarks.results import LeftOut, require
-from transformer.config import Decoding
-from transformer.conversion import save_ctranslate2
+from transformer.checkpoints import load_model
+from transformer.config import Decoding, load
+from transformer.conversion import ctranslate2, save_ctranslate2
 from transformer.engines import open_ctranslate2
 from transformer.model import Transformer, best_device
+from transformer.search import Decoder
 from transformer.subwords import Subwords
-from transformer.translation import search
+from transformer.translation import by_length, search
 
-ANY = 10**9  # tokens: whoever is given sentences takes all of them as one batch
+ANY = 10**9  # tokens: all sentences of a call may be one batch
+PATIENCE = 1  # CTranslate2's own default: it stops once as many hypotheses have ended as the beam is wide
+LIMITS = [("tokens", ANY), ("tokens", 1024), ("examples", ANY), ("examples", 32)]  # of a batch, as CTranslate2 has them
 
 
 @dataclass(frozen=True)
@@ -31,22 +40,64 @@ class Trained:
         return [len(sentence) + self.decoding.extra_length for sentence in sentences]
 
 
+def open_run(run: Path, data: Path, weights: Path | None, threads: int) -> Trained:
+    """A trained run; its average.safetensors, where no other weights are given."""
+    experiment = load(run / "experiment.yaml")
+    model = load_model(weights or run / "average.safetensors", experiment.model).to(best_device())
+    vocabulary = Subwords(data / "vocabulary.model")
+    return Trained(model, vocabulary, load(run / "decoding.yaml", Decoding), run, data, threads)
+
+
 class Ours:
-    """Each system has a `name`, and translates a batch of sentences, token ids that end in EOS, to ids without it."""
+    """Each system has a `name`, and one or more `settings`, of which its fastest counts.
+
+    `translate` takes sentences, token ids that end in EOS, to ids without it, in batches of at most `tokens` padded
+    tokens. `steps` counts the decoder's steps on the way: sentences in them, summed over steps.
+    """
 
     name = "this project"
+    settings = ("",)
 
     def __init__(self, trained: Trained, folder: Path):
         self.trained = trained
 
-    def translate(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
-        decoding = replace(self.trained.decoding, beam=beam, batch_tokens=ANY)
-        found = search(self.trained.model, len(self.trained.vocabulary), sentences, decoding)
+    def translate(self, sentences: list[list[int]], beam: int, tokens: int, setting: int = 0) -> list[list[int]]:
+        return self.search(sentences, beam, tokens, lambda decoder: decoder)
+
+    def steps(self, sentences: list[list[int]], beam: int, tokens: int) -> int:
+        counts: list[int] = []
+        self.search(sentences, beam, tokens, lambda decoder: Counted(decoder, counts))
+        return sum(counts)
+
+    def search(
+        self, sentences: list[list[int]], beam: int, tokens: int, wrap: Callable[[Decoder], Decoder]
+    ) -> list[list[int]]:
+        decoding = replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
+        rows = len(self.trained.vocabulary)
+        found = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder))
         return [ids for ids, _ in found]
 
 
+@dataclass
+class Counted:
+    """A decoder that leaves in `counts` of how many sentences each step was."""
+
+    decoder: Decoder
+    counts: list[int]
+
+    def step(self, tokens: Tensor) -> Tensor:
+        self.counts.append(len(tokens))
+        return self.decoder.step(tokens)
+
+    def select(self, sentences: Tensor, parents: Tensor) -> None:
+        self.decoder.select(sentences, parents)
+
+
 class CTranslate2:
-    """In float32. A batch is divided among its threads."""
+    """In float32, by `translate_batch`. A setting: translations side by side, threads of each, and the most in a batch.
+
+    A batch never takes more than one translation's share of the sentences.
+    """
 
     name = "CTranslate2, float32"
     compute_type = "float32"
@@ -60,11 +111,49 @@ class CTranslate2:
         save_ctranslate2(trained.model, trained.vocabulary, folder)
         self.trained = trained
         self.engine = open_ctranslate2(folder, self.compute_type, trained.threads)
+        self.ids = {name: token for token, name in enumerate(self.engine.target)}
+        self.translators = {inter: self.open(folder, inter) for inter in divisors(trained.threads)}
+        self.choices = list(product(self.translators, LIMITS))
+        self.settings = [self.describe(inter, *limit) for inter, limit in self.choices]
 
-    def translate(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
-        share = -(-sum(map(len, sentences)) // self.trained.threads)
-        decoding = replace(self.trained.decoding, beam=beam, batch_tokens=max(share, max(map(len, sentences))))
-        return [ids for ids, _ in self.engine.search(sentences, decoding)]
+    def open(self, folder: Path, inter: int) -> object:
+        intra = self.trained.threads // inter
+        kinds = {"compute_type": self.compute_type, "inter_threads": inter, "intra_threads": intra}
+        return ctranslate2().Translator(str(folder), **kinds)
+
+    def describe(self, inter: int, unit: str, limit: int) -> str:
+        intra = self.trained.threads // inter
+        return f"inter_threads={inter}, intra_threads={intra}, {'shared' if limit == ANY else limit} {unit}"
+
+    def translate(self, sentences: list[list[int]], beam: int, tokens: int, setting: int = 0) -> list[list[int]]:
+        inter, (unit, limit) = self.choices[setting]
+        sizes = list(map(len, sentences)) if unit == "tokens" else [1] * len(sentences)
+        share = -(-sum(sizes) // inter)
+        size = max(min(limit, share, tokens if unit == "tokens" else ANY), *sizes, 1)
+        found = self.call(inter, sentences, beam, max_batch_size=size, batch_type=unit)
+        limits = self.trained.limits(sentences)
+        return [
+            [self.ids[name] for name in each.hypotheses[0]][:length] for each, length in zip(found, limits, strict=True)
+        ]
+
+    def steps(self, sentences: list[list[int]], beam: int, tokens: int) -> int:
+        """A sentence's search ends with the last of its `beam` hypotheses; then it leaves the batch."""
+        found = self.call(1, sentences, beam, num_hypotheses=beam, return_end_token=True)
+        return sum(max(map(len, each.hypotheses)) for each in found)
+
+    def call(self, inter: int, sentences: list[list[int]], beam: int, **options: object) -> list:
+        """Its TranslationResult of each sentence."""
+        return self.translators[inter].translate_batch(
+            [[self.engine.source[token] for token in sentence] for sentence in sentences],
+            beam_size=beam,
+            patience=PATIENCE,
+            length_penalty=self.trained.decoding.alpha,
+            suppress_sequences=[[self.engine.target[token]] for token in self.engine.never()],
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=max(self.trained.limits(sentences)),
+            **options,
+        )
 
 
 class CTranslate2Int8(CTranslate2):
@@ -72,3 +161,42 @@ class CTranslate2Int8(CTranslate2):
 
     name = "CTranslate2, int8"
     compute_type = "int8"
+
+
+def divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+class Toolkit:
+    """What decodes one padded batch at a time, by `decode`, with all threads in each product."""
+
+    settings = ("",)
+    trained: Trained
+    layer: nn.Module  # which every step of the decoder calls once, with a row per hypothesis
+
+    def decode(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
+        """One batch."""
+        raise NotImplementedError
+
+    def translate(self, sentences: list[list[int]], beam: int, tokens: int, setting: int = 0) -> list[list[int]]:
+        results: list[list[int]] = [[]] * len(sentences)
+        for batch in by_length(sentences, tokens):
+            for index, ids in zip(batch, self.decode([sentences[index] for index in batch], beam), strict=True):
+                results[index] = ids
+        return results
+
+    def steps(self, sentences: list[list[int]], beam: int, tokens: int) -> int:
+        with counting(self.layer) as rows:
+            self.translate(sentences, beam, tokens)
+        return sum(rows) // beam
+
+
+@contextmanager
+def counting(layer: nn.Module) -> Iterator[list[int]]:
+    """The rows of each call of `layer`."""
+    rows: list[int] = []
+    hook = layer.register_forward_hook(lambda _, __, output: rows.append(len(output)))
+    try:
+        yield rows
+    finally:
+        hook.remove()

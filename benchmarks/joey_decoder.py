@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from benchmarks.decoders import Trained
+from benchmarks.decoders import Toolkit, Trained
 from benchmarks.joey import network
 from benchmarks.results import require
 from benchmarks.weights import fill
@@ -21,7 +21,7 @@ SPECIAL = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<pad>", "eo
 IDS = {"unk_id": ROW[UNK], "pad_id": ROW[PAD], "bos_id": ROW[PAD], "eos_id": ROW[EOS], "sep_id": None}
 
 
-class JoeyDecoder:
+class JoeyDecoder(Toolkit):
     """The system; the decoder keeps no keys and values, but reads the whole hypothesis again at each token."""
 
     name = "JoeyNMT"
@@ -32,8 +32,9 @@ class JoeyDecoder:
         self.trained = trained
         self.device = trained.model.embedding.weight.device
         self.model = mapped(trained.model, len(trained.vocabulary)).to(self.device).eval()
+        self.layer = self.model.decoder.layers[0].x_layer_norm
 
-    def translate(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
+    def decode(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
         from joeynmt.batch import Batch
         from joeynmt.search import search
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from benchmarks.decoders import Trained
+from benchmarks.decoders import Toolkit, Trained
 from benchmarks.results import LeftOut, require
 from benchmarks.weights import fill
 from transformer.config import EOS, PAD, Model
 from transformer.model import LAYER_NORM_EPSILON, POSITIONS, Transformer
 
 
-class Marian:
+class Marian(Toolkit):
     """The system. Positions are a table there, which takes ours; LayerNorm's epsilon is set to ours."""
 
     name = "Transformers (MarianMTModel)"
@@ -23,9 +23,10 @@ class Marian:
         self.trained = trained
         self.device = trained.model.embedding.weight.device
         self.model = mapped(trained.model).to(self.device).eval()
+        self.layer = self.model.model.decoder.layers[0].self_attn_layer_norm
 
     @torch.inference_mode()
-    def translate(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
+    def decode(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
         rows = [torch.tensor(sentence) for sentence in sentences]
         limits = self.trained.limits(sentences)
         source = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)

@@ -31,7 +31,7 @@ def test_pieces_by_hand(tokens, expected):
 
 
 def test_a_model_that_does_not_fit_is_refused():
-    with pytest.raises(InputError, match=r"^memory: expected more than 0\.037 GiB for model and Adam, found 0\.00098$"):
+    with pytest.raises(InputError, match=r"^memory: expected more than 0\.069 GiB for model and Adam, found 0\.00098$"):
         pieces(2**20, parameters=10**6, bytes_per_token=10, tokens=100)
 
 
