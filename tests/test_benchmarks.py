@@ -229,7 +229,7 @@ def test_preparation_counts_lines_and_what_all_processes_took(tmp_path):
     for stage in size["stages"].values():
         assert stage["lines"] == 800
         assert stage["lines_per_second"] * stage["seconds"] == pytest.approx(800)
-        assert stage["main_cpu_seconds"] <= stage["cpu_seconds"] * 1.05
+        assert stage["main_cpu_seconds"] <= stage["cpu_seconds"] + 0.5  # the one is sampled, the other counted
         assert 2**23 < stage["peak_bytes"] < 2**31
 
 

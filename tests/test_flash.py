@@ -171,6 +171,22 @@ def test_and_to_the_last_digits_in_double_precision():
     torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "indices", [INDICES, np.flatnonzero(TEXT.lengths[0] == TEXT.lengths[0, 0])], ids=["padded", "full"]
+)
+def test_pad_up_to_a_multiple_changes_nothing(indices):
+    """Of padded attention's batches, too, whose grids have padding of their own or none."""
+    model = make_model().double()
+    outputs = []
+    for grain in (1, 64):
+        batch = TEXT.batch(indices, CPU, grain=grain)
+        assert len(batch.source.ids) % grain == len(batch.labels) % grain == 0
+        output = model(batch.source, batch.target)[: TEXT.lengths[1, indices].sum()]
+        gradients = torch.autograd.grad(output.square().sum(), list(model.parameters()))
+        outputs.append([output, *gradients])
+    torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
+
+
 def start(folder, flash: bool, running: dict | None = None, **training) -> Run:
     evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, World(0, 1, CPU))
     experiment = make_experiment(model=LIKE_HEADS, running=running, **training)

@@ -358,14 +358,16 @@ def test_pad_and_unpad_by_hand():
     x = torch.arange(1.0, 6.0)[:, None]
     grid = Pad.apply(x, SLOTS, 8)
     assert grid.flatten().tolist() == [1, 2, 0, 0, 3, 4, 5, 0]
-    assert torch.equal(Unpad.apply(grid, SLOTS), x)
+    assert torch.equal(Unpad.apply(grid, SLOTS, len(SLOTS)), x)
 
 
 def test_gradients_of_pad_and_unpad():
     torch.manual_seed(1)
     x, grid = (torch.randn(rows, 3, dtype=torch.float64, requires_grad=True) for rows in (5, 8))
-    assert torch.autograd.gradcheck(lambda x: Pad.apply(x, SLOTS, 8), x)
-    assert torch.autograd.gradcheck(lambda grid: Unpad.apply(grid, SLOTS), grid)
+    for more in (0, 3):  # rows behind those that have slots
+        x = torch.randn(len(SLOTS) + more, 4, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: Pad.apply(x, SLOTS, 8), x)
+        assert torch.autograd.gradcheck(lambda grid, more=more: Unpad.apply(grid, SLOTS, len(SLOTS) + more), grid)
 
 
 def test_sizes_of_every_kind_fit(experiment):

@@ -72,8 +72,10 @@ class ParallelText:
         """[2, sentences]."""
         return np.stack([self.source.lengths, self.target.lengths])
 
-    def batch(self, indices: np.ndarray, device: torch.device, room: tuple[int, int] | None = None) -> Batch:
-        """The sentences at `indices`, on `device`, for padded attention.
+    def batch(
+        self, indices: np.ndarray, device: torch.device, room: tuple[int, int] | None = None, grain: int = 1
+    ) -> Batch:
+        """The sentences at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
 
         With `room` for flash attention, and both sides are filled up to `sizes` by sentences of PAD, so that compiled
         code always meets the same shapes. The labels of these are PAD, which no loss counts.
@@ -83,7 +85,8 @@ class ParallelText:
         target = np.roll(labels, 1)
         target[np.cumsum(target_lengths) - target_lengths] = PAD
         if room is None:
-            return Batch(lay(source, source_lengths, device), lay(target, target_lengths, device), put(labels, device))
+            sides = (lay(source, source_lengths, device, grain), lay(target, target_lengths, device, grain))
+            return Batch(*sides, put(extended(labels, grain), device))
         lengths = np.stack([source_lengths, target_lengths])
         fillers = fill(lengths, room)
         more = [np.full(n, PAD) for n in fillers.sum(axis=1)]
@@ -100,16 +103,24 @@ def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
     return lay(np.concatenate(sentences).astype(np.int64), lengths, device)
 
 
-def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
+def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device, grain: int = 1) -> Packed:
     """For padded attention: ids [n] of sentences end to end, and the lengths [B] of these."""
-    shape = (len(lengths), int(lengths.max()))
+    B, L = shape = (len(lengths), int(lengths.max()))
     positions = places(lengths)
-    if len(ids) == shape[0] * shape[1]:
-        return Packed(put(ids, device), put(positions, device), shape)
-    slots = np.repeat(np.arange(shape[0]) * shape[1], lengths) + positions
-    padding = np.where(np.arange(shape[1]) < lengths[:, None], np.float32(0), np.float32(-np.inf))
-    mask = put(padding[:, None, None, :], device)
-    return Packed(put(ids, device), put(positions, device), shape, put(slots, device), mask)
+    sides = [put(extended(side, grain), device) for side in (ids, positions)]
+    full = len(ids) == B * L
+    if full and len(ids) % grain == 0:
+        return Packed(*sides, shape)
+    slots = put(np.repeat(np.arange(B) * L, lengths) + positions, device)
+    if full:
+        return Packed(*sides, shape, slots)
+    padding = np.where(np.arange(L) < lengths[:, None], np.float32(0), np.float32(-np.inf))
+    return Packed(*sides, shape, slots, put(padding[:, None, None, :], device))
+
+
+def extended(tokens: np.ndarray, grain: int) -> np.ndarray:
+    """With zeros, which are PAD and first places, up to a multiple of `grain`."""
+    return np.pad(tokens, (0, -len(tokens) % grain))
 
 
 def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:

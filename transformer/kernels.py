@@ -92,28 +92,45 @@ def dropout_mask(shape: torch.Size, P: float) -> Tensor:
 
 
 class Pad(torch.autograd.Function):
-    """Packed [n, d] to padded [size, d], zero elsewhere. Each way is one copy by row (autograd's own would add)."""
+    """Packed [n, d] to padded [size, d], zero elsewhere. Each way is one copy by row (autograd's own would add).
+
+    slots: where the first rows go; what is behind them only fills up a batch.
+    """
 
     @staticmethod
     def forward(ctx, x: Tensor, slots: Tensor, size: int) -> Tensor:
         ctx.save_for_backward(slots)
-        return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x)
+        ctx.n = x.shape[0]
+        return put_rows(x, slots, size)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
+        return take_rows(gradient, ctx.saved_tensors[0], ctx.n), None, None
 
 
 class Unpad(torch.autograd.Function):
     """Padded [size, d] to packed [n, d]: the inverse of Pad."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, slots: Tensor) -> Tensor:
+    def forward(ctx, x: Tensor, slots: Tensor, n: int) -> Tensor:
         ctx.save_for_backward(slots)
         ctx.size = x.shape[0]
-        return x.index_select(0, slots)
+        return take_rows(x, slots, n)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        (slots,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.size, gradient.shape[1]).index_copy_(0, slots, gradient), None
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return put_rows(gradient, ctx.saved_tensors[0], ctx.size), None, None
+
+
+def put_rows(x: Tensor, slots: Tensor, size: int) -> Tensor:
+    """[size, d], zero but for the rows `slots`, which are the first ones of x."""
+    return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x[: len(slots)])
+
+
+def take_rows(x: Tensor, slots: Tensor, n: int) -> Tensor:
+    """[n, d]: the rows `slots` of x; then zeros."""
+    if n == len(slots):
+        return x.index_select(0, slots)
+    out = x.new_zeros(n, x.shape[1])
+    torch.index_select(x, 0, slots, out=out[: len(slots)])
+    return out

@@ -31,7 +31,7 @@ class Packed:
     ids: Tensor
     positions: Tensor
     shape: tuple[int, int]  # (B, L)
-    slots: Tensor | None = None  # [n] place of each token in the grid, row by row
+    slots: Tensor | None = None  # [n] place of each token in the grid, row by row; None where they fill it in order
     mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None where there is no padding
     offsets: Tensor | None = None  # [B + 1] int32, where each sentence begins, and the end of the last
 
@@ -154,13 +154,13 @@ class MultiHead(nn.Module):
     def heads(self, x: Tensor, packed: Packed) -> Tensor:
         """[n, h * d] packed to [B, h, L, d] padded."""
         B, L = packed.shape
-        x = x if packed.mask is None else Pad.apply(x, packed.slots, B * L)
+        x = x if packed.slots is None else Pad.apply(x, packed.slots, B * L)
         return x.view(B, L, self.h, -1).transpose(1, 2)
 
     def concat(self, heads: Tensor, packed: Packed) -> Tensor:
         """[B, h, L, d_v] padded to [n, h * d_v] packed."""
         x = heads.transpose(1, 2).flatten(2).flatten(0, 1)
-        return x if packed.mask is None else Unpad.apply(x, packed.slots)
+        return x if packed.slots is None else Unpad.apply(x, packed.slots, len(packed.ids))
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0)

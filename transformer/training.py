@@ -34,6 +34,7 @@ from transformer.writer import Writer
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 WORTH_CONVERTING = 128
 GRAPHS = 64  # compiled at most: one for each L of either side, and some for batches of another size
+GRAIN = 128  # tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand of them
 WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
 
@@ -55,6 +56,7 @@ class Run:
         self.text, self.evaluation, self.folder = text, evaluation, folder
         self.world, self.budgets = evaluation.world, evaluation.budgets
         self.dtype = product_dtype(self.world.device, experiment.model.d_model)
+        self.grain = GRAIN if self.dtype == torch.bfloat16 and self.world.device.type == "cpu" else 1
         # A GPU is given its next step before the last one's numbers are looked at, so that it never waits.
         self.ahead = int(self.world.device.type == "cuda")
         self.flash = flashes(experiment.model, self.world.device, self.dtype)
@@ -188,7 +190,7 @@ class Run:
                 self.sums[:2] += torch.stack(losses).detach()
             world.sum(self.gradients)
             numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
-            update = Update(where, lengths, padding(lengths, parts, self.room), *on_its_way(numbers))
+            update = Update(where, lengths, padding(lengths, parts, self.room, self.grain), *on_its_way(numbers))
             self.descend()
             self.count(lengths)
         return update
@@ -205,7 +207,7 @@ class Run:
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         """(smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
-        batch = self.text.batch(indices, self.world.device, self.room)
+        batch = self.text.batch(indices, self.world.device, self.room, self.grain)
         return (self.compiled or batch_losses)(self.model, batch, self.training.epsilon_ls, self.dtype)
 
     def descend(self) -> None:
@@ -364,8 +366,10 @@ def sums_of(lengths: np.ndarray) -> Lengths:
     return Lengths(*(int(each.sum()) for each in sums))
 
 
-def padding(lengths: np.ndarray, parts: int, room: tuple[int, int] | None) -> int:
-    """Places without a token, over all pieces: in what fills them up, or in the grids that attention alone works on."""
+def padding(lengths: np.ndarray, parts: int, room: tuple[int, int] | None, grain: int) -> int:
+    """Places without a token, over all pieces: what fills them up, and the grids that attention alone works on."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
-    places = (piece.max(axis=1) * piece.shape[1] if room is None else sizes(piece, room) for piece in pieces)
-    return int(sum(each.sum() for each in places) - lengths.sum())
+    if room is not None:
+        return int(sum(sizes(piece, room).sum() for piece in pieces) - lengths.sum())
+    grids = sum((piece.max(axis=1) * piece.shape[1] + -piece.sum(axis=1) % grain).sum() for piece in pieces)
+    return int(grids - lengths.sum())
