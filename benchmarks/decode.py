@@ -20,7 +20,7 @@ import torch
 from benchmarks.decoders import ANY, CTranslate2, CTranslate2Int8, Ours, open_run
 from benchmarks.joey_decoder import JoeyDecoder
 from benchmarks.marian import Marian
-from benchmarks.results import circumstances, leave, markdown, open_systems, parser_of, ratio
+from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, ratio
 from benchmarks.workers import Apart, Worker
 from transformer.bleu import multi_bleu
 from transformer.config import Decoding, load
@@ -245,4 +245,4 @@ def heading(size: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -14,6 +14,7 @@ from transformer.checkpoints import load_model
 from transformer.config import Decoding, load
 from transformer.conversion import ctranslate2, save_ctranslate2
 from transformer.engines import open_ctranslate2
+from transformer.incremental import Weights
 from transformer.model import Transformer, best_device
 from transformer.search import Decoder
 from transformer.subwords import Subwords
@@ -59,7 +60,7 @@ class Ours:
     settings = ("",)
 
     def __init__(self, trained: Trained, folder: Path):
-        self.trained = trained
+        self.trained, self.weights = trained, Weights(trained.model)
 
     def translate(self, sentences: list[list[int]], beam: int, tokens: int, setting: int = 0) -> list[list[int]]:
         return self.search(sentences, beam, tokens, lambda decoder: decoder)
@@ -74,7 +75,7 @@ class Ours:
     ) -> list[list[int]]:
         decoding = replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
         rows = len(self.trained.vocabulary)
-        found = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder))
+        found = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights)
         return [ids for ids, _ in found]
 
 

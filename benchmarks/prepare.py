@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
-from benchmarks.results import circumstances, leave, markdown, parser_of
+from benchmarks.results import circumstances, command, leave, markdown, parser_of
 from benchmarks.sentences import write_corpus
 from benchmarks.workload import CONFIG
 from transformer.config import read_yaml
@@ -167,4 +167,4 @@ def row(size: dict, name: str, use: dict) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import decode, prepare, train, workflow
-from benchmarks.results import FOLDER
+from benchmarks.results import FOLDER, command
 from transformer.files import InputError, read_json, replacing
 
 README = Path(__file__).parents[1] / "README.md"
@@ -44,4 +44,4 @@ def section(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

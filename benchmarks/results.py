@@ -4,7 +4,8 @@ import argparse
 import importlib.metadata
 import json
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 
@@ -12,11 +13,19 @@ import torch
 from tabulate import tabulate
 
 from transformer import provenance
-from transformer.files import replacing
+from transformer.files import InputError, replacing
 from transformer.model import best_device
 
 FOLDER = Path(__file__).parent / "results"
 PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip knows them
+
+
+def command(main: Callable[[], None]) -> None:
+    """Run `main`; bad input ends it with one line."""
+    try:
+        main()
+    except InputError as error:
+        sys.exit(f"benchmarks.{Path(sys.argv[0]).stem}: error: {error}")
 
 
 class LeftOut(Exception):

@@ -23,7 +23,7 @@ from benchmarks.joey import Joey
 from benchmarks.loops import Step
 from benchmarks.ours import Ours
 from benchmarks.plain import Plain, PlainAsOurs, PlainCompiled
-from benchmarks.results import circumstances, leave, markdown, open_systems, parser_of, peak_memory, ratio
+from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, peak_memory, ratio
 from benchmarks.timing import product_speed, timed
 from benchmarks.workload import Workload, of_paper, of_run, with_tokens
 from transformer.config import Model
@@ -249,4 +249,4 @@ def pairs_of_hours(system: dict) -> list[tuple[int, float]]:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.results import circumstances, leave, markdown, parser_of
+from benchmarks.results import circumstances, command, leave, markdown, parser_of
 from transformer.files import InputError
 
 LOGS = Path(".snakemake/log")
@@ -151,4 +151,4 @@ def row(name: str, rule: dict, cpu_seconds: dict[str, float]) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

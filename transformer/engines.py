@@ -7,19 +7,17 @@ is greedy there, and ours nearly. And probabilities are shared out among the tok
 rows of the embedding.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from transformer.checkpoints import load_model
 from transformer.config import EOS, PAD, Decoding, load
 from transformer.conversion import ctranslate2, tokens
 from transformer.files import InputError
 from transformer.model import POSITIONS
 from transformer.search import length_penalty
 from transformer.subwords import Subwords
-from transformer.translation import search
 
 # CTranslate2's default is 1, which is faster by some percent; then a few short hypotheses may end the search before the
 # best one. Of 500 sentences of the demo, its big model translates 9 otherwise than here with 1, and 3 with 1.5, 2 or 4;
@@ -106,24 +104,6 @@ def open_ctranslate2(folder: Path, compute_type: str, threads: int) -> CTranslat
         ) from None
     names = (tokens(vocabulary, rows) for rows in (config.embedding_rows, config.output_rows))
     return CTranslate2(translator, *names, len(vocabulary))
-
-
-def parity(folder: Path, sentences: list[list[int]], threads: int) -> list[dict]:
-    """How often CTranslate2 answers sentences of token ids as our model does: a row per beam and compute type.
-
-    `folder` is an export. Rows have beam, compute_type, sentences and identical, which is their number.
-    """
-    model = load_model(folder / "average.safetensors", load(folder / "experiment.yaml").model)
-    rows = []
-    for beam in (1, 4):
-        decoding = replace(load(folder / "decoding.yaml", Decoding), beam=beam)
-        ours = search(model, len(Subwords(folder / "vocabulary.model")), sentences, decoding)
-        for compute_type in ("float32", "int8"):
-            theirs = open_ctranslate2(folder, compute_type, threads).search(sentences, decoding)
-            identical = sum(a == b for (a, _), (b, _) in zip(ours, theirs, strict=True))
-            about = {"beam": beam, "compute_type": compute_type, "sentences": len(sentences)}
-            rows.append(about | {"identical": identical})
-    return rows
 
 
 def rescored(score: float, length: int, alpha: float) -> float:
