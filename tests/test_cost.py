@@ -83,7 +83,7 @@ def packed(sentences: int, length: int) -> Packed:
     """Sentences of one length, so that nothing is padded."""
     ids = torch.randint(2, SMALL.output_rows, (sentences * length,))
     positions = torch.arange(length).repeat(sentences)
-    return Packed(ids, positions, torch.arange(sentences * length), (sentences, length), None)
+    return Packed(ids, positions, (sentences, length))
 
 
 def test_flops_are_those_that_pytorch_counts():
