@@ -102,9 +102,8 @@ def run(stage: list) -> Use:
     command = [sys.executable, "-m", "transformer", *map(str, stage)]
     started, peak, main = time.monotonic(), 0, 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        watched = psutil.Process(process.pid)
         while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
-            peak, main = max(peak, resident(watched)), max(main, own_seconds(watched))
+            peak, main = max(peak, resident(process.pid)), max(main, own_seconds(process.pid))
             time.sleep(WATCH)
         _, status, usage = ended
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -114,18 +113,19 @@ def run(stage: list) -> Use:
     return Use(seconds, usage.ru_utime + usage.ru_stime, main, peak)
 
 
-def resident(process: psutil.Process) -> int:
+def resident(pid: int) -> int:
     """Bytes of memory that a process and all that it started hold."""
     try:
+        process = psutil.Process(pid)
         return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
     except psutil.NoSuchProcess:  # it has just ended
         return 0
 
 
-def own_seconds(process: psutil.Process) -> float:
+def own_seconds(pid: int) -> float:
     """Processor time of a process without those that it started."""
     try:
-        times = process.cpu_times()
+        times = psutil.Process(pid).cpu_times()
         return times.user + times.system
     except psutil.NoSuchProcess:
         return 0.0
