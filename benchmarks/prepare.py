@@ -99,9 +99,9 @@ def tokenize(folder: Path, split: str, preparation: dict, processes: int) -> lis
 
 def run(stage: list) -> Use:
     """Run a stage to its end, looking at its memory all the while. Raises CalledProcessError where it fails."""
-    command = [sys.executable, "-m", "transformer", *map(str, stage)]
+    argv = [sys.executable, "-m", "transformer", *map(str, stage)]
     started, peak, main = time.monotonic(), 0, 0.0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
         while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
             peak, main = max(peak, resident(process.pid)), max(main, own_seconds(process.pid))
             time.sleep(WATCH)
@@ -109,7 +109,7 @@ def run(stage: list) -> Use:
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - started
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
+        raise subprocess.CalledProcessError(process.returncode, argv)
     return Use(seconds, usage.ru_utime + usage.ru_stime, main, peak)
 
 

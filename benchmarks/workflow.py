@@ -61,15 +61,15 @@ def main(argv: list[str] | None = None) -> None:
 
 def run(options: list[str]) -> dict[str, float]:
     """Run Snakemake to its end: processor seconds by stage. Raises CalledProcessError where it fails."""
-    command = [sys.executable, "-m", "snakemake", *options]
+    argv = [sys.executable, "-m", "snakemake", *options]
     seen: dict[tuple[int, float], tuple[str, float]] = {}  # by process, as the same number may come again
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(argv) as process:
         while process.poll() is None:
             for child in psutil.Process(process.pid).children(recursive=True):
                 note(child, seen)
             time.sleep(WATCH)
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
+        raise subprocess.CalledProcessError(process.returncode, argv)
     stages: defaultdict[str, float] = defaultdict(float)
     for stage, seconds in seen.values():
         stages[stage] += seconds

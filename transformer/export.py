@@ -64,6 +64,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         aside.rename(path)
         shutil.rmtree(old, ignore_errors=True)
     finally:
+        if old.exists() and not path.exists():  # the new one could not take its place
+            old.rename(path)
         shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -14,6 +14,7 @@ from torch.nn.attention.varlen import varlen_attn
 from transformer.config import Model
 
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
+LOWEST = -80  # e^LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 
 
 def weighted_sum(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, P_drop: float) -> Tensor:
@@ -52,9 +53,8 @@ class Softmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, scores: Tensor) -> Tensor:
-        # What is below e^-80 is lost beside 1; to find it, or e^-inf, takes ten to a hundred times as long.
-        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=-80).exp_()
-        F.threshold_(weights, math.exp(-79), 0.0)
+        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=LOWEST).exp_()
+        F.threshold_(weights, math.exp(LOWEST + 1), 0.0)
         weights /= weights.sum(dim=-1, keepdim=True)
         ctx.mark_dirty(scores)
         ctx.save_for_backward(weights)
