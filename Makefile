@@ -25,11 +25,11 @@ test: .venv/installed
 
 # The tests on a Slurm cluster that is made for them here; `make test` has them, too, where Slurm is installed.
 test-cluster: .venv/installed
-	@.venv/bin/python tests/slurm.py install || true
-	$(RUN) pytest tests/test_cluster*.py
+	@.venv/bin/python tests/support/slurm.py install || true
+	$(RUN) pytest tests/cluster
 
 lint: .venv/installed
-	$(RUN) pytest tests/test_style.py
+	$(RUN) pytest tests/project/test_style.py
 
 format: .venv/installed
 	$(RUN) ruff check --fix && $(RUN) ruff format && $(RUN) snakefmt Snakefile workflow

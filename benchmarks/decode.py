@@ -22,10 +22,10 @@ from benchmarks.joey_decoder import JoeyDecoder
 from benchmarks.marian import Marian
 from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, ratio
 from benchmarks.workers import Apart, Worker
-from transformer.bleu import multi_bleu
-from transformer.config import Decoding, load
-from transformer.corpus import SIDES, TokenArray
-from transformer.subwords import Subwords
+from transformer.config.experiment import Decoding, load
+from transformer.data.corpus import SIDES, TokenArray
+from transformer.data.subwords import Subwords
+from transformer.scoring.bleu import multi_bleu
 
 SYSTEMS = {
     "ours": Ours,

@@ -10,15 +10,16 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from benchmarks.results import LeftOut, require
-from transformer.checkpoints import load_model
-from transformer.config import Decoding, load
-from transformer.conversion import ctranslate2, save_ctranslate2
-from transformer.engines import open_ctranslate2
-from transformer.incremental import Weights
-from transformer.model import Transformer, best_device
-from transformer.search import Decoder
-from transformer.subwords import Subwords
-from transformer.translation import by_length, search
+from transformer.config.experiment import Decoding, load
+from transformer.data.subwords import Subwords
+from transformer.model.transformer import Transformer
+from transformer.model.weights import load_model
+from transformer.runtime.distributed import best_device
+from transformer.translation.conversion import ctranslate2, save_ctranslate2
+from transformer.translation.ctranslate2 import open_ctranslate2
+from transformer.translation.decoder import Weights
+from transformer.translation.search import Decoder
+from transformer.translation.translator import by_length, search
 
 ANY = 10**9  # tokens: all sentences of a call may be one batch
 PATIENCE = 1  # CTranslate2's own default: it stops once as many hypotheses have ended as the beam is wide

@@ -13,9 +13,9 @@ import torch
 from benchmarks.loops import Loop, Step, pause
 from benchmarks.results import LeftOut, require
 from benchmarks.workload import NEVER, Workload
-from transformer.batches import ParallelText
-from transformer.config import UNK, Model
-from transformer.model import best_device
+from transformer.config.experiment import UNK, Model
+from transformer.runtime.distributed import best_device
+from transformer.training.batches import ParallelText
 
 SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 

@@ -12,8 +12,8 @@ from benchmarks.decoders import Toolkit, Trained
 from benchmarks.joey import network
 from benchmarks.results import require
 from benchmarks.weights import fill
-from transformer.config import EOS, PAD, UNK
-from transformer.model import Transformer
+from transformer.config.experiment import EOS, PAD, UNK
+from transformer.model.transformer import Transformer
 
 # JoeyNMT wants UNK first. Its BOS is PAD, which is what starts our decoder; all other ids are the same.
 ROW = {UNK: 0, PAD: 1, EOS: 2}

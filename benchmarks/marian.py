@@ -8,8 +8,9 @@ from torch import nn
 from benchmarks.decoders import Toolkit, Trained
 from benchmarks.results import LeftOut, require
 from benchmarks.weights import fill
-from transformer.config import EOS, PAD, Model
-from transformer.model import LAYER_NORM_EPSILON, POSITIONS, Transformer
+from transformer.config.experiment import EOS, PAD, Model
+from transformer.model.packed import POSITIONS
+from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer
 
 
 class Marian(Toolkit):

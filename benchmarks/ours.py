@@ -8,12 +8,11 @@ import torch
 
 from benchmarks.loops import Loop, Step, pause
 from benchmarks.workload import Workload
-from transformer import memory
-from transformer.distributed import World
-from transformer.evaluation import Evaluation
-from transformer.model import best_device
-from transformer.training import Run
-from transformer.watch import Update
+from transformer.runtime import memory
+from transformer.runtime.distributed import World, best_device
+from transformer.training.evaluation import Evaluation
+from transformer.training.log import Update
+from transformer.training.loop import Run
 
 
 class Halting(Run):

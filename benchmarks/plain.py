@@ -17,19 +17,13 @@ from benchmarks.loops import Loop, Step, grid, pause
 from benchmarks.results import LeftOut
 from benchmarks.weights import projections
 from benchmarks.workload import Workload
-from transformer.batches import plan
-from transformer.config import PAD, Model
-from transformer.model import (
-    LAYER_NORM_EPSILON,
-    POSITIONS,
-    CrossAttention,
-    SelfAttention,
-    Transformer,
-    best_device,
-    sinusoids,
-)
-from transformer.optimizer import learning_rate
-from transformer.training import product_dtype
+from transformer.config.experiment import PAD, Model
+from transformer.model.packed import POSITIONS
+from transformer.model.transformer import LAYER_NORM_EPSILON, CrossAttention, SelfAttention, Transformer, sinusoids
+from transformer.runtime.distributed import best_device
+from transformer.training.batches import plan
+from transformer.training.loop import product_dtype
+from transformer.training.optimizer import learning_rate
 
 
 class Network(nn.Module):

@@ -22,8 +22,8 @@ import psutil
 from benchmarks.results import circumstances, command, leave, markdown, parser_of
 from benchmarks.sentences import write_corpus
 from benchmarks.workload import CONFIG
-from transformer.config import read_yaml
-from transformer.corpus import SIDES
+from transformer.config.experiment import read_yaml
+from transformer.data.corpus import SIDES
 
 LANGUAGES = ("en", "de")
 DEV = 1000  # pairs

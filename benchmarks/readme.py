@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import decode, prepare, train, workflow
 from benchmarks.results import FOLDER, command
-from transformer.files import InputError, read_json, replacing
+from transformer.common.files import InputError, read_json, replacing
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- speed -->", "<!-- /speed -->"

@@ -12,9 +12,9 @@ from statistics import median
 import torch
 from tabulate import tabulate
 
-from transformer import provenance
-from transformer.files import InputError, replacing
-from transformer.model import best_device
+from transformer.common import provenance
+from transformer.common.files import InputError, replacing
+from transformer.runtime.distributed import best_device
 
 FOLDER = Path(__file__).parent / "results"
 PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip knows them

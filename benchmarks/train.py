@@ -26,10 +26,10 @@ from benchmarks.plain import Plain, PlainAsOurs, PlainCompiled
 from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, peak_memory, ratio
 from benchmarks.timing import product_speed, timed
 from benchmarks.workload import Workload, of_paper, of_run, with_tokens
-from transformer.config import Model
-from transformer.cost import training_flops
-from transformer.files import read_json
-from transformer.training import sums_of
+from transformer.common.files import read_json
+from transformer.config.experiment import Model
+from transformer.model.cost import training_flops
+from transformer.training.loop import sums_of
 
 SYSTEMS = {"ours": Ours, "plain": Plain, "plain-as-ours": PlainAsOurs, "plain-compiled": PlainCompiled, "joeynmt": Joey}
 HORIZONS = (100_000, 300_000)  # steps of base and big (§5.2)

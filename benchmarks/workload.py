@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.batches import ParallelText
-from transformer.config import EOS, UNK, Experiment, load, read_yaml, resolve
-from transformer.corpus import TokenArray
+from transformer.config.experiment import EOS, UNK, Experiment, load, read_yaml, resolve
+from transformer.data.corpus import TokenArray
+from transformer.data.subwords import Subwords
 from transformer.stages.train import open_text
-from transformer.subwords import Subwords
+from transformer.training.batches import ParallelText
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 NEVER = 10**9  # steps: the benchmark ends first

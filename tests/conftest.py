@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 from hypothesis import settings
-from slurm import Cluster
-from tools import needs_cluster
+from support.slurm import Cluster
+from support.tools import needs_cluster
 
-from transformer.config import Experiment, Model, Preparation, Running, Training
+from transformer.config.experiment import Experiment, Model, Preparation, Running, Training
 
 os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors gain nothing from more threads
 settings.register_profile("any machine", deadline=None)  # a slow one breaks no property

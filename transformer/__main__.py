@@ -1,38 +1,43 @@
-"""`python -m transformer STAGE ...` runs one stage; without a stage, lists them. `STAGE --help` is its manual."""
+"""`python -m transformer VERB ...` runs one verb; without a verb, lists them. `VERB --help` is its manual."""
 
 import importlib
 import pkgutil
 import sys
 
-from transformer import stages
-from transformer.files import InputError
+from transformer import stages, tools
+from transformer.common.files import InputError
 
 
-def stage_names() -> list[str]:
-    """The stages, which are the modules of transformer/stages, as they are typed."""
-    return sorted(module.name for module in pkgutil.iter_modules(stages.__path__))
+def verbs() -> dict[str, str]:
+    """Return each verb's module: of stages/, which the workflow runs, and of tools/, which people run."""
+    modules = [
+        module
+        for package in (stages, tools)
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
+    ]
+    return {module.name.rpartition(".")[2]: module.name for module in modules}
 
 
 def overview() -> str:
-    """One line per stage: its name and the first line of its docstring."""
-    lines = ["usage: python -m transformer STAGE [--help] ...", ""]
-    for name in stage_names():
-        summary = importlib.import_module(f"transformer.stages.{name}").__doc__.splitlines()[0]
+    """Return a line for each verb: its name and the first line of its module's docstring."""
+    lines = ["usage: python -m transformer VERB [--help] ...", ""]
+    for name, module in sorted(verbs().items()):
+        summary = importlib.import_module(module).__doc__.splitlines()[0]
         lines.append(f"  {name:12} {summary}")
     return "\n".join(lines)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the stage that `argv` names. Exits 1 with one line on bad input, 2 on a bad command line."""
+    """Run the verb that `argv` names. Exits 1 with one line on bad input, 2 on a bad command line."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help"):
         print(overview())
         return
     name, *rest = argv
-    if name not in stage_names():
-        sys.exit(f"transformer: no stage {name!r}; the stages are {', '.join(stage_names())}")
+    if name not in verbs():
+        sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs()))}")
     try:
-        importlib.import_module(f"transformer.stages.{name}").main(rest)
+        importlib.import_module(verbs()[name]).main(rest)
     except (InputError, OSError) as error:
         sys.exit(f"transformer {name}: error: {error}")
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import requests
 
+from transformer.config.settings import downloads_of, sources, tasks_of
+from transformer.data.download import cause, length
 from transformer.doctor.finding import Finding, error, note, ok
 from transformer.doctor.machine import few
-from transformer.download import cause, length
-from transformer.settings import downloads_of, sources, tasks_of
 
 ANSWER_SECONDS = 10.0  # for a server to begin to answer
 DOWNLOADS = Path("resources/downloads")

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
+from transformer.common.files import InputError, replacing
 from transformer.doctor.finding import Finding, error, ok
-from transformer.files import InputError, replacing
-from transformer.lock import taken
+from transformer.runtime.lock import taken
 
 LEAST = 2**30  # bytes, without which even the demo ends early
 SEEN_WITHIN = 30  # seconds until a machine sees what another wrote; latency-wait in the profiles allows twice as many

@@ -6,9 +6,9 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from transformer.common.files import InputError
 from transformer.doctor.finding import Finding, error, note, ok, warning
-from transformer.files import InputError
-from transformer.memory import granted, group_files
+from transformer.runtime.memory import granted, group_files
 
 LOCK = Path("requirements.lock")
 SHOWN = 5  # packages that a line names

@@ -19,7 +19,7 @@ from transformer.doctor.machine import LOCK, same_packages, versions
 from transformer.doctor.partitions import options
 from transformer.doctor.profile import Asked
 from transformer.doctor.slurm import ask, complaint
-from transformer.lock import taken
+from transformer.runtime.lock import taken
 
 PATIENCE = 120  # seconds until a node is free
 CHECKING = 300  # seconds for the checks there

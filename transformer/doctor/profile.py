@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.config import read_yaml
-from transformer.files import InputError
+from transformer.common.files import InputError
+from transformer.config.experiment import read_yaml
 
 NAMES = ("profile.yaml", "config.yaml")  # as Snakemake looks for them
 SCRIPT = "job"  # beside a profile that submits nothing: the Slurm job that everything runs in

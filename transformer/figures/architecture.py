@@ -7,7 +7,7 @@ from matplotlib.patches import Circle
 from transformer.figures.boxes import LINE, arrow, box, canvas, frame, height_of, label, line, plus
 from transformer.figures.structure import Structure, Sublayer, is_cross, is_masked, structure
 from transformer.figures.style import COLUMN_INCHES, MEDIUM, Drawing
-from transformer.model import Embedding, FeedForward, Transformer
+from transformer.model.transformer import Embedding, FeedForward, Transformer
 
 GAP = 0.12  # inches between boxes, where an arrow is
 FORK = 0.28  # between sub-layers, where what goes round the next one leaves

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from transformer.common.files import InputError
+from transformer.common.text import read_lines
 from transformer.figures.style import COLORS, GREY, PAGE_INCHES, Drawing
-from transformer.files import InputError
-from transformer.text import read_lines
 
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 MEASURES = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}

@@ -1,7 +1,7 @@
 """§3.5: the positional encoding."""
 
 from transformer.figures.style import COLUMN_INCHES, Drawing, new
-from transformer.model import Transformer
+from transformer.model.transformer import Transformer
 
 SHOWN = 100  # positions
 

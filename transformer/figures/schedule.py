@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from transformer.config import Experiment
+from transformer.config.experiment import Experiment
 from transformer.figures.style import COLORS, COLUMN_INCHES, MARKERS, Drawing, new
-from transformer.optimizer import learning_rate
+from transformer.training.optimizer import learning_rate
 
 POINTS = 500  # of a curve
 

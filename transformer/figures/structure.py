@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.batches import pack
-from transformer.config import EOS
-from transformer.model import CrossAttention, Embedding, FeedForward, MultiHead, Transformer
+from transformer.config.experiment import EOS
+from transformer.model.packed import pack
+from transformer.model.transformer import CrossAttention, Embedding, FeedForward, MultiHead, Transformer
 
 
 class Sublayer(NamedTuple):

@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from transformer.files import replacing
+from transformer.common.files import replacing
 
 COLUMN_INCHES = 3.5  # one column of a two-column page
 PAGE_INCHES = 7.2  # both

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from transformer.figures.style import COLORS, COLUMN_INCHES, MARKERS, Drawing, new
-from transformer.layertypes import LAYER_TYPES, growth
+from transformer.tables.layers import LAYER_TYPES, growth
 
 CAPTION = (
     "Time of one layer over the length of the sequence, for Table 1's kinds of layers. Dashed, through the longest "

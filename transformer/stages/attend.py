@@ -15,17 +15,17 @@ from pathlib import Path
 
 import torch
 
-from transformer.arguments import json_object, positive, stage_parser
-from transformer.attention import describe
-from transformer.checkpoints import load_model
-from transformer.config import Decoding, Experiment, load
-from transformer.files import InputError, replacing
-from transformer.model import best_device
-from transformer.scorefiles import run_name
-from transformer.subwords import Subwords
-from transformer.text import draw, read_lines
-from transformer.tokenization import Moses
-from transformer.translation import search
+from transformer.commandline import json_object, positive, stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.common.text import draw, read_lines
+from transformer.config.experiment import Decoding, Experiment, load
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+from transformer.figures.attention import describe
+from transformer.model.weights import load_model
+from transformer.runtime.distributed import best_device
+from transformer.scoring.scorefiles import run_name
+from transformer.translation.translator import search
 
 
 def main(argv: list[str] | None = None) -> None:

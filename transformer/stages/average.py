@@ -7,10 +7,10 @@ Writes RUN/average.safetensors, the mean of the checkpoints in RUN/checkpoints.
 
 from pathlib import Path
 
-from transformer import checkpoints
-from transformer.arguments import stage_parser
-from transformer.config import load
-from transformer.files import InputError
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError
+from transformer.config.experiment import load
+from transformer.model import weights as checkpoints
 
 
 def main(argv: list[str] | None = None) -> None:

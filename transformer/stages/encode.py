@@ -16,11 +16,11 @@ import itertools
 import json
 from pathlib import Path
 
-from transformer.arguments import part_arguments, stage_parser
-from transformer.corpus import SIDES, TokenArray, gather_tokens, write_tokens
-from transformer.files import InputError, read_json, replacing, sha256
-from transformer.parts import WHOLE, Part, part_path, part_paths
-from transformer.subwords import Subwords
+from transformer.commandline import part_arguments, stage_parser
+from transformer.common.files import InputError, read_json, replacing, sha256
+from transformer.data.corpus import SIDES, TokenArray, gather_tokens, write_tokens
+from transformer.data.parts import WHOLE, Part, part_path, part_paths
+from transformer.data.subwords import Subwords
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,12 +13,11 @@ with the checksums of both files and, of --run, how it was trained, averaged and
 
 import argparse
 
-from transformer.arguments import scoring_arguments, stage_parser
-from transformer.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
-from transformer.files import InputError, read_json, sha256
-from transformer.runs import describe
-from transformer.scorefiles import leave
-from transformer.significance import f1_draws
+from transformer.commandline import leave, scoring_arguments, stage_parser
+from transformer.common.files import InputError, read_json, sha256
+from transformer.parsing.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
+from transformer.scoring.runs import describe
+from transformer.scoring.significance import f1_draws
 
 MEASURES = {  # as they are printed
     "sentences": "sentences",

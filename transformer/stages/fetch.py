@@ -13,8 +13,8 @@ Without a sum, of an archive that its host packs anew, what is read from it late
 import argparse
 import dataclasses
 
-from transformer.arguments import json_object, stage_parser
-from transformer.download import Version, fetch
+from transformer.commandline import json_object, stage_parser
+from transformer.data.download import Version, fetch
 
 
 def main(argv: list[str] | None = None) -> None:

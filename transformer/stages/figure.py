@@ -14,9 +14,9 @@ import argparse
 import json
 from pathlib import Path
 
-from transformer.arguments import stage_parser
-from transformer.checkpoints import load_model
-from transformer.config import load
+from transformer.commandline import stage_parser
+from transformer.common.files import read_json, replacing
+from transformer.config.experiment import load
 from transformer.figures.architecture import figure1, figure2
 from transformer.figures.cost import bleu_flops, bleu_parameters
 from transformer.figures.curves import curves, name_of
@@ -25,12 +25,13 @@ from transformer.figures.positions import positions
 from transformer.figures.schedule import schedule
 from transformer.figures.style import Drawing, save
 from transformer.figures.timing import timing
-from transformer.files import read_json, replacing
-from transformer.model import Transformer
-from transformer.scorefiles import missing, read_scores, run_name
-from transformer.table1 import read_measured
-from transformer.table2 import read_systems
-from transformer.table3 import read_variations
+from transformer.model.transformer import Transformer
+from transformer.model.weights import load_model
+from transformer.scoring.scorefiles import read_scores, run_name
+from transformer.tables.cells import missing
+from transformer.tables.table1 import read_measured
+from transformer.tables.table2 import read_systems
+from transformer.tables.table3 import read_variations
 
 OPTIONS = {
     "experiment": {"type": Path, "metavar": "YAML", "nargs": "+", "help": "experiment.yaml of what is drawn"},

@@ -8,9 +8,9 @@ SKIP to SKIP + TAKE of the stream that SEED starts. Ranges that do not overlap s
 
 from contextlib import ExitStack
 
-from transformer.arguments import stage_parser
-from transformer.files import InputError, replacing
-from transformer.grammar import take
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.data.grammar import take
 
 SUFFIXES = ("en", "de", "fr", "trees")  # as the fields of grammar.Item
 

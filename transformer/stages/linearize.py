@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
-from transformer.arguments import stage_parser
-from transformer.corpus import SIDES
-from transformer.files import InputError, replacing
-from transformer.linearization import encode
-from transformer.text import draw
-from transformer.trees import Tree, clean, phrases, read_trees, words
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.common.text import draw
+from transformer.data.corpus import SIDES
+from transformer.parsing.linearization import encode
+from transformer.parsing.trees import Tree, clean, phrases, read_trees, words
 
 SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
 

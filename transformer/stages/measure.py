@@ -16,11 +16,11 @@ import torch
 from torch import nn
 from torch.utils.benchmark import Timer
 
-from transformer import provenance
-from transformer.arguments import stage_parser
-from transformer.connectivity import connections
-from transformer.files import InputError, replacing
-from transformer.layertypes import LAYER_TYPES, multiply_adds
+from transformer.commandline import stage_parser
+from transformer.common import provenance
+from transformer.common.files import InputError, replacing
+from transformer.tables.layers import LAYER_TYPES, multiply_adds
+from transformer.tables.paths import connections
 
 FEATURES = 4  # the width of the layers whose connections are followed, which do not depend on it
 THREADS = 1

@@ -22,15 +22,15 @@ from typing import IO
 
 import torch
 
-from transformer.arguments import json_object, positive, stage_parser
-from transformer.checkpoints import load_model
-from transformer.config import Decoding, load
-from transformer.files import InputError, replacing
-from transformer.model import best_device
-from transformer.parsing import Parse, Parser, penn_words
-from transformer.subwords import Subwords, evenly
-from transformer.text import decode_lines, read_lines
-from transformer.trees import bracketed, from_brackets
+from transformer.commandline import json_object, positive, stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.common.text import decode_lines, read_lines
+from transformer.config.experiment import Decoding, load
+from transformer.data.subwords import Subwords, evenly
+from transformer.model.weights import load_model
+from transformer.parsing.parser import Parse, Parser, penn_words
+from transformer.parsing.trees import bracketed, from_brackets
+from transformer.runtime.distributed import best_device
 
 CHUNK = 10_000  # lines in memory; sentences of like length are parsed together, and these are enough to find such
 

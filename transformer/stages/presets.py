@@ -10,8 +10,8 @@ from dataclasses import asdict
 
 from tabulate import tabulate
 
-from transformer.arguments import stage_parser
-from transformer.presets import NOT_IMITATED, PRESETS, SAME, Difference, differences
+from transformer.commandline import stage_parser
+from transformer.config.fidelity import NOT_IMITATED, PRESETS, SAME, Difference, differences
 
 
 def main(argv: list[str] | None = None) -> None:

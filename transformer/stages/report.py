@@ -16,9 +16,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from transformer.arguments import stage_parser
-from transformer.files import replacing
-from transformer.report import (
+from transformer.commandline import stage_parser
+from transformer.common.files import replacing
+from transformer.page.page import (
     Gap,
     cards,
     close,
@@ -31,8 +31,8 @@ from transformer.report import (
     table_part,
     title,
 )
-from transformer.samples import Samples, parses, translations
-from transformer.summary import moved, usage
+from transformer.page.samples import Samples, parses, translations
+from transformer.page.summary import moved, usage
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -6,8 +6,8 @@
 The JSON holds what config.yaml says of the run (transformer/config.py, `resolve`).
 """
 
-from transformer.arguments import json_object, stage_parser
-from transformer.config import Decoding, resolve, save
+from transformer.commandline import json_object, stage_parser
+from transformer.config.experiment import Decoding, resolve, save
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,14 +13,13 @@ BLEU, for the tables; without a file it prints them.
 
 import argparse
 
-from transformer.arguments import scoring_arguments, stage_parser
-from transformer.bleu import PAPER, paper_reference, paper_tokens, scores
-from transformer.files import InputError, sha256
-from transformer.runs import describe
-from transformer.scorefiles import leave
-from transformer.significance import bleu_draws, limits
-from transformer.tables import interval_text
-from transformer.text import read_lines, read_pairs
+from transformer.commandline import leave, scoring_arguments, stage_parser
+from transformer.common.files import InputError, sha256
+from transformer.common.text import read_lines, read_pairs
+from transformer.scoring.bleu import PAPER, paper_reference, paper_tokens, scores
+from transformer.scoring.runs import describe
+from transformer.scoring.significance import bleu_draws, limits
+from transformer.tables.cells import interval_text
 
 
 def main(argv: list[str] | None = None) -> None:

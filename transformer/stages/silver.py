@@ -11,10 +11,10 @@ Reads what the parse stage wrote. Left out are blank lines, trees that had to be
 import math
 from pathlib import Path
 
-from transformer.arguments import stage_parser
-from transformer.files import InputError, read_json, replacing
-from transformer.text import read_lines
-from transformer.trees import parse, words
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, read_json, replacing
+from transformer.common.text import read_lines
+from transformer.parsing.trees import parse, words
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -8,9 +8,9 @@ Leaves OUTPUT.csv, all digits, and OUTPUT.md, .tex and .html, the table for read
 
 import argparse
 
-from transformer.arguments import stage_parser
-from transformer.table1 import read_layers, read_measured, table1, table1_for_readers
-from transformer.tables import write
+from transformer.commandline import stage_parser
+from transformer.tables.render import write
+from transformer.tables.table1 import read_layers, read_measured, table1, table1_for_readers
 
 
 def main(argv: list[str] | None = None) -> None:

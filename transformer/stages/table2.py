@@ -10,10 +10,10 @@ alone are averaged. A run of --expected without a score file is a gap that the n
 
 import argparse
 
-from transformer.arguments import score_arguments, stage_parser
-from transformer.scorefiles import read_scores
-from transformer.table2 import read_systems, table2, table2_for_readers
-from transformer.tables import write
+from transformer.commandline import score_arguments, stage_parser
+from transformer.scoring.scorefiles import read_scores
+from transformer.tables.render import write
+from transformer.tables.table2 import read_systems, table2, table2_for_readers
 
 
 def main(argv: list[str] | None = None) -> None:

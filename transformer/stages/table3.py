@@ -9,9 +9,9 @@ their seed alone are averaged. A run of --expected without a score file is a gap
 
 import argparse
 
-from transformer.arguments import score_arguments, stage_parser
-from transformer.table3 import read_runs, read_variations, table3, table3_for_readers
-from transformer.tables import write
+from transformer.commandline import score_arguments, stage_parser
+from transformer.tables.render import write
+from transformer.tables.table3 import read_runs, read_variations, table3, table3_for_readers
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,10 +13,10 @@ file is a gap that the notes name.
 
 import argparse
 
-from transformer.arguments import json_object, score_arguments, stage_parser
-from transformer.files import InputError
-from transformer.table4 import Task, read_parsers, read_parses, table4, table4_for_readers
-from transformer.tables import write
+from transformer.commandline import json_object, score_arguments, stage_parser
+from transformer.common.files import InputError
+from transformer.tables.render import write
+from transformer.tables.table4 import Task, read_parsers, read_parses, table4, table4_for_readers
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from transformer.arguments import stage_parser
-from transformer.config import UNTRAINED, Decoding, Experiment, load, read_yaml
-from transformer.files import InputError, read_json, replacing, sha256
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, read_json, replacing, sha256
+from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load, read_yaml
 
 CHUNK = 2**20  # bytes
 SETTINGS = {"experiment.yaml": Experiment, "decoding.yaml": Decoding}

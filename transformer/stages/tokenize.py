@@ -13,12 +13,12 @@ import argparse
 import json
 from pathlib import Path
 
-from transformer.arguments import json_object, part_arguments, stage_parser
-from transformer.config import Preparation
-from transformer.corpus import SIDES, check_kept, write_tokenized
-from transformer.files import InputError, read_json, replacing
-from transformer.parts import join, part_path, part_paths
-from transformer.text import count_lines
+from transformer.commandline import json_object, part_arguments, stage_parser
+from transformer.common.files import InputError, read_json, replacing
+from transformer.common.text import count_lines
+from transformer.config.experiment import Preparation
+from transformer.data.corpus import SIDES, check_kept, write_tokenized
+from transformer.data.parts import join, part_path, part_paths
 
 
 def main(argv: list[str] | None = None) -> None:

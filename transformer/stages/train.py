@@ -25,19 +25,20 @@ from pathlib import Path
 
 import torch
 
-from transformer import memory, provenance
-from transformer.arguments import positive, stage_parser
-from transformer.batches import ParallelText
-from transformer.config import Experiment, load
-from transformer.corpus import SIDES, TokenArray
-from transformer.distributed import World, end, joined
-from transformer.evaluation import Evaluation
-from transformer.files import InputError, read_json, replacing
-from transformer.lock import alone
-from transformer.signals import EXIT_INTERRUPTED, Interrupted, StopSignals, say
-from transformer.states import Progress
-from transformer.subwords import Subwords
-from transformer.training import Run, TrainingError
+from transformer.commandline import positive, stage_parser
+from transformer.common import provenance
+from transformer.common.files import InputError, read_json, replacing
+from transformer.config.experiment import Experiment, load
+from transformer.data.corpus import SIDES, TokenArray
+from transformer.data.subwords import Subwords
+from transformer.runtime import memory
+from transformer.runtime.distributed import World, end, joined
+from transformer.runtime.lock import alone
+from transformer.runtime.signals import EXIT_INTERRUPTED, Interrupted, StopSignals, say
+from transformer.training.batches import ParallelText
+from transformer.training.evaluation import Evaluation
+from transformer.training.loop import Run, TrainingError
+from transformer.training.states import Progress
 
 EXPECTED = (InputError, FloatingPointError, OSError, MemoryError, torch.OutOfMemoryError)  # a line says all of these
 

@@ -21,17 +21,18 @@ from typing import BinaryIO
 
 import torch
 
-from transformer.arguments import json_object, positive, stage_parser
-from transformer.checkpoints import load_model
-from transformer.config import Decoding, load
-from transformer.engines import CTranslate2, open_ctranslate2
-from transformer.files import InputError, replacing
-from transformer.model import Transformer, best_device
-from transformer.stream import Arriving, chunks
-from transformer.subwords import Subwords
-from transformer.text import decode_lines
-from transformer.tokenization import Moses
-from transformer.translation import TooLong, Translator
+from transformer.commandline import json_object, positive, stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.common.text import decode_lines
+from transformer.config.experiment import Decoding, load
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+from transformer.model.transformer import Transformer
+from transformer.model.weights import load_model
+from transformer.runtime.distributed import best_device
+from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
+from transformer.translation.stream import Arriving, chunks
+from transformer.translation.translator import TooLong, Translator
 
 TOGETHER = 2000  # lines are sorted by length and decoded together at most; changes speed only
 

@@ -12,10 +12,10 @@ import argparse
 import hashlib
 from collections.abc import Iterator
 
-from transformer.arguments import stage_parser
-from transformer.files import InputError, replacing
-from transformer.treebanks import LICENCE, read_gum, read_penn, read_plain
-from transformer.trees import Tree, bracketed
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.parsing.treebanks import LICENCE, read_gum, read_penn, read_plain
+from transformer.parsing.trees import Tree, bracketed
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -14,10 +14,10 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from transformer.archive import open_bytes
-from transformer.arguments import stage_parser
-from transformer.files import InputError, replacing
-from transformer.text import decode_lines, find_segments, in_order
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, replacing
+from transformer.common.text import decode_lines, find_segments, in_order
+from transformer.data.archive import open_bytes
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -9,9 +9,9 @@
 
 from pathlib import Path
 
-from transformer.arguments import stage_parser
-from transformer.files import InputError
-from transformer.subwords import Subwords, find_symbols, learn
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError
+from transformer.data.subwords import Subwords, find_symbols, learn
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from transformer.arguments import json_object, score_arguments, stage_parser
-from transformer.config import Decoding, load
-from transformer.files import InputError, read_json, sha256
-from transformer.scorefiles import item, read_scores, read_table, require_one, system_name
-from transformer.subwords import Subwords
-from transformer.table3 import against_base, read_runs
-from transformer.tables import write
-from transformer.text import read_lines, read_pairs
-from transformer.tokenization import Moses
-from transformer.why import COLUMNS, Base, changed_text, scoring, seeds, training, translating, why_for_readers
+from transformer.commandline import json_object, score_arguments, stage_parser
+from transformer.common.files import InputError, read_json, sha256
+from transformer.common.text import read_lines, read_pairs
+from transformer.config.experiment import Decoding, load
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+from transformer.scoring.scorefiles import item, read_scores, read_table, require_one, system_name
+from transformer.tables.render import write
+from transformer.tables.table3 import against_base, read_runs
+from transformer.tables.why import COLUMNS, Base, changed_text, scoring, seeds, training, translating, why_for_readers
 
 SYSTEM, COLUMN = system_name("base"), "en-de_bleu"  # whose printed BLEU the question is about
 

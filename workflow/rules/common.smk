@@ -31,6 +31,12 @@ def any_of(names):
     return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
 
 
+def package(*names):
+    """The code and the templates in these folders of the package: where one of them changes, a rule runs again."""
+    folders = [Path("transformer", name) for name in names]
+    return sorted(str(path) for folder in folders for path in folder.rglob("*.*") if "__pycache__" not in path.parts)
+
+
 def names_of_tasks(kind):
     """The names at any scale of its `tasks` that translate, or of those of its `parsing`."""
     of_kind = parsing_of if kind == "parsing" else config["scales"].get

@@ -6,7 +6,7 @@ rule attend:
         base_run("experiment.yaml", "decoding.yaml", "vocabulary.model"),
         weights=base_run("average.safetensors"),
         text=text_of_attention,
-        code=collect("transformer/{module}.py", module=["attention", "search", "incremental", "stages/attend"]),
+        code=package("figures", "translation"),
     output:
         "results/{scale}/attention.json",
     log:
@@ -32,7 +32,7 @@ rule attend:
 rule figure:
     input:
         unpack(inputs_of_figure),
-        code=lambda wildcards: collect("transformer/{module}.py", module=["figures/style", *FIGURES[wildcards.figure]]),
+        code=package("figures"),
     output:
         multiext("results/{scale}/figures/{figure}", ".pdf", ".png", ".json"),
         svg=report(

@@ -1,11 +1,6 @@
 # Answers the report rule's questions: what is to be on the page of a scale, and where it lies.
 PARTS = {"table": ["table1", "table2", "table3", "table4", "why"], "figure": list(FIGURES)}  # in the page's order
 ENDINGS = {"table": "html", "figure": "svg"}
-MODULES_OF_PAGE = ["report", "cards", "samples", "summary", "svg", "explain", "tables", "scorefiles", "brackets"]
-MODULES_OF_PAGE += ["figures/style", "stages/report"]
-TEMPLATES_OF_PAGE = ["report.html", "report.css", "viewer.js", "provenance.js", "table.html"]
-CODE_OF_PAGE = collect("transformer/{module}.py", module=MODULES_OF_PAGE)
-CODE_OF_PAGE += collect("transformer/templates/{file}", file=TEMPLATES_OF_PAGE)
 
 
 def made_of_page(wildcards):

@@ -1,7 +1,4 @@
 # §6.3: English constituency parsing, from treebanks to scores. What is learned and how is the other rules' business.
-CODE_OF_PARSING = collect(
-    "transformer/{module}.py", module=["search", "incremental", "translation", "parsing", "linearization", "constraint"]
-)
 
 
 rule treebank:
@@ -58,7 +55,7 @@ rule parse:
             "average.safetensors",
         ),
         words="results/{scale}/data/{task}/{split}.source.tok",
-        code=CODE_OF_PARSING,
+        code=package("parsing", "translation"),
     output:
         trees="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
@@ -89,7 +86,7 @@ rule evalb:
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code=collect("transformer/{module}.py", module=["brackets", "significance", "runs", "stages/evalb"]),
+        code=package("parsing", "scoring"),
     output:
         "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:

@@ -9,7 +9,7 @@ rule report:
         scores=present(runs_of_page, None),
         attention=attention_of_page,
         samples=files_of_samples,
-        code=CODE_OF_PAGE,
+        code=package("page", "tables", "scoring"),
     output:
         "results/{scale}/report.html",
     log:

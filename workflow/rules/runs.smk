@@ -3,23 +3,8 @@ from types import SimpleNamespace
 
 TRAININGS = ["base", "dropout-0.0", "smoothing-0.0"]  # the experiments of Table 3 that the table `why` compares
 
-# Figures by name: the modules that draw each.
-ARCHITECTURE = ["figures/architecture", "figures/boxes", "figures/structure", "model"]
-HEADS = ["figures/heads", "figures/boxes"]
-COST = ["figures/cost", "figures/labels", "scorefiles"]
-FIGURES = {
-    "figure1": ARCHITECTURE,
-    "figure2": ARCHITECTURE,
-    "figure3": HEADS,
-    "figure4": HEADS,
-    "figure5": HEADS,
-    "positions": ["figures/positions", "model"],
-    "schedule": ["figures/schedule", "optimizer"],
-    "curves": ["figures/curves"],
-    "bleu_parameters": COST,
-    "bleu_flops": COST,
-    "timing": ["figures/timing", "layertypes"],
-}
+FIGURES = ["figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves"]
+FIGURES += ["bleu_parameters", "bleu_flops", "timing"]
 
 
 def runs_of_table_2(file):

@@ -3,9 +3,7 @@
 
 rule measure:
     input:
-        code=collect(
-            "transformer/{module}.py", module=["layertypes", "connectivity", "model", "kernels", "stages/measure"]
-        ),
+        code=package("tables"),
     output:
         "results/{scale}/layers.json",
     log:
@@ -33,7 +31,7 @@ rule table1:
     input:
         paper="workflow/paper/table1.csv",
         measured=rules.measure.output,
-        code=CODE_OF_TABLES + ["transformer/table1.py", "transformer/layertypes.py"],
+        code=package("tables"),
     output:
         table_files("table1"),
     log:

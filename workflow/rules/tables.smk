@@ -1,14 +1,11 @@
 # The paper's tables, each beside ours: .csv has all digits; .md, .tex and .html are for readers.
-CODE_OF_TABLES = collect("transformer/{module}.py", module=["tables", "scorefiles", "significance"]) + [
-    "transformer/templates/table.html"
-]
 
 
 rule table2:
     input:
         paper="workflow/paper/table2.csv",
         scores=present(runs_of_table_2, "test.json"),
-        code=CODE_OF_TABLES + ["transformer/table2.py"],
+        code=package("tables", "scoring"),
     output:
         table_files("table2"),
     log:
@@ -30,7 +27,7 @@ rule table3:
     input:
         paper="workflow/paper/table3.csv",
         scores=present(runs_of_table_3, "dev.last.json"),
-        code=CODE_OF_TABLES + ["transformer/table3.py"],
+        code=package("tables", "scoring"),
     output:
         table_files("table3"),
     log:
@@ -57,7 +54,7 @@ rule table4:
         scores=present(runs_of_table_4, "test.json"),
         constrained=present(runs_of_table_4, "test.constrained.json"),
         elsewhere=present(runs_of_table_4_elsewhere, "elsewhere.constrained.json"),
-        code=CODE_OF_TABLES + ["transformer/table4.py"],
+        code=package("tables", "scoring"),
     output:
         table_files("table4"),
     log:

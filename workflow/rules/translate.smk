@@ -34,7 +34,7 @@ rule translate:
         ),
         weights=weights_of,
         text=side("source"),
-        code=["transformer/search.py", "transformer/incremental.py", "transformer/translation.py"],
+        code=package("translation"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}{change}.hyp",
     log:
@@ -71,7 +71,7 @@ rule score:
             "decoding.yaml",
         ),
         weights=weights_of_score,
-        code=collect("transformer/{module}.py", module=["bleu", "significance", "runs", "stages/score"]),
+        code=package("scoring"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
     log:

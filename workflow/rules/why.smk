@@ -11,7 +11,7 @@ rule why:
         ref=test_references,
         vocabularies=present(base_runs, "vocabulary.model", "test.json"),
         dev_scores=present(compared_runs, "dev.last.json"),
-        code=CODE_OF_TABLES + collect("transformer/{module}.py", module=["why", "bleu", "table3"]),
+        code=package("tables", "scoring"),
     output:
         table_files("why"),
     log:

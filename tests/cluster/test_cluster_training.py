@@ -1,0 +1,301 @@
+"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, and all that befalls them.
+
+Whatever it is, the weights are those of a training that nothing happened to, bit for bit.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import ENVIRONMENT, LONG, ROOT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake, write_profile
+from support.slurm import Cluster, until
+
+LONGER = LONG.replace("steps: 1000", "steps: 3000")
+OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
+SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
+SIGNAL = "'--signal=USR1@60 --open-mode=append'"
+SOON = SIGNAL.replace("60", "30")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    """A project whose data are prepared, and nothing is trained."""
+    return prepare(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture
+def project(prepared, tmp_path) -> Path:
+    return shutil.copytree(prepared, tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def weights(prepared, tmp_path_factory):
+    """The weights of a training here that nothing happened to, by its configuration, its processes and its run."""
+    known = {}
+
+    def train(text: str = LONG, processes: int = 1, run: str = RUN) -> bytes:
+        if (text, processes, run) not in known:
+            project = shutil.copytree(prepared, tmp_path_factory.mktemp("undisturbed") / "project")
+            (project / "long.yaml").write_text(text)
+            trained = f"{run}/last.safetensors"
+            result = snakemake(project, *OWN, "--set-resources", f"train:gpu={processes}", "--", trained)
+            assert result.returncode == 0, result.stderr
+            known[text, processes, run] = (project / trained).read_bytes()
+        return known[text, processes, run]
+
+    return train
+
+
+class Workflow:
+    """Snakemake in the cluster, by a profile that is adapted to it as a user would."""
+
+    def __init__(self, cluster: Cluster, project: Path, profile: str = "slurm", **train):
+        self.cluster, self.project = cluster, project
+        adapt(project, profile, train)
+        self.start()
+
+    def start(self, *arguments: str) -> None:
+        command = [*SNAKEMAKE[:3], "--workflow-profile", "profiles/here", *arguments, *OWN, "--", TRAINED]
+        self.output = self.project / f"output-{time.time_ns()}"
+        with self.output.open("w") as output:
+            self.process = self.cluster.popen(
+                *command, cwd=self.project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def job(self) -> str:
+        """The number of the newest job."""
+        until(lambda: re.search(r"SLURM jobid (\d+)", self.said()) or self.process.poll() is not None, "a job", 60)
+        return re.findall(r"SLURM jobid (\d+)", self.said())[-1]
+
+    def saved(self) -> str:
+        """The number of the job, when it has saved a state."""
+        job = self.job()
+        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.said(), 120)
+        return job
+
+    def state(self, job: str) -> str:
+        """What the controller says of a job: its state, its reason, its nodes."""
+        known = self.cluster.run(
+            "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N", timeout=20
+        )
+        return known.stdout.strip()
+
+    def control(self, *command: str) -> None:
+        done = self.cluster.run(*command, timeout=30)
+        assert done.returncode == 0, done.stderr
+
+    def ends_well(self, expected: bytes, shown, starts: int = 2) -> None:
+        """And with these weights, after so many starts; says which jobs the controller knows."""
+        try:
+            assert self.process.wait(timeout=420) == 0, self.said()
+        finally:
+            jobs = self.cluster.run("squeue", "--states=all", "--format=%i %j %T %r %N %k", timeout=20).stdout
+            shown("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
+        assert (self.project / TRAINED).read_bytes() == expected
+        assert len(json.loads((self.project / RUN / "run.json").read_text())["starts"]) == starts
+
+
+def adapt(project: Path, name: str, train: dict) -> None:
+    """Write profiles/here: the named profile, with this cluster's partition, GPUs and time."""
+    profile = yaml.safe_load((project / f"profiles/{name}/profile.yaml").read_text())
+    profile["set-resources"]["train"] |= SITE | {"slurm_extra": SIGNAL} | train
+    profile["set-threads"]["train"] = 1
+    profile.get("default-resources", {})["runtime"] = 10
+    write_profile(project, profile)
+
+
+@pytest.fixture
+def begin(cluster, project):
+    """Start a training as a job; afterwards the cluster is idle again."""
+    started = []
+
+    def workflow(**train) -> Workflow:
+        started.append(Workflow(cluster, project, **train))
+        return started[-1]
+
+    yield workflow
+    for one in started:
+        one.process.kill()
+        one.process.wait()
+    cluster.clear()
+
+
+def test_time_limit(begin, project, weights, shown):
+    """Slurm's own signal before a real limit of two minutes: the same job goes on as often as it takes."""
+    (project / "long.yaml").write_text(LONGER)
+    workflow = begin(runtime=2, slurm_extra=SOON)
+    job, expected = workflow.job(), weights(LONGER)
+    assert workflow.process.wait(timeout=1200) == 0, workflow.said()
+    starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
+    assert starts > 1
+    assert workflow.job() == job
+    workflow.ends_well(expected, shown, starts)
+
+
+def test_signal_before_the_limit(begin, weights, shown):
+    """The same without waiting for it, on the way that the signal takes: through srun to the training alone."""
+    workflow = begin()
+    job = workflow.saved()
+    workflow.control("scancel", "--signal=USR1", job)
+    workflow.ends_well(weights(), shown)
+    assert workflow.job() == job
+
+
+def test_two_nodes(begin, project, weights, shown):
+    """A process on each of two nodes, signalled in the middle; one writes the state, both go on."""
+    workflow = begin(gpu=2, nodes=2, tasks=2, mpi="srun", slurm_extra=f"{SIGNAL[:-1]} --gpus-per-node=1'")
+    job = workflow.saved()
+    assert "gpu[1-2]" in workflow.state(job)
+    workflow.control("scancel", "--signal=USR1", job)
+    workflow.ends_well(weights(processes=2), shown)
+    assert workflow.job() == job
+    starts = json.loads((project / RUN / "run.json").read_text())["starts"]
+    assert [start["processes"] for start in starts] == [2, 2]
+
+
+def test_cancelled(begin, weights, shown):
+    """A person's `scancel` is an error, and no requeue; Snakemake's retry is a new job, which goes on."""
+    workflow = begin()
+    job = workflow.saved()
+    workflow.control("scancel", job)
+    workflow.ends_well(weights(), shown)
+    assert workflow.state(job).startswith("CANCELLED")
+    assert workflow.job() != job
+
+
+def test_requeued(begin, weights, shown):
+    workflow = begin()
+    job = workflow.saved()
+    workflow.control("scontrol", "requeue", job)
+    workflow.ends_well(weights(), shown)
+    assert workflow.job() == job
+
+
+@pytest.mark.parametrize("partition", ["preempt", "grace"])
+def test_preempted(begin, cluster, weights, shown, partition):
+    """By a job of a partition that goes first. Slurm puts the training back; not one that left in a time of grace."""
+    workflow = begin(slurm_partition=partition)
+    job = workflow.saved()
+    other = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
+    assert other.returncode == 0, other.stderr
+    workflow.ends_well(weights(), shown)
+    assert workflow.job() == job
+
+
+def test_node_taken_down(begin, weights, shown):
+    """The job is started again where there is room."""
+    workflow = begin()
+    job = workflow.saved()
+    node = workflow.state(job).split()[-1]
+    workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+    workflow.ends_well(weights(), shown)
+    assert workflow.job() == job
+
+
+def test_node_out_of_reach(begin, cluster, project, weights, shown):
+    """Slurm starts the job on the other node, while on the first the training lives on: one waits for the other."""
+    workflow = begin()
+    job = workflow.saved()
+    node = workflow.state(job).split()[-1]
+    cluster.kill("slurmd", node)
+    try:
+        workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+        workflow.ends_well(weights(), shown, starts=1)
+    finally:
+        cluster.start("slurmd", node)
+    assert workflow.job() == job
+    assert node not in workflow.state(job)
+    (log,) = project.glob(f"logs/slurm/*/*/{job}.log")
+    assert f"is in use by job {job}, process" in log.read_text()
+
+
+def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
+    """One after the other, with KILL: the training does not notice."""
+    workflow = begin()
+    job = workflow.saved()
+    node = workflow.state(job).split()[-1]
+    cluster.wait_until_saved(job)
+    cluster.kill("slurmctld")
+    time.sleep(5)
+    cluster.start("slurmctld")
+    cluster.kill("slurmd", node)
+    time.sleep(2)
+    cluster.start("slurmd", node)
+    workflow.ends_well(weights(), shown, starts=1)
+    assert workflow.job() == job
+
+
+def test_snakemake_killed(begin, project, weights, shown):
+    """Its job lives on. The one that it submits when started again waits until that has ended, and trains nothing."""
+    workflow = begin()
+    job = workflow.saved()
+    workflow.process.kill()
+    workflow.process.wait()
+    assert snakemake(project, "--unlock", *OWN).returncode == 0
+    workflow.start()
+    workflow.ends_well(weights(), shown, starts=1)
+    assert workflow.job() != job
+    (log,) = project.glob(f"logs/slurm/*/*/{workflow.job()}.log")
+    assert f"is in use by job {job}, process" in log.read_text()
+    assert "trained before: " in log.read_text()
+
+
+def test_everything_in_one_job(cluster, project, weights, shown):
+    """Trainings side by side, as steps of a job over two nodes, whose time is up in the middle; then translations."""
+    adapt(project, "allocation", {})
+    (project / "profiles/here/profile.yaml").rename(project / "profiles/allocation/profile.yaml")
+    runs = [RUN, RUN.replace("base", "heads-1")]
+    options = ["--parsable", "--nodes=2", "--cpus-per-task=4", "--gpus-per-node=2", "--mem=6000", "--time=20"]
+    targets = [f"{run}/{split}.last.hyp" for run in runs for split in ("dev", "test")]
+    submit = ["sbatch", *options, "--output=job.log", "profiles/allocation/job", *OWN, "--", *targets]
+    submitted = cluster.run(*submit, cwd=project, env=ENVIRONMENT, timeout=30)
+    assert submitted.returncode == 0, submitted.stderr
+    job, log = submitted.stdout.strip(), project / "job.log"
+    try:
+        for run in runs:
+            until(lambda run=run: list((project / run).glob("state/*/state/*.safetensors")), "no state", 180)
+        assert sorted(steps(cluster, job)) == ["gpu1 gres:gpu:1", "gpu2 gres:gpu:1"]
+        assert cluster.run("scancel", "--batch", "--signal=USR1", job, timeout=20).returncode == 0
+        query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]
+        until(lambda: cluster.run(*query, timeout=20).stdout.strip() == "COMPLETED", log, 300)
+    finally:
+        shown(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
+        cluster.clear()
+    starts = [json.loads((project / run / "run.json").read_text())["starts"] for run in runs]
+    assert [len(of_run) for of_run in starts] == [2, 2], log.read_text()
+    assert [(project / run / "last.safetensors").read_bytes() for run in runs] == [weights(run=run) for run in runs]
+    assert all((project / target).stat().st_size for target in targets)
+
+
+def steps(cluster: Cluster, job: str) -> list[str]:
+    """The node and the GPUs of each step of a job that srun started."""
+    known = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
+    return [line.split(" ", 1)[1].strip() for line in known.splitlines() if re.match(r"\S+\.\d+ ", line)]
+
+
+def test_searches_in_one_job_share_its_gpus(cluster, tmp_path):
+    """Five commands on four GPUs of two nodes: four at once, each with one of its own, and the fifth after them."""
+    script = tmp_path / "job"
+    search = "workflow/scripts/gpus step 1 1 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES; sleep 4'"
+    script.write_text(f"#!/bin/bash\nfor n in 1 2 3 4 5; do {search} & done\nwait\n")
+    options = [
+        "--wait",
+        "--nodes=2",
+        "--ntasks-per-node=1",
+        "--cpus-per-task=4",
+        "--gpus-per-node=2",
+        "--partition=gpu",
+    ]
+    submit = ["sbatch", *options, f"--output={tmp_path}/log", str(script)]
+    assert cluster.run(*submit, cwd=ROOT, timeout=120).returncode == 0
+    said = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
+    assert sorted(said[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
+    assert len(said) == 5

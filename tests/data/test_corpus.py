@@ -1,0 +1,216 @@
+"""Cleaning by a table of cases; text through any number of workers in order; token arrays there and back."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from transformer.common.files import InputError
+from transformer.config.experiment import EOS
+from transformer.data import corpus
+from transformer.data.corpus import TokenArray, keep, parallel, write_tokenized, write_tokens
+from transformer.data.subwords import Subwords, learn
+
+LANGUAGES = ("en", "de")
+PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """A worker takes three lines at once, so that a small text needs many turns and a last one that is not full."""
+    monkeypatch.setattr(corpus, "CHUNK", 3)
+
+
+def write(path, lines):
+    path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
+    return path
+
+
+def sides(folder, name, pairs):
+    """The two files of a parallel corpus."""
+    columns = zip(LANGUAGES, zip(*pairs, strict=True), strict=True)
+    return tuple(write(folder / f"{name}.{language}", lines) for language, lines in columns)
+
+
+def read(path):
+    return path.read_bytes().decode().removesuffix("\n").split("\n")
+
+
+# Cleaning.
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kept"),
+    [
+        (1, 1, True),
+        (0, 1, False),  # nothing on one side
+        (1, 0, False),
+        (0, 0, False),
+        (80, 80, True),  # max_words
+        (81, 80, False),
+        (80, 81, False),
+        (9, 1, True),  # max_ratio
+        (1, 9, True),
+        (10, 1, False),
+        (1, 10, False),
+        (8, 72, True),
+        (8, 73, False),
+    ],
+)
+def test_which_pairs_are_kept(experiment, source, target, kept):
+    assert keep(" ".join(["a"] * source), " ".join(["b"] * target), experiment.preparation) is kept
+
+
+def test_a_ratio_need_not_be_whole(experiment):
+    preparation = replace(experiment.preparation, max_ratio=1.5)
+    assert keep("a a", "b b b", preparation)
+    assert not keep("a a a", "b b b b b", preparation)
+
+
+# Tokenising.
+
+
+def tokenized(folder, corpora, preparation, clean, processes=1):
+    """(counts, source lines, target lines)."""
+    outputs = (folder / "train.source.tok", folder / "train.target.tok")
+    counts = write_tokenized(corpora, outputs, LANGUAGES, preparation, clean, processes)
+    return counts, *map(read, outputs)
+
+
+def test_corpora_are_tokenised_one_after_the_other(tmp_path, experiment):
+    corpora = [sides(tmp_path, "a", [("It's.", "Geht's?")]), sides(tmp_path, "b", [("No, sir!", "Nein, Herr!")])]
+    counts, source, target = tokenized(tmp_path, corpora, experiment.preparation, clean=True)
+    assert counts == {"read": 2, "kept": 2}
+    assert source == ["It &apos;s .", "No , sir !"]
+    assert target == ["Geht &apos; s ?", "Nein , Herr !"]
+
+
+def test_cleaning_counts_words_after_tokenising_and_drops_both_sides(tmp_path, experiment):
+    preparation = replace(experiment.preparation, max_words=4)
+    pairs = [("a b c", "x y z"), ("", "x"), ("a b c d", "x y z!"), ("a b c d!", "x"), ("a", "\u2028 \t")]
+    corpora = [sides(tmp_path, "a", pairs)]
+    counts, source, target = tokenized(tmp_path, corpora, preparation, clean=True)
+    assert (counts, source, target) == ({"read": 5, "kept": 2}, ["a b c", "a b c d"], ["x y z", "x y z !"])
+
+
+def test_without_cleaning_every_pair_stays(tmp_path, experiment):
+    pairs = [("a", "x"), ("", "y"), ("b\u2028\x85\rc", ""), ("d " * 99, "z")]
+    counts, source, target = tokenized(tmp_path, [sides(tmp_path, "a", pairs)], experiment.preparation, clean=False)
+    assert counts == {"read": 4, "kept": 4}
+    assert source == ["a", "", "b c", " ".join(["d"] * 99)]
+    assert target == ["x", "y", "", "z"]
+
+
+def test_two_processes_write_what_one_writes(tmp_path, experiment, small_chunks):
+    corpora = [sides(tmp_path, "a", PAIRS), sides(tmp_path, "b", [("", "x"), *PAIRS[:4]])]
+    one, two = (tokenized(tmp_path, corpora, experiment.preparation, True, processes) for processes in (1, 2))
+    assert one == two
+    assert one[0] == {"read": 30, "kept": 29}
+    assert one[1] == [f"It &apos;s dog {n} !" for n in [*range(25), *range(4)]]
+
+
+def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experiment):
+    files = sides(tmp_path, "a", [("", "x"), ("a", "")])
+    old = write(tmp_path / "train.source.tok", ["old"])
+    with pytest.raises(InputError, match=rf"{files[0]}: no pair of 2 is left after cleaning"):
+        tokenized(tmp_path, [files], experiment.preparation, clean=True)
+    assert read(old) == ["old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en", "train.source.tok"]
+
+
+def test_unequal_sides_of_a_later_corpus_are_named(tmp_path, experiment):
+    corpora = [sides(tmp_path, "a", PAIRS), (write(tmp_path / "b.en", ["a", "b"]), write(tmp_path / "b.de", ["x"]))]
+    with pytest.raises(InputError, match=rf"{tmp_path}/b.en has 2, {tmp_path}/b.de has 1"):
+        tokenized(tmp_path, corpora, experiment.preparation, clean=True)
+
+
+# Workers.
+
+
+def test_order_is_kept(small_chunks):
+    chunks = parallel(tuple, range(10), 1)
+    assert list(chunks) == [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9,)]
+    assert list(parallel(tuple, [], 1)) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_memory_does_not_grow(small_chunks, processes):
+    """Of an endless text only the few chunks that the workers hold have been read when the first results come."""
+    endless = itertools.count()
+    chunks = parallel(tuple, endless, processes)
+    assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
+    assert next(endless) <= 3 * (3 + 2 * processes + 1)
+    chunks.close()
+
+
+# Token arrays.
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write(tmp_path / "text.tok", [source for source, _ in PAIRS] + ["", "It"])
+
+
+@pytest.fixture
+def vocabulary(tmp_path, text):
+    learn([text], 40, 1000, tmp_path / "vocabulary.model")
+    return tmp_path / "vocabulary.model"
+
+
+@pytest.fixture
+def arrays(tmp_path, text, vocabulary, small_chunks):
+    """The two files of the text's token array."""
+    files = tmp_path / "text.ids", tmp_path / "text.offsets"
+    write_tokens(text, vocabulary, *files, processes=1)
+    return files
+
+
+def test_token_arrays_there_and_back(text, vocabulary, arrays):
+    array = TokenArray.open(*arrays)
+    assert len(array) == 27
+    assert Subwords(vocabulary).decode([sentence.tolist() for sentence in array]) == read(text)
+    assert array[25].tolist() == [EOS]
+    assert all(sentence[-1] == EOS for sentence in array)
+    assert array.lengths.tolist() == [len(sentence) for sentence in Subwords(vocabulary).encode(read(text))]
+
+
+def test_the_files_are_two_bytes_a_token_and_eight_an_offset(text, vocabulary, arrays):
+    sentences = Subwords(vocabulary).encode(read(text))
+    tokens = list(itertools.chain.from_iterable(sentences))
+    assert arrays[0].read_bytes() == b"".join(token.to_bytes(2, "little") for token in tokens)
+    ends = itertools.accumulate(map(len, sentences), initial=0)
+    assert arrays[1].read_bytes() == b"".join(end.to_bytes(8, "little") for end in ends)
+    assert write_tokens(text, vocabulary, *arrays, processes=1) == len(tokens)
+
+
+def test_two_processes_encode_what_one_encodes(tmp_path, text, vocabulary, arrays):
+    files = tmp_path / "two.ids", tmp_path / "two.offsets"
+    write_tokens(text, vocabulary, *files, processes=2)
+    assert [path.read_bytes() for path in files] == [path.read_bytes() for path in arrays]
+
+
+def test_a_token_array_is_not_read_into_memory(arrays):
+    array = TokenArray.open(*arrays)
+    assert isinstance(array.ids, np.memmap)
+    assert isinstance(array.offsets, np.memmap)
+
+
+def test_a_cut_token_array_is_refused_with_both_counts(arrays):
+    ids, offsets = arrays
+    tokens = ids.stat().st_size // 2
+    ids.write_bytes(ids.read_bytes()[:-2])
+    with pytest.raises(InputError, match=rf"{ids}: expected {tokens} tokens, as {offsets} says, found {tokens - 1}"):
+        TokenArray.open(*arrays)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["ids", "offsets"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut within a number"])
+def test_what_is_no_token_array_is_named(arrays, which, damage):
+    path = arrays[which]
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[:-1] if damage == "cut within a number" else b"")
+    with pytest.raises(InputError, match=rf"{arrays[0]} and {arrays[1]}: not a token array: "):
+        TokenArray.open(*arrays)

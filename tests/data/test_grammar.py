@@ -1,0 +1,396 @@
+"""The demo grammar: hand-written translations and declensions, and what must hold of every sentence."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import islice, repeat
+
+import pytest
+from sacremoses import MosesTokenizer
+
+from transformer.common.files import InputError
+from transformer.data import grammar
+from transformer.data.grammar import (
+    Item,
+    clause,
+    compound,
+    finished,
+    governed,
+    located,
+    made,
+    noun_phrase,
+    pair,
+    place,
+    pronoun,
+    quality,
+    related,
+    statement,
+    subordinate,
+    take,
+    trace,
+)
+from transformer.stages import generate
+
+
+@pytest.fixture(scope="module")
+def items():
+    return take(seed=1, skip=0, count=2000)
+
+
+def row(table, en, **columns):
+    """The one row of a lexicon table that says so."""
+    columns = {"en": en, **columns}
+    (found,) = [r for r in table if all(getattr(r, column) == value for column, value in columns.items())]
+    return found
+
+
+def np(words, plural=False, owner=None):
+    """A noun phrase from its English singular: "the old dog", "Paul", "own key"."""
+    determiner, *adjectives, noun = words.split() if " " in words else ("", words)
+    adjectives = tuple(row(grammar.ADJECTIVES, adjective) for adjective in adjectives)
+    return noun_phrase(row(grammar.NOUNS, noun), determiner, adjectives, plural, owner)
+
+
+def does(subject, verb, thing=None, recipient=None, **columns):
+    verb = row(grammar.VERBS, verb, **columns)
+    return clause(subject, verb, governed(verb, thing, recipient))
+
+
+def adjective(en):
+    return row(grammar.ADJECTIVES, en)
+
+
+def at(preposition, ground):
+    return place(row(grammar.PREPOSITIONS, preposition), ground)
+
+
+def eats_up(thing=None):
+    return does(np("the dog"), "eat", thing or np("the apple"), en_prt="up", by="a")
+
+
+def possession(subject, verb, thing, plural=False, **columns):
+    return statement(does(subject, verb, np(thing, plural, owner=subject), **columns))
+
+
+def sentence_because_it_is(word, of_subject):
+    subject, thing = np("the dog"), np("the apple")
+    it = pronoun(subject if of_subject else thing)
+    reason = subordinate("because", clause(it, grammar.BE, quality(adjective(word), it, "too")))
+    return statement(eats_up(thing), closing=reason)
+
+
+def relative_of_subject():
+    dogs = np("the dog", plural=True)
+    related_dogs = related(dogs, does(trace(dogs), "see", np("a old woman")))
+    return statement(does(related_dogs, "sleep"))
+
+
+def relative_of_object(noun, subject, verb, then, plural=False, **columns):
+    phrase = np(noun, plural)
+    verb_row = row(grammar.VERBS, verb, **columns)
+    return statement(does(related(phrase, does(subject, verb, trace(phrase), **columns), verb_row), then))
+
+
+def more_difficult():
+    games = np("the important game", plural=True)
+    verb = row(grammar.VERBS, "love")
+    games = related(games, does(np("the boy"), "love", trace(games)), verb)
+    return statement(clause(np("every question"), row(grammar.VERBS, "make"), made(games, adjective("difficult"))))
+
+
+TRANSLATIONS = {
+    "separable prefix": (
+        lambda: statement(eats_up()),
+        "The dog eats the apple up.",
+        "Der Hund frisst den Apfel auf.",
+        "Le chien dévore la pomme.",
+    ),
+    "verb-final complement": (
+        lambda: statement(clause(np("Paul"), row(grammar.VERBS, "think"), after=subordinate("that", eats_up()))),
+        "Paul thinks that the dog eats the apple up.",
+        "Paul glaubt, dass der Hund den Apfel auffrisst.",
+        "Paul croit que le chien dévore la pomme.",
+    ),
+    "verb-second after a subordinate clause": (
+        lambda: statement(does(np("Anna"), "sleep"), opening=subordinate("if", does(np("the bird"), "wake"))),
+        "If the bird wakes up, Anna sleeps.",
+        "Wenn der Vogel aufwacht, schläft Anna.",
+        "Si l'oiseau se réveille, Anna dort.",
+    ),
+    "agreement across a relative clause": (
+        relative_of_subject,
+        "The dogs that see an old woman sleep.",
+        "Die Hunde, die eine alte Frau sehen, schlafen.",
+        "Les chiens qui voient une vieille femme dorment.",
+    ),
+    "relative pronoun in the accusative": (
+        lambda: relative_of_object("the king", np("the woman", plural=True), "invite", "sing"),
+        "The king whom the women invite sings.",
+        "Der König, den die Frauen einladen, singt.",
+        "Le roi que les femmes invitent chante.",
+    ),
+    "relative pronoun in the dative": (
+        lambda: relative_of_object("the woman", np("Anna"), "help", "laugh", plural=True),
+        "The women whom Anna helps laugh.",
+        "Die Frauen, denen Anna hilft, lachen.",
+        "Les femmes qu'Anna aide rient.",
+    ),
+    "relative pronoun after a preposition": (
+        lambda: relative_of_object("the horse", np("this boy"), "wait", "arrive"),
+        "The horse that this boy waits for arrives.",
+        "Das Pferd, auf das dieser Junge wartet, kommt an.",
+        "Le cheval que ce garçon attend arrive.",
+    ),
+    "his key": (
+        lambda: possession(np("the man"), "forget", "own key"),
+        "The man forgets his key.",
+        "Der Mann vergisst seinen Schlüssel.",
+        "L'homme oublie sa clé.",
+    ),
+    "her keys": (
+        lambda: possession(np("the woman"), "forget", "own key", plural=True),
+        "The woman forgets her keys.",
+        "Die Frau vergisst ihre Schlüssel.",
+        "La femme oublie ses clés.",
+    ),
+    "its egg, a cat's": (
+        lambda: possession(np("the cat"), "eat", "own egg", by="a", en_prt=""),
+        "The cat eats its egg.",
+        "Die Katze frisst ihr Ei.",
+        "Le chat mange son œuf.",
+    ),
+    "its egg, a horse's": (
+        lambda: possession(np("the horse"), "eat", "own egg", by="a", en_prt=""),
+        "The horse eats its egg.",
+        "Das Pferd frisst sein Ei.",
+        "Le cheval mange son œuf.",
+    ),
+    "their school": (
+        lambda: possession(np("the boy", plural=True), "see", "own school"),
+        "The boys see their school.",
+        "Die Jungen sehen ihre Schule.",
+        "Les garçons voient leur école.",
+    ),
+    "it, the subject": (
+        lambda: sentence_because_it_is("hungry", of_subject=True),
+        "The dog eats the apple up because it is too hungry.",
+        "Der Hund frisst den Apfel auf, weil er zu hungrig ist.",
+        "Le chien dévore la pomme parce qu'il est trop affamé.",
+    ),
+    "it, the object": (
+        lambda: sentence_because_it_is("heavy", of_subject=False),
+        "The dog eats the apple up because it is too heavy.",
+        "Der Hund frisst den Apfel auf, weil er zu schwer ist.",
+        "Le chien dévore la pomme parce qu'elle est trop lourde.",
+    ),
+    "make ... more difficult": (
+        more_difficult,
+        "Every question makes the important games that the boy loves more difficult.",
+        "Jede Frage macht die wichtigen Spiele, die der Junge liebt, schwieriger.",
+        "Chaque question rend les jeux importants que le garçon aime plus difficiles.",
+    ),
+    "dative before accusative": (
+        lambda: statement(does(np("a king"), "give", np("a good book"), np("the boy", plural=True), en_prt="back")),
+        "A king gives a good book back to the boys.",
+        "Ein König gibt den Jungen ein gutes Buch zurück.",
+        "Un roi rend un bon livre aux garçons.",
+    ),
+    "genitives": (
+        lambda: statement(
+            does(np("'s old horse", owner=np("Anna")), "follow", np("'s bear", owner=np("the man"))),
+        ),
+        "Anna's old horse follows the man's bear.",
+        "Annas altes Pferd folgt dem Bären des Mannes.",
+        "Le vieux cheval d'Anna suit l'ours de l'homme.",
+    ),
+    "places": (
+        lambda: statement(does(located(np("a cat"), at("near", np("the garden"))), "sleep")),
+        "A cat near the garden sleeps.",
+        "Eine Katze beim Garten schläft.",
+        "Un chat près du jardin dort.",
+    ),
+    "coordination": (
+        lambda: compound(
+            statement(clause(both := pair(np("Anna"), np("Paul")), grammar.BE, quality(adjective("tired"), both))),
+            "but",
+            statement(clause(both := pair(np("a cow"), np("the mouse")), grammar.BE, quality(adjective("big"), both))),
+        ),
+        "Anna and Paul are tired, but a cow and the mouse are big.",
+        "Anna und Paul sind müde, aber eine Kuh und die Maus sind groß.",
+        "Anna et Paul sont fatigués, mais une vache et la souris sont grandes.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "en", "de", "fr"), TRANSLATIONS.values(), ids=TRANSLATIONS)
+def test_translations_are_those_written_by_hand(build, en, de, fr):
+    assert finished(build())[:3] == (en, de, fr)
+
+
+def test_tree_is_the_one_written_by_hand():
+    assert finished(statement(eats_up())).tree == (
+        "(S (NP (DT The) (NN dog)) (VP (VBZ eats) (NP (DT the) (NN apple)) (PRT (RP up))) (. .))"
+    )
+    assert finished(relative_of_subject()).tree == (
+        "(S (NP (NP (DT The) (NNS dogs)) (SBAR (WHNP (WDT that)) (S (VP (VBP see) (NP (DT an) (JJ old) (NN woman))))))"
+        " (VP (VBP sleep)) (. .))"
+    )
+
+
+DECLENSIONS = {  # nominative, accusative, dative, genitive
+    "the old dog": "der alte Hund, den alten Hund, dem alten Hund, des alten Hundes",
+    "a old dog": "ein alter Hund, einen alten Hund, einem alten Hund, eines alten Hundes",
+    "the tired cow": "die müde Kuh, die müde Kuh, der müden Kuh, der müden Kuh",
+    "a tired cow": "eine müde Kuh, eine müde Kuh, einer müden Kuh, einer müden Kuh",
+    "the red house": "das rote Haus, das rote Haus, dem roten Haus, des roten Hauses",
+    "a red house": "ein rotes Haus, ein rotes Haus, einem roten Haus, eines roten Hauses",
+    "this young bear": "dieser junge Bär, diesen jungen Bären, diesem jungen Bären, dieses jungen Bären",
+    "every big bed": "jedes große Bett, jedes große Bett, jedem großen Bett, jedes großen Bettes",
+}
+PLURAL_DECLENSIONS = {
+    "the old dog": "die alten Hunde, die alten Hunde, den alten Hunden, der alten Hunde",
+    "some old dog": "einige alte Hunde, einige alte Hunde, einigen alten Hunden, einiger alter Hunde",
+    "this red house": "diese roten Häuser, diese roten Häuser, diesen roten Häusern, dieser roten Häuser",
+    "two young bear": "zwei junge Bären, zwei junge Bären, zwei jungen Bären, zwei junger Bären",
+}
+
+
+@pytest.mark.parametrize(("words", "forms"), DECLENSIONS.items())
+def test_german_singulars_decline_as_in_a_textbook(words, forms):
+    assert ", ".join(np(words).de.values()) == forms
+
+
+@pytest.mark.parametrize(("words", "forms"), PLURAL_DECLENSIONS.items())
+def test_german_plurals_decline_as_in_a_textbook(words, forms):
+    assert ", ".join(np(words, plural=True).de.values()) == forms
+
+
+@pytest.mark.parametrize(
+    ("words", "plural", "french"),
+    [
+        ("this old bird", False, "ce vieil oiseau"),
+        ("this old bird", True, "ces vieux oiseaux"),
+        ("a beautiful black bear", False, "un bel ours noir"),
+        ("this man", False, "cet homme"),
+        ("some big horse", True, "quelques grands chevaux"),
+        ("the tired mouse", True, "les souris fatiguées"),
+    ],
+)
+def test_french_noun_phrases_agree(words, plural, french):
+    assert np(words, plural).fr == french
+
+
+def test_possessive_before_a_french_vowel():
+    assert np("own school", owner=np("the woman")).fr == "son école"
+    assert np("own old school", owner=np("the woman")).fr == "sa vieille école"
+
+
+def test_slices_of_the_stream_fit_together(items):
+    assert take(seed=1, skip=300, count=100) == items[300:400]
+    assert take(seed=2, skip=0, count=100) != items[:100]
+
+
+@pytest.mark.parametrize("side", ["en", "de", "fr"])
+def test_no_sentence_comes_twice(items, side):
+    assert len({getattr(item, side) for item in items}) == len(items)
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_stream_does_not_depend_on_the_hash_order(items, hash_seed):
+    script = (
+        "import sys; from transformer.data.grammar import take; sys.stdout.buffer.write(repr(take(1, 0, 100)).encode())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
+    assert found.stdout.decode() == repr(items[:100])
+
+
+def test_leaves_are_the_moses_tokens(items):
+    moses = MosesTokenizer(lang="en")
+    for item in items:
+        assert re.findall(r" ([^() ]+)\)", item.tree) == moses.tokenize(item.en, escape=False)
+
+
+def test_trees_are_bracketed_on_one_line(items):
+    for item in items:
+        depths, depth = [], 0
+        for character in item.tree:
+            depth += {"(": 1, ")": -1}.get(character, 0)
+            depths.append(depth)
+        assert depth == 0
+        assert 0 not in depths[:-1]
+        remainder = re.sub(r"\((\S+) [^() ]+\)", r"<\1>", item.tree)  # the leaves folded; now fold the nodes
+        while remainder != (folded := re.sub(r"\([A-Z]+(?: <[^<>]+>)+\)", "<X>", remainder)):
+            remainder = folded
+        assert remainder == "<X>"
+
+
+def test_sentences_are_well_formed(items):
+    for item in items:
+        for sentence in item[:3]:
+            assert re.fullmatch(r"[^\W\d_a-zäöü](?:[\w']|,(?= )| (?=\w))+\.", sentence), sentence
+
+
+def test_english_articles_are_euphonic(items):
+    assert not any(re.search(r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]", item.en) for item in items)
+
+
+def test_french_elides_and_contracts(items):
+    wrong = re.compile(r"\b(?:[LlDdSs][ea]|[Qq]ue|[Cc]e) [aeiouhœâéê]|\b(?:de|à) les?\b")
+    assert not [item.fr for item in items if wrong.search(item.fr)]
+
+
+def test_german_verb_ends_a_subordinate_clause_and_is_second_in_the_main_one(items):
+    finite = {form for verb in grammar.VERBS for form in (verb.de, verb.de_sg)}
+    final = {verb.prefix + form for verb in grammar.VERBS for form in (verb.de, verb.de_sg)}
+    closing = [re.fullmatch(r"[^,]+, (?:dass|weil|wenn|während) [^,]+ (\w+)\.", item.de) for item in items]
+    opening = [re.fullmatch(r"(?:Weil|Wenn|Während) [^,]+ (\w+), (\w+) [^,]+\.", item.de) for item in items]
+    closing, opening = list(filter(None, closing)), list(filter(None, opening))
+    assert min(len(closing), len(opening)) > 100
+    assert all(match[1] in final for match in closing + opening)
+    assert all(match[2] in finite for match in opening)
+
+
+def test_sentences_are_short_and_the_vocabulary_is_small(items):
+    lengths = [len(item.en.split()) for item in items]
+    assert min(lengths) >= 3
+    assert max(lengths) <= 25
+    assert 9 < sum(lengths) / len(lengths) < 12
+    for side in list(zip(*items, strict=True))[:3]:
+        types = {word for sentence in side for word in re.findall(r"\w+", sentence.lower())}
+        assert 150 < len(types) < 310
+
+
+def test_distinct_drops_an_item_of_which_one_side_is_known():
+    first, same_german, second = Item("a", "b", "c", ""), Item("x", "b", "y", ""), Item("c", "d", "e", "")
+    assert list(grammar.distinct([first, same_german, second])) == [first, second]
+
+
+def test_an_exhausted_grammar_is_an_error():
+    item = Item("a", "b", "c", "")
+    stream = grammar.distinct(repeat(item))
+    assert next(stream) == item
+    with pytest.raises(InputError, match=f"only 1 distinct sentences found, then {grammar.TRIES} tries"):
+        next(stream)
+
+
+@pytest.mark.parametrize(("skip", "count"), [(-1, 5), (5, -1)])
+def test_negative_slices_are_an_error(skip, count):
+    with pytest.raises(InputError, match=f"at least 0, found {skip} and {count}"):
+        take(seed=1, skip=skip, count=count)
+
+
+def test_stage_writes_aligned_files(tmp_path, items):
+    output = tmp_path / "corpora" / "grammar-dev"
+    generate.main(["--seed", "1", "--skip", "20", "--take", "30", "--output", str(output)])
+    lines = [output.with_suffix(f".{side}").read_bytes().decode().split("\n") for side in ("en", "de", "fr", "trees")]
+    assert [list(item) for item in items[20:50]] == [list(item) for item in islice(zip(*lines, strict=True), 30)]
+    assert [side[30:] for side in lines] == [[""]] * 4
+    assert len(list(output.parent.iterdir())) == 4
+
+
+def test_stage_checks_the_line_counts(tmp_path):
+    (tmp_path / "short").write_text("one line\n")
+    with pytest.raises(InputError, match="short: expected 2 lines, found 1"):
+        generate.check_line_counts([str(tmp_path / "short")], 2)

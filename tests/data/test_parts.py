@@ -1,0 +1,84 @@
+"""Which lines are a part's, and what the parts make together."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.common.files import InputError
+from transformer.common.text import read_pairs
+from transformer.data.parts import WHOLE, join, part_path, part_paths, part_range, read_part
+
+
+@given(st.integers(0, 10**9), st.integers(1, 50))
+def test_parts_follow_each_other_and_are_of_one_size(total, number):
+    ranges = [part_range(total, (k, number)) for k in range(1, number + 1)]
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == total
+    assert all(one[1] == two[0] for one, two in itertools.pairwise(ranges))
+    sizes = [stop - start for start, stop in ranges]
+    assert 0 <= max(sizes) - min(sizes) <= 1
+
+
+LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=3)
+CORPUS = st.tuples(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=9), st.booleans())
+
+
+@given(st.lists(CORPUS, min_size=1, max_size=4), st.integers(1, 12))
+def test_parts_end_to_end_are_all_pairs(tmp_path_factory, corpora, number):
+    """Whatever ends lines for others, with and without a last line end, over the borders of corpora."""
+    folder = tmp_path_factory.mktemp("corpora")
+    files = []
+    for index, (pairs, ended) in enumerate(corpora):
+        ended = ended or not all(pairs[-1])  # an empty last line needs its end
+        paths = folder / f"{index}.en", folder / f"{index}.de"
+        for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
+            path.write_bytes(("\n".join(lines) + "\n" * ended).encode())
+        files.append(paths)
+    whole = [pair for paths in files for pair in read_pairs(*paths)]
+    parts = [list(read_part(files, (k, number))) for k in range(1, number + 1)]
+    assert list(itertools.chain.from_iterable(parts)) == whole
+    assert len(whole) == sum(len(pairs) for pairs, _ in corpora)
+
+
+@pytest.mark.parametrize("part", [(1, 2), (2, 2)])
+@pytest.mark.parametrize("lengths", [(2, 3), (0, 0)])
+def test_every_part_refuses_files_that_are_no_pairs(tmp_path, part, lengths):
+    """Also a part that lies in other files."""
+    good, bad = ((tmp_path / f"{name}.en", tmp_path / f"{name}.de") for name in ("good", "bad"))
+    for path, length in zip([*good, *bad], [9, 9, *lengths], strict=True):
+        path.write_text("x\n" * length)
+    with pytest.raises(InputError, match=rf"found.*{tmp_path}/bad\.en .*{tmp_path}/bad\.de "):
+        list(read_part([good, bad], part))
+    with pytest.raises(InputError, match=rf"found.*{tmp_path}/bad\.en .*{tmp_path}/bad\.de "):
+        list(read_part([bad, good], part))
+
+
+@pytest.mark.parametrize("part", [(3, 2), (0, 2)])
+def test_no_such_part(part):
+    with pytest.raises(InputError, match=rf"^expected a part from 1 to 2, found {part[0]}$"):
+        part_range(10, part)
+
+
+def test_where_parts_lie():
+    path = Path("data/train.ids")
+    assert part_path(path, WHOLE) == path
+    assert part_paths(path, 2) == [Path("data/parts/1-of-2/train.ids"), Path("data/parts/2-of-2/train.ids")]
+
+
+def test_joined_files_are_their_bytes(tmp_path):
+    contents = [b"a\nb", b"", bytes(range(256)) * 9000]
+    paths = [tmp_path / str(number) for number in range(3)]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    join(paths, tmp_path / "whole")
+    assert (tmp_path / "whole").read_bytes() == b"".join(contents)
+
+
+def test_a_missing_file_is_named_and_nothing_is_written(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+    with pytest.raises(InputError, match=rf"^{tmp_path}/b: cannot be read: No such file"):
+        join([tmp_path / "a", tmp_path / "b"], tmp_path / "whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -1,0 +1,483 @@
+"""The stages from config.yaml and plain text to what training reads, as they are called, with whatever can be wrong."""
+
+import dataclasses
+import itertools
+import json
+import random
+
+import pytest
+import yaml
+
+from transformer import __main__
+from transformer.common.files import InputError, sha256
+from transformer.config.experiment import Decoding, Experiment, load
+from transformer.data.corpus import TokenArray
+from transformer.data.subwords import Subwords
+from transformer.stages import encode, resolve, tokenize, vocabulary
+
+SIZE = 60
+WORDS = {
+    "en": ("a", "man", "woman", "dog", "sees", "hears", "isn't", "there,", '"here"', "today"),
+    "de": ("ein", "Mann", "Frau", "Hund", "sieht", "hört", "geht's", "dort,", "„hier“", "heute"),
+}
+
+
+def sentences(language: str, numbers: range) -> list[str]:
+    """Random words and the sentence's number, by which it is known after tokenising."""
+    source = random.Random(1)
+    return [" ".join(source.choices(WORDS[language], k=source.randint(2, 9))) + f" {n}!" for n in numbers]
+
+
+def write(path, lines):
+    path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
+    return path
+
+
+def read(path) -> list[str]:
+    return path.read_bytes().decode().removesuffix("\n").split("\n")
+
+
+@pytest.fixture
+def corpora(tmp_path):
+    """Two corpora to train on and one to watch with, in two languages."""
+    folder = tmp_path / "corpora"
+    folder.mkdir()
+    for name, numbers in {"news": range(60), "talks": range(60, 100), "dev": range(20)}.items():
+        for language in WORDS:
+            write(folder / f"{name}.{language}", sentences(language, numbers))
+    write(folder / "talks.de", ["", *sentences("de", range(61, 100))])  # one empty side, to be cleaned away
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def run_tokenize(corpora, data, experiment):
+    """Calls the stage on corpora by name; an option may be replaced."""
+
+    def run(split, names, *flags, **options):
+        defaults = {
+            "source": [corpora / f"{name}.en" for name in names],
+            "target": [corpora / f"{name}.de" for name in names],
+            "languages": ["en", "de"],
+            "preparation": [json.dumps(dataclasses.asdict(experiment.preparation))],
+            "processes": [1],
+            "output": [data / split],
+        }
+        tokenize.main([*flags, *argv(**defaults | options)])
+
+    return run
+
+
+def argv(**options) -> list[str]:
+    """A command line."""
+    return [str(word) for name, words in options.items() for word in (f"--{name}", *words)]
+
+
+def run_vocabulary(data, **options):
+    texts = [data / "train.source.tok", data / "train.target.tok"]
+    defaults = {"text": texts, "size": [SIZE], "sentences": [1000], "output": [data / "vocabulary.model"]}
+    vocabulary.main(argv(**defaults | options))
+
+
+def run_encode(data, **options):
+    encode.main(argv(**{"data": [data], "splits": ["train", "dev"], "processes": [1]} | options))
+
+
+@pytest.fixture
+def tokenized(data, run_tokenize):
+    run_tokenize("train", ["news", "talks"], "--clean")
+    run_tokenize("dev", ["dev"])
+    return data
+
+
+@pytest.fixture
+def with_vocabulary(tokenized):
+    run_vocabulary(tokenized)
+    return tokenized
+
+
+# tokenize
+
+
+def test_tokenize_writes_both_sides_in_order_and_the_counts(data, run_tokenize, capsys):
+    run_tokenize("train", ["news", "talks"], "--clean")
+    assert json.loads((data / "train.json").read_text()) == {"read": 100, "kept": 99}
+    assert capsys.readouterr().out == f"{data}/train: kept 99 of 100 pairs\n"
+    for side in ("source", "target"):
+        ends = [line.split()[-2:] for line in read(data / f"train.{side}.tok")]
+        assert ends == [[str(number), "!"] for number in range(100) if number != 60]
+
+
+def test_tokenize_without_clean_keeps_every_pair(data, run_tokenize):
+    run_tokenize("test", ["talks"])
+    assert json.loads((data / "test.json").read_text()) == {"read": 40, "kept": 40}
+    assert read(data / "test.target.tok")[0] == ""
+
+
+def test_tokenize_uses_each_sides_language(data, run_tokenize, corpora):
+    for language in WORDS:
+        write(corpora / f"one.{language}", ["it's z.B."])
+    run_tokenize("one", ["one"])
+    assert read(data / "one.source.tok") == ["it &apos;s z.B."]
+    assert read(data / "one.target.tok") == ["it &apos; s z.B."]
+
+
+def test_tokenize_refuses_another_number_of_files(run_tokenize, corpora):
+    with pytest.raises(InputError, match=r"^2 source files, but 1 target files$"):
+        run_tokenize("train", ["news", "talks"], target=[corpora / "news.de"])
+
+
+def test_tokenize_names_sides_of_unequal_length_and_writes_nothing(data, run_tokenize, corpora):
+    write(corpora / "talks.de", sentences("de", range(39)))
+    with pytest.raises(InputError, match=rf"{corpora}/talks.en has 40, {corpora}/talks.de has 39"):
+        run_tokenize("train", ["news", "talks"])
+    assert list(data.iterdir()) == []
+
+
+def test_tokenize_names_the_line_that_is_not_utf8(run_tokenize, corpora):
+    with open(corpora / "talks.de", "ab") as file:
+        file.write(b"caf\xe9\n")
+    with open(corpora / "talks.en", "ab") as file:
+        file.write(b"x\n")
+    with pytest.raises(InputError, match=rf"^{corpora}/talks.de, line 41: expected UTF-8, found an invalid byte 4"):
+        run_tokenize("train", ["news", "talks"])
+
+
+def test_tokenize_names_a_missing_file(run_tokenize, corpora):
+    with pytest.raises(InputError, match=rf"^{corpora}/nothing.en: cannot be read: No such file"):
+        run_tokenize("train", ["nothing"])
+
+
+def test_tokenize_refuses_empty_files(run_tokenize, corpora):
+    for language in WORDS:
+        write(corpora / f"empty.{language}", [])
+    with pytest.raises(InputError, match=rf"found none: {corpora}/empty.en and {corpora}/empty.de are empty$"):
+        run_tokenize("train", ["empty"])
+
+
+def test_tokenize_refuses_text_of_which_nothing_is_left(run_tokenize, corpora):
+    for language in WORDS:
+        write(corpora / f"blank.{language}", [" ", ""])
+    with pytest.raises(InputError, match=rf"^{corpora}/blank.en: no pair of 2 is left after cleaning$"):
+        run_tokenize("train", ["blank"], "--clean")
+
+
+@pytest.mark.parametrize(
+    ("preparation", "expected"),
+    [
+        ("{}", "preparation: missing key 'normalize_punctuation'"),
+        (
+            '{"normalize_punctuation": true, "escape": true, "max_words": "80", "max_ratio": 9, '
+            '"vocabulary_sentences": 1000}',
+            "preparation: max_words: expected int, found '80'",
+        ),
+    ],
+)
+def test_tokenize_refuses_another_preparation(run_tokenize, preparation, expected):
+    with pytest.raises(InputError, match=f"^{expected}$"):
+        run_tokenize("train", ["news"], preparation=[preparation])
+
+
+@pytest.mark.parametrize(("preparation", "expected"), [("{", "not JSON: "), ("[]", "expected a JSON object, found []")])
+def test_tokenize_refuses_what_is_no_json_object(run_tokenize, capsys, preparation, expected):
+    with pytest.raises(SystemExit):
+        run_tokenize("train", ["news"], preparation=[preparation])
+    assert f"argument --preparation: {expected}" in capsys.readouterr().err
+
+
+# vocabulary
+
+
+def test_vocabulary_has_the_size_asked_for_and_knows_both_languages(with_vocabulary):
+    learned = Subwords(with_vocabulary / "vocabulary.model")
+    assert len(learned) == SIZE
+    text = [line for side in ("source", "target") for line in read(with_vocabulary / f"train.{side}.tok")]
+    assert learned.decode(learned.encode(text)) == text
+
+
+def test_vocabulary_refuses_a_size_that_the_text_does_not_hold(tokenized):
+    expected = rf"^{tokenized}/train.source.tok, .*: vocabulary of 9999 is larger than the text allows: \d+$"
+    with pytest.raises(InputError, match=expected):
+        run_vocabulary(tokenized, size=[9999])
+    assert not (tokenized / "vocabulary.model").exists()
+
+
+def test_vocabulary_refuses_a_size_that_the_characters_exceed(tokenized):
+    with pytest.raises(InputError, match=r"vocabulary of 5 is smaller than the text's characters need: \d+$"):
+        run_vocabulary(tokenized, size=[5])
+
+
+def test_vocabulary_names_a_missing_text(data):
+    with pytest.raises(InputError, match=rf"{data}/train.source.tok.*No such file"):
+        run_vocabulary(data)
+
+
+# encode
+
+
+def test_encode_writes_token_arrays_of_the_text(with_vocabulary):
+    run_encode(with_vocabulary)
+    learned = Subwords(with_vocabulary / "vocabulary.model")
+    about = json.loads((with_vocabulary / "data.json").read_text())
+    for split in ("train", "dev"):
+        for side in ("source", "target"):
+            name = with_vocabulary / f"{split}.{side}"
+            array = TokenArray.open(f"{name}.ids", f"{name}.offsets")
+            assert learned.decode([sentence.tolist() for sentence in array]) == read(
+                with_vocabulary / f"{split}.{side}.tok"
+            )
+            assert about["splits"][split][f"{side}_tokens"] == len(array.ids)
+    assert {split: counts["kept"] for split, counts in about["splits"].items()} == {"train": 99, "dev": 20}
+
+
+def test_encode_names_all_that_a_run_learns_from(with_vocabulary):
+    run_encode(with_vocabulary)
+    files = json.loads((with_vocabulary / "data.json").read_text())["files"]
+    assert files == {name: sha256(with_vocabulary / name) for name in files}
+    arrays = {path.name for ending in ("ids", "offsets") for path in with_vocabulary.glob(f"*.{ending}")}
+    assert set(files) == arrays | {"vocabulary.model"}
+    assert len(arrays) == 8
+
+
+def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(with_vocabulary):
+    def checksum():
+        run_encode(with_vocabulary)
+        return json.loads((with_vocabulary / "data.json").read_text())["sha256"]
+
+    first = checksum()
+    assert checksum() == first
+    text = with_vocabulary / "dev.target.tok"
+    write(text, [*read(text)[:-1], "Mann !"])
+    assert checksum() != first
+
+
+def test_encode_refuses_text_that_is_not_the_one_counted(with_vocabulary):
+    write(with_vocabulary / "dev.target.tok", read(with_vocabulary / "dev.target.tok")[:-1])
+    with pytest.raises(InputError, match=rf"^{with_vocabulary}/dev.target.ids: expected 20 sentences, found 19$"):
+        run_encode(with_vocabulary)
+    assert not (with_vocabulary / "data.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ("vocabulary.model", "vocabulary.model: cannot be read: No such file"),
+        ("dev.json", "dev.json: cannot be read as JSON: "),
+        ("dev.source.tok", "dev.source.tok: cannot be read: No such file"),
+    ],
+)
+def test_encode_names_what_is_missing(with_vocabulary, missing, expected):
+    (with_vocabulary / missing).unlink()
+    with pytest.raises(InputError, match=rf"^{with_vocabulary}/{expected}"):
+        run_encode(with_vocabulary)
+
+
+def test_encode_refuses_empty_text(with_vocabulary):
+    write(with_vocabulary / "dev.source.tok", [])
+    with pytest.raises(InputError, match=rf"{with_vocabulary}/dev.source.ids and .*: not a token array"):
+        run_encode(with_vocabulary)
+
+
+# Both, in parts.
+
+ODD = ["\u2028\x85 here", "there\r", "\ra", "", "\u2029 b", " "]  # and every seventh line is blank, to be cleaned away
+NUMBERS = [2, 11, 99]  # of parts; of the last many are empty
+
+
+@pytest.fixture
+def odd(corpora):
+    """A corpus of lines with what others take for line ends, without a last one, and one that is cleaned away."""
+    for language in WORDS:
+        lines = [
+            f"{line} {end}" if n % 7 else ""
+            for n, (line, end) in enumerate(zip(sentences(language, range(60)), itertools.cycle(ODD)))
+        ]
+        (corpora / f"odd.{language}").write_bytes("\n".join(lines).encode())
+        write(corpora / f"blank.{language}", [" "] * 20)
+        write(corpora / f"few.{language}", sentences(language, range(9)))
+    return ["odd", "blank", "few"]
+
+
+def content(folder) -> dict[str, bytes]:
+    """The training set's files and data.json, without the parts."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith(("train", "data"))}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_parts_make_the_whole_byte_for_byte(data, odd, run_tokenize, number):
+    """The text that is tokenised, and what is encoded of it with one vocabulary."""
+    run_tokenize("dev", ["dev"])
+    run_tokenize("train", odd, "--clean")
+    run_vocabulary(data)
+    run_encode(data)
+    whole = content(data)
+    assert len(whole) == 8
+    for name in whole:
+        (data / name).unlink()
+    for k in range(1, number + 1):
+        run_tokenize("train", odd, "--clean", part=[k, number])
+    assert content(data) == {}
+    run_tokenize("train", odd, "--clean", parts=[number])
+    for k in range(1, number + 1):
+        run_encode(data, splits=["train"], part=[k, number])
+    run_encode(data, parts=[number])
+    assert content(data) == whole
+    kept = [json.loads((data / f"parts/{k}-of-{number}/train.json").read_text())["kept"] for k in range(1, number + 1)]
+    assert (min(kept) == 0) == (number > 2)  # of some part nothing is left
+
+
+def test_a_part_names_the_line_of_the_whole_file(run_tokenize, corpora):
+    lines = (corpora / "talks.de").read_bytes().splitlines(keepends=True)
+    (corpora / "talks.de").write_bytes(b"".join([*lines[:30], b"caf\xe9\n", *lines[31:]]))
+    run_tokenize("train", ["news", "talks"], part=[3, 4])
+    with pytest.raises(InputError, match=rf"^{corpora}/talks.de, line 31: expected UTF-8, found an invalid byte 4"):
+        run_tokenize("train", ["news", "talks"], part=[4, 4])
+
+
+def test_parts_of_which_nothing_is_left_are_refused_together(data, run_tokenize, corpora):
+    for language in WORDS:
+        write(corpora / f"blank.{language}", [" ", ""])
+    for k in (1, 2):
+        run_tokenize("train", ["blank"], "--clean", part=[k, 2])
+    with pytest.raises(InputError, match=rf"^{corpora}/blank.en: no pair of 2 is left after cleaning$"):
+        run_tokenize("train", ["blank"], "--clean", parts=[2])
+    assert content(data) == {}
+
+
+@pytest.fixture
+def in_parts(with_vocabulary, run_tokenize):
+    """The training set once more, in two parts that are not yet put together."""
+    for k in (1, 2):
+        run_tokenize("train", ["news", "talks"], "--clean", part=[k, 2])
+        run_encode(with_vocabulary, splits=["train"], part=[k, 2])
+    return with_vocabulary
+
+
+@pytest.mark.parametrize("ending", ["json", "source.tok", "target.tok"])
+def test_a_missing_part_of_the_text_is_named(in_parts, run_tokenize, ending):
+    path = in_parts / f"parts/2-of-2/train.{ending}"
+    path.unlink()
+    with pytest.raises(InputError, match=rf"^{path}: cannot be read"):
+        run_tokenize("train", ["news", "talks"], parts=[2])
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_part_that_is_not_the_one_counted_is_refused(in_parts, run_tokenize, side):
+    path = in_parts / f"parts/1-of-2/train.{side}.tok"
+    write(path, read(path)[:-1])
+    with pytest.raises(InputError, match=rf"^{in_parts}/train.{side}.tok: expected 99 lines, found 98$"):
+        run_tokenize("train", ["news", "talks"], parts=[2])
+
+
+@pytest.mark.parametrize(
+    ("damaged", "content", "expected"),
+    [
+        ("source.ids", None, "parts/2-of-2/train.source.ids: cannot be read: No such file"),
+        ("target.offsets", None, "parts/2-of-2/train.target.offsets: no offsets of a token array: .*No such file"),
+        ("target.offsets", b"", "parts/2-of-2/train.target.offsets: no offsets of a token array: "),
+        ("source.ids", b"", r"train.source.ids: expected \d+ tokens, as .*train.source.offsets says, found \d+$"),
+        ("source.ids", b"odd", "train.source.ids and .*train.source.offsets: not a token array: "),
+        ("source.offsets", bytes(8), r"train.source.ids: expected \d+ tokens, as .* says, found \d+$"),
+    ],
+)
+def test_a_damaged_part_of_the_tokens_is_refused(in_parts, damaged, content, expected):
+    path = in_parts / f"parts/2-of-2/train.{damaged}"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"^{in_parts}/{expected}"):
+        run_encode(in_parts, parts=[2])
+    assert not (in_parts / "data.json").exists()
+
+
+@pytest.mark.parametrize(("part", "expected"), [([3, 2], "from 1 to 2, found 3"), ([2, 1], "from 1 to 1, found 2")])
+def test_a_part_that_is_none_is_refused(with_vocabulary, run_tokenize, part, expected):
+    with pytest.raises(InputError, match=rf"^expected a part {expected}$"):
+        run_tokenize("train", ["news"], part=part)
+    with pytest.raises(InputError, match=rf"^expected a part {expected}$"):
+        run_encode(with_vocabulary, splits=["train"], part=part)
+    assert not list(with_vocabulary.glob("parts/*/*"))
+
+
+# resolve
+
+
+@pytest.fixture
+def parts(experiment) -> dict:
+    """The fixture's run, four times as wide and three times as deep, as the workflow hands it over."""
+    about = dataclasses.asdict(experiment)
+    row = about.pop("model") | about.pop("training")
+    wide = {key: 4 * row[key] for key in ("d_model", "d_ff", "d_k", "d_v")} | {"N": 3 * row["N"]}
+    optimizer = {key: row.pop(key) for key in ("beta1", "beta2", "epsilon")}
+    embedding = {key: row.pop(key) for key in ("embedding_rows", "output_rows")}
+    rows = embedding | {"rows": [row | {"h": 99}, wide, {"h": row["h"]}]}
+    return about | rows | {"width": 4, "depth": 3, "optimizer": optimizer}
+
+
+def test_resolve_writes_the_run(tmp_path, parts, experiment):
+    path = tmp_path / "run" / "experiment.yaml"
+    resolve.main(["--experiment", json.dumps(parts), "--output", str(path)])
+    assert load(path, Experiment) == experiment
+
+
+def test_resolve_writes_the_decoding(tmp_path):
+    path = tmp_path / "run" / "decoding.yaml"
+    settings = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+    resolve.main(["--decoding", json.dumps(settings), "--output", str(path)])
+    assert yaml.safe_load(path.read_text()) == settings
+    assert load(path, Decoding) == Decoding(**settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"width": 8}, "tiny: d_model: 52 cannot be divided by 8"),
+        ({"rows": [{}]}, r"tiny: model: missing key 'N'"),
+        ({"rows": [{"lr": 1}]}, "tiny: unknown key 'lr'"),
+        ({"seed": "1"}, "tiny: seed: expected int, found '1'"),
+        ({"running": {}}, "tiny: running: missing key 'log_every'"),
+    ],
+)
+def test_resolve_names_what_does_not_fit_and_writes_nothing(tmp_path, parts, change, expected):
+    with pytest.raises(InputError, match=rf"^{expected}$"):
+        resolve.main(["--experiment", json.dumps(parts | change), "--output", str(tmp_path / "experiment.yaml")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_resolve_names_what_is_missing_of_a_decoding(tmp_path):
+    with pytest.raises(InputError, match=r"^decoding: missing key 'beam'$"):
+        resolve.main(["--decoding", "{}", "--output", str(tmp_path / "decoding.yaml")])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (["--experiment", "{", "--output", "x"], "argument --experiment: not JSON"),
+        (["--output", "x"], "one of the arguments --experiment --decoding is required"),
+        (["--experiment", "{}", "--decoding", "{}", "--output", "x"], "not allowed with argument"),
+        (["--decoding", "{}"], "required: --output"),
+    ],
+)
+def test_resolve_refuses_another_command_line(line, expected, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        resolve.main(line)
+    assert stopped.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+# As a user meets them.
+
+
+def test_bad_input_is_one_line_with_the_stages_name():
+    with pytest.raises(SystemExit, match=r"^transformer resolve: error: decoding: missing key 'beam'$"):
+        __main__.main(["resolve", "--decoding", "{}", "--output", "x"])
+
+
+@pytest.mark.parametrize("stage", [encode, resolve, tokenize, vocabulary], ids=lambda stage: stage.__name__)
+def test_help_is_the_docstring(stage, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        stage.main(["--help"])
+    assert stopped.value.code == 0
+    assert stage.__doc__ in capsys.readouterr().out

@@ -1,0 +1,178 @@
+"""The shared vocabulary: whatever it has learned on comes back, byte for byte the same each time."""
+
+import io
+import pickle
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.common.files import InputError
+from transformer.config.experiment import EOS, PAD, UNK
+from transformer.data.subwords import Subwords, evenly, learn
+
+ROOT = Path(__file__).parents[2]
+SIZE = 100
+NOUNS = ("cat", "dog", "house", "tree", "river", "R2D2", "\ufb01le", "\uff12nd", "\uff2böln")
+VERBS = ("sees", "hears", "likes", "paints")
+LINES = [f"the {first} {verb} &quot; {second} &quot; ." for first in NOUNS for verb in VERBS for second in NOUNS]
+ALPHABET = sorted(set("".join(LINES)) - {" "})
+words = st.text(st.sampled_from(ALPHABET), min_size=1, max_size=12)
+sentences = st.lists(words, max_size=12).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("subwords") / "text"
+    path.write_text("".join(line + "\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def vocabulary(text):
+    learn([text], SIZE, 1000, text.with_name("model"))
+    return Subwords(text.with_name("model"))
+
+
+def pieces(vocabulary: Subwords, line: str) -> list[str]:
+    return vocabulary.processor.id_to_piece(vocabulary.encode([line])[0])
+
+
+def test_the_size_and_the_special_ids_are_those_asked_for(vocabulary):
+    assert len(vocabulary) == SIZE
+    assert [vocabulary.processor.is_control(token) for token in (PAD, EOS)] == [True, True]
+    assert vocabulary.processor.is_unknown(UNK)
+    assert (PAD, EOS, UNK) == (0, 1, 2)
+    assert not any(vocabulary.processor.is_control(token) for token in range(3, SIZE))
+
+
+@given(sentences)
+def test_words_of_the_alphabet_survive(vocabulary, sentence):
+    (ids,) = vocabulary.encode([sentence])
+    assert vocabulary.decode([ids]) == vocabulary.decode([ids[:-1]]) == [sentence]
+    assert UNK not in ids
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_eos_comes_last_and_there_alone_and_pad_never(vocabulary, line):
+    (ids,) = vocabulary.encode([line])
+    assert ids.index(EOS) == len(ids) - 1
+    assert PAD not in ids
+    assert max(ids) < SIZE
+
+
+@pytest.mark.parametrize("line", ["<pad>", "</s>", "<unk> </s>", "<s>"])
+def test_names_of_special_tokens_in_text_are_text(vocabulary, line):
+    ids = vocabulary.encode([line])[0]
+    assert len(ids) > 2
+    assert set(ids[:-1]).isdisjoint({PAD, EOS})
+
+
+def test_an_unknown_character_is_unknown(vocabulary):
+    assert UNK in vocabulary.encode(["字"])[0]
+
+
+def test_the_text_is_taken_as_it_is(vocabulary):
+    """NFKC, which SentencePiece does if not told otherwise, would make fi, 2 and K of the three."""
+    line = "\ufb01le \uff12nd \uff2böln"
+    assert vocabulary.decode(vocabulary.encode([line])) == [line]
+    assert UNK not in vocabulary.encode([line])[0]
+
+
+def test_words_are_not_split_at_digits_or_signs(vocabulary):
+    """R2D2 is as frequent as the other nouns, each of which becomes one subword; the quotes are more frequent."""
+    assert pieces(vocabulary, "&quot; R2D2 cat") == ["▁&quot;", "▁R2D2", "▁cat", "</s>"]
+
+
+@pytest.mark.parametrize("sentences", [1000, 150], ids=["all lines", "some lines"])
+def test_another_process_learns_the_same_bytes(text, tmp_path, sentences):
+    learn([text], SIZE, sentences, tmp_path / "here")
+    options = {"text": text, "size": SIZE, "sentences": sentences, "output": tmp_path / "there"}
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    subprocess.run([sys.executable, "-m", "transformer", "vocabulary", *words], check=True, cwd=ROOT)
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+@pytest.mark.parametrize("most", [1, 7, 100, 324, 1000])
+def test_lines_are_drawn_evenly(text, tmp_path, most):
+    """Of both files, in order, at distances that differ by no more than one."""
+    halves = [tmp_path / "source", tmp_path / "target"]
+    for half, numbers in zip(halves, (range(200), range(200, 324)), strict=True):
+        half.write_text("".join(f"{number}\n" for number in numbers))
+    drawn = [int(line) for line in evenly(halves, most)]
+    assert len(drawn) == min(most, 324)
+    assert len({after - before for before, after in pairwise(drawn)}) <= 2
+    assert drawn[-1] == 323
+
+
+def test_several_texts_are_one(text, tmp_path):
+    halves = [tmp_path / "source", tmp_path / "target"]
+    lines = text.read_bytes().splitlines(keepends=True)
+    halves[0].write_bytes(b"".join(lines[:100]))
+    halves[1].write_bytes(b"".join(lines[100:]))
+    learn([text], SIZE, 1000, tmp_path / "whole")
+    learn(halves, SIZE, 1000, tmp_path / "parts")
+    whole, parts = (Subwords(tmp_path / name) for name in ("whole", "parts"))
+    assert whole.encode(LINES) == parts.encode(LINES)
+
+
+def test_a_worker_gets_the_same_vocabulary(vocabulary):
+    assert pickle.loads(pickle.dumps(vocabulary)).encode(LINES) == vocabulary.encode(LINES)
+
+
+# What cannot be.
+
+
+def test_a_vocabulary_larger_than_the_text_is_refused_with_the_limit(text, tmp_path):
+    with pytest.raises(
+        InputError, match=rf"{text}: vocabulary of 5000 is larger than the text allows: \d+$"
+    ) as refused:
+        learn([text], 5000, 1000, tmp_path / "model")
+    limit = int(str(refused.value).split()[-1])
+    assert list(tmp_path.iterdir()) == []
+    learn([text], limit, 1000, tmp_path / "model")
+    assert len(Subwords(tmp_path / "model")) == limit
+
+
+def test_a_vocabulary_smaller_than_the_alphabet_is_refused_with_the_limit(text, tmp_path):
+    least = len(ALPHABET) + 1 + 3  # the mark of a space, the special tokens
+    with pytest.raises(
+        InputError, match=rf"{text}: vocabulary of 9 is smaller than the text's characters need: {least}$"
+    ):
+        learn([text], 9, 1000, tmp_path / "model")
+    learn([text], least, 1000, tmp_path / "model")
+    assert len(Subwords(tmp_path / "model")) == least
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"], ids=["empty", "blank"])
+def test_texts_that_teach_nothing_are_named(text, tmp_path, content):
+    other = tmp_path / "other"
+    other.write_bytes(content)
+    with pytest.raises(InputError, match=rf"^{other}: no vocabulary can be learned: "):
+        learn([other], SIZE, 1000, tmp_path / "model")
+
+
+def test_a_model_with_other_ids_is_refused(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=model, model_type="bpe", vocab_size=SIZE, minloglevel=1
+    )
+    foreign = tmp_path / "foreign.model"
+    foreign.write_bytes(model.getvalue())
+    expected = rf"{foreign}: expected ids pad, eos, unk, bos = \(0, 1, 2, -1\), found \(-1, 2, 0, 1\)"
+    with pytest.raises(InputError, match=expected):
+        Subwords(foreign)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"the cat sees"], ids=["missing", "empty", "text"])
+def test_what_is_no_model_is_refused(tmp_path, content):
+    path = tmp_path / "vocabulary.model"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"{path}: not a SentencePiece model"):
+        Subwords(path)

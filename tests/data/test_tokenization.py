@@ -1,0 +1,116 @@
+"""Words as the Moses scripts make them, by hand, and back to plain text."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+from transformer.config.experiment import Preparation
+from transformer.data.tokenization import Moses
+
+MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
+
+
+@pytest.mark.parametrize(
+    ("language", "raw", "expected"),
+    [
+        # English: an apostrophe belongs to what follows it; abbreviations keep their full stop.
+        ("en", "Mr. Smith doesn't like it.", "Mr. Smith doesn &apos;t like it ."),
+        ("en", "It's the dogs' bowl, isn't it?", "It &apos;s the dogs &apos; bowl , isn &apos;t it ?"),
+        ("en", "It fell 3.5% to $1,000.50 in the U.S.", "It fell 3.5 % to $ 1,000.50 in the U.S."),
+        ("en", "A & B, <c> or [d]|e", "A &amp; B , &lt; c &gt; or &#91; d &#93; &#124; e"),
+        ("en", "state-of-the-art", "state-of-the-art"),
+        ("en", "“Well…” \u2013 \u2018no\u2019!", "&quot; Well ... &quot; - &apos; no &apos; !"),
+        # German: ordinals and abbreviations keep their full stop; an apostrophe stands alone; „ and “ are quotes.
+        (
+            "de",
+            "Dr. Müller kam am 3. Oktober, z.B. nach Köln-Süd.",
+            "Dr. Müller kam am 3. Oktober , z.B. nach Köln-Süd .",
+        ),
+        ("de", "Er sagte: „Nein“.", "Er sagte : &quot; Nein &quot; ."),
+        ("de", "Wie geht's?", "Wie geht &apos; s ?"),
+        ("de", "Das kostet 1.234,56 Euro.", "Das kostet 1.234,56 Euro ."),
+        # French: an apostrophe belongs to what precedes it; « and » are quotes.
+        ("fr", "L'homme n'est pas là.", "L&apos; homme n&apos; est pas là ."),
+        ("fr", "« Bonjour », dit M. Dupont.", "&quot; Bonjour &quot; , dit M. Dupont ."),
+        ("fr", "C'est-à-dire 3,5 % de plus !", "C&apos; est-à-dire 3,5 % de plus !"),
+    ],
+)
+def test_words_by_hand(language, raw, expected):
+    assert Moses(language, MOSES).tokenize(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"escape": False}, '" A & B " - [ c ]'),
+        ({"normalize_punctuation": False}, "“ A &amp; B ” \u2013 &#91; c &#93;"),
+        ({"escape": False, "normalize_punctuation": False}, "“ A & B ” \u2013 [ c ]"),
+    ],
+)
+def test_what_is_switched_off_is_not_done(changes, expected):
+    assert Moses("en", replace(MOSES, **changes)).tokenize("“A & B” \u2013 [c]") == expected
+
+
+@pytest.mark.parametrize("escape", [True, False])
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", 'Mr. Smith doesn\'t like "A & B" [sic], does he?'),
+        ("en", "Prices rose 3.5% to $1,000.50 in the U.S. yesterday; it's state-of-the-art!"),
+        ("en", "Two dogs (one of them brown) play in the dogs' yard."),
+        ("de", "Dr. Müller wohnt z.B. am 3. Oktober in Köln-Süd, oder?"),
+        ("de", 'Ein Mädchen sagt: "Das kostet 1.234,56 Euro."'),
+        ("fr", "L'homme n'est pas là aujourd'hui, dit M. Dupont."),
+        ("fr", "C'est-à-dire qu'il y a 3,5 % de plus !"),
+    ],
+)
+def test_an_ordinary_sentence_survives_the_way_there_and_back(language, text, escape):
+    moses = Moses(language, replace(MOSES, escape=escape))
+    assert moses.detokenize(moses.tokenize(text)) == text
+
+
+@pytest.mark.parametrize(("escape", "text"), [(True, "&"), (False, "&amp;")])
+def test_only_what_was_escaped_is_unescaped(escape, text):
+    assert Moses("en", replace(MOSES, escape=escape)).detokenize("&amp;") == text
+
+
+def test_no_words_are_no_text():
+    moses = Moses("en", MOSES)
+    assert moses.tokenize(" ") == moses.tokenize("") == moses.detokenize("") == ""
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_any_text_is_words_with_single_spaces_between_them(language):
+    """So that a sentence stays one line, whatever in it might end one elsewhere."""
+    moses = Moses(language, MOSES)
+
+    @given(st.text())
+    @example("a\u2028b\x85c\rd\x0be\x1cf\tg\u00a0h\u3000i\n")
+    def holds(text):
+        words = moses.tokenize(text)
+        assert words == " ".join(words.split())
+        assert len(words.splitlines()) <= 1
+
+    holds()
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "ru", "zh", "ko"])
+def test_speed_changes_no_word(language):
+    """Rules that are not tried where they cannot match leave what sacremoses makes."""
+    moses, normalizer, tokenizer = Moses(language, MOSES), MosesPunctNormalizer(language), MosesTokenizer(language)
+    marks = st.sampled_from(list("abzABZüé019 .,,''\"`()%:;!?-&<>|[]\r\t\u00a0º„“”\u2018’\u201a\u00b4–—…«»一图나я"))
+    words = st.sampled_from(
+        ["z.B.", "U.S.", "Mr.", "No. 5", "1,000", "isn't", "l'eau", "nº\u00a05", "5\u00a0%", "...", "3. Mai"]
+    )
+
+    @settings(max_examples=300)
+    @given(st.lists(marks | words).map("".join))
+    def holds(text):
+        normal = normalizer.normalize(text)
+        assert moses.normalizer.normalize(text) == normal
+        assert moses.tokenize(text) == tokenizer.tokenize(normal, escape=True, return_str=True)
+
+    holds()

@@ -1,0 +1,197 @@
+"""Checkpoints: what is written is what is read, nothing foreign is taken for one, averages are averages."""
+
+import os
+import pickle
+
+import pytest
+import safetensors.torch
+import torch
+from support.toy import model_config, random_model
+
+from transformer.common.files import InputError
+from transformer.model.weights import adam_tensors, average, load, load_model, restore_adam, save
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7.0)}
+ABOUT = {"digest": "d", "step": 3, "nested": [1, None, 0.1]}
+
+
+def save_steps(folder, *tensors, digests=None, steps=None):
+    """One checkpoint for each of `tensors`; steps 10, 20, ... of run "d" unless said otherwise."""
+    steps = steps or [10 * number for number, _ in enumerate(tensors, start=1)]
+    paths = [folder / f"{number}.safetensors" for number, _ in enumerate(tensors)]
+    for path, step, digest, one in zip(paths, steps, digests or ["d"] * len(paths), tensors, strict=True):
+        save(path, one, {"digest": digest, "step": step})
+    return paths
+
+
+def assert_equal(found, expected):
+    """Same names, and each tensor the same bit for bit."""
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "new" / "x.safetensors"
+    transposed = {"c": torch.arange(6.0).reshape(2, 3).T}
+    save(path, TENSORS | transposed, ABOUT)
+    tensors, about = load(path)
+    assert_equal(tensors, TENSORS | transposed)
+    assert about == ABOUT
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_truncated_anywhere(tmp_path):
+    path = tmp_path / "x.safetensors"
+    save(path, TENSORS, ABOUT)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=f"^{path}: truncated, or not a checkpoint of this project"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"Das ist kein Checkpoint.\n" * 100,
+        bytes(1000),
+        safetensors.torch.save(TENSORS),
+        safetensors.torch.save(TENSORS, {"about": "not JSON"}),
+    ],
+    ids=["empty", "text", "zeros", "no about", "about is not JSON"],
+)
+def test_foreign_file(tmp_path, content):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"^{path}: truncated, or not a checkpoint of this project"):
+        load(path)
+
+
+class Malicious:
+    """Makes the folder `path` when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("write", [lambda value, file: pickle.dump(value, file), torch.save], ids=["pickle", "torch"])
+def test_no_code_in_a_file_is_run(tmp_path, write):
+    path, trace = tmp_path / "x.safetensors", tmp_path / "executed"
+    with open(path, "wb") as file:
+        write({"w": Malicious(trace)}, file)
+    with pytest.raises(InputError, match=f"^{path}: "):
+        load(path)
+    assert not trace.exists()
+    with open(path, "rb") as file:
+        torch.load(file, weights_only=False) if write is torch.save else pickle.load(file)
+    assert trace.exists()  # so the file was dangerous
+
+
+@pytest.mark.parametrize(
+    "read",
+    [load, lambda path: load_model(path, model_config()), lambda path: average([path])],
+    ids=["load", "load_model", "average"],
+)
+def test_missing_file(tmp_path, read):
+    with pytest.raises(InputError, match=f"^{tmp_path}/x.safetensors: cannot be read: No such file"):
+        read(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "learned"}], ids=str)
+def test_load_model(tmp_path, changes):
+    model = random_model(1, **changes)
+    save(tmp_path / "x.safetensors", model.state_dict(), ABOUT)
+    loaded = load_model(tmp_path / "x.safetensors", model_config(**changes))
+    assert_equal(loaded.state_dict(), model.state_dict())
+    assert_equal(dict(loaded.named_buffers()), dict(model.named_buffers()))
+    assert not loaded.training
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"d_ff": 35}, r"decoder.0.feed_forward.inner.bias: expected shape \(35,\), found \(34,\)"),
+        ({"N": 3}, r"decoder.2.\S+: expected shape \(\d+,\), found None"),
+        ({"N": 1}, r"decoder.1.\S+: expected shape None, found \(\d+,\)"),
+    ],
+    ids=str,
+)
+def test_another_models_weights(tmp_path, changes, message):
+    path = tmp_path / "x.safetensors"
+    save(path, random_model(1).state_dict(), ABOUT)
+    with pytest.raises(InputError, match=f"^{path}: {message}$"):
+        load_model(path, model_config(**changes))
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3, 7])
+def test_average_of_copies_is_the_copy(tmp_path, copies):
+    weights = random_model(1).state_dict()
+    mean, about = average(save_steps(tmp_path, *[weights] * copies))
+    assert_equal(mean, weights)
+    assert about == {"digest": "d", "steps": [10 * number for number in range(1, copies + 1)]}
+
+
+def test_average_by_hand(tmp_path):
+    first, second, third = ({"a": torch.tensor([x, y])} for x, y in [(1.0, 0.5), (2.0, -0.5), (6.0, 3.0)])
+    mean, _ = average(save_steps(tmp_path, first, second, third))
+    assert mean["a"].tolist() == [3.0, 1.0]
+    assert mean["a"].dtype == torch.float32
+
+
+def test_average_does_not_lose_small_terms(tmp_path):
+    """In float32, 2^25 + 1 is 2^25: summed so, the mean would be 0."""
+    terms = [{"a": torch.tensor([x])} for x in (2.0**25, 1.0, -(2.0**25), 1.0)]
+    assert average(save_steps(tmp_path, *terms))[0]["a"].tolist() == [0.5]
+
+
+def test_average_refuses_a_step_that_comes_twice(tmp_path):
+    with pytest.raises(InputError, match=rf"^{tmp_path}: expected different steps of one run, found steps \[5, 5\]"):
+        average(save_steps(tmp_path, TENSORS, TENSORS, steps=[5, 5]))
+
+
+def test_average_refuses_mixed_runs(tmp_path):
+    with pytest.raises(InputError, match=f"^{tmp_path}: expected different steps of one run.*'(d|e)'.*'(d|e)'"):
+        average(save_steps(tmp_path, TENSORS, TENSORS, digests=["d", "e"]))
+
+
+def test_average_refuses_mixed_runs_of_different_shapes(tmp_path):
+    other = {"a": torch.ones(3, 5), "c": torch.ones(2)}
+    with pytest.raises(InputError, match=f"^{tmp_path}: expected different steps of one run"):
+        average(save_steps(tmp_path, TENSORS, other, digests=["d", "e"]))
+
+
+def step(model, adam, seed):
+    """One update with arbitrary gradients."""
+    torch.manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    adam.step()
+
+
+def test_adams_moments_round_trip(tmp_path):
+    """After the moments went through a file, the next update is the same bit for bit, and without them another."""
+
+    def new():
+        model = random_model(1)
+        return model, torch.optim.Adam(model.parameters(), lr=0.1, fused=True)
+
+    path = tmp_path / "x.safetensors"
+    model, adam = new()
+    step(model, adam, 1)
+    save(path, adam_tensors(model, adam), ABOUT)
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    step(model, adam, 2)
+    resumed = {}
+    for name, tensors in (("with", load(path)[0]), ("without", None)):
+        copy, copy_adam = new()
+        copy.load_state_dict(weights)
+        if tensors:
+            restore_adam(copy, copy_adam, tensors)
+        step(copy, copy_adam, 2)
+        resumed[name] = copy.state_dict()
+    assert_equal(resumed["with"], model.state_dict())
+    assert not torch.equal(resumed["without"]["embedding.weight"], model.embedding.weight)

@@ -1,0 +1,104 @@
+"""Costs against the paper's printed numbers, PyTorch's own counters, and sums worked by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer.config.experiment import Model
+from transformer.model.cost import Lengths, agreeing_rows, forward_flops, parameters, training_flops
+from transformer.model.packed import Packed
+from transformer.model.transformer import Transformer
+from transformer.training.loss import smoothed_cross_entropy
+
+BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64}
+BASE |= {"embedding_rows": 40960, "output_rows": 40960, "target_spaces": 0}
+BIG = {"d_model": 1024, "d_ff": 4096, "h": 16}
+SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 41, 37, sinusoids="interleaved", target_spaces=0)
+
+
+def row(**changes) -> SimpleNamespace:
+    """A row of Table 3."""
+    return SimpleNamespace(**BASE | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "millions", "authors"),
+    [
+        ({}, 65, 65_126_400),
+        ({"d_k": 16}, 58, 58_034_688),
+        ({"d_k": 32}, 60, 60_398_592),
+        ({"N": 2}, 36, 35_700_736),
+        ({"N": 4}, 50, 50_413_568),
+        ({"N": 8}, 80, 79_839_232),
+        ({"d_model": 256, "d_k": 32, "d_v": 32}, 28, 27_856_896),
+        ({"d_model": 1024, "d_k": 128, "d_v": 128}, 168, 167_976_960),
+        ({"d_ff": 1024}, 53, 52_531_200),
+        ({"d_ff": 4096}, 90, 90_316_800),
+    ],
+)
+def test_parameters_of_table_3(changes, millions, authors):
+    """The printed millions, with and without the authors' table of 32 target languages, and their count exactly."""
+    assert round(parameters(row(**changes)) / 1e6) == millions
+    assert parameters(row(**changes, target_spaces=32)) == authors
+    assert round(authors / 1e6) == millions
+
+
+def test_parameters_of_big_are_more_than_printed():
+    """The paper's 213 million fits none of the conventions that give its other ten counts."""
+    assert parameters(row(**BIG, target_spaces=32)) == 218_333_184
+
+
+@pytest.mark.parametrize("target_spaces", [0, 32])
+def test_parameters_are_those_of_the_model(target_spaces):
+    config = replace(SMALL, target_spaces=target_spaces)
+    assert parameters(config) == sum(weight.numel() for weight in Transformer(config).parameters())
+
+
+@pytest.mark.parametrize("changes", [{}, {"target_spaces": 32}, {"d_model": 256}, {"d_ff": 1024}], ids=str)
+def test_agreeing_rows_are_those_whose_count_rounds_to_the_printed_one(changes):
+    tried = range(38_000, 44_000)
+    millions = [round(parameters(row(**changes | {"embedding_rows": rows})) / 1e6) for rows in tried]
+    for printed in set(millions[1000:-1000]):
+        found = agreeing_rows(row(**changes), printed)
+        assert list(found)[:1] != [tried.start]
+        inside = [rows for rows, count in zip(tried, millions, strict=True) if count == printed]
+        assert inside == [rows for rows in found if rows in tried]
+
+
+def test_big_agrees_with_fewer_rows_than_the_others_need():
+    """The ends worked by hand: 213 ± 0.5 million less the 176,390,144 of layers and target table, by 1,024."""
+    assert agreeing_rows(row(**BIG, target_spaces=32), 213) == range(35_264, 36_241)
+
+
+@pytest.mark.parametrize(("changes", "tera"), [({}, 9.53), ({"N": 2}, 5.07), ({"d_k": 16}, 8.44), (BIG, 32.27)])
+def test_flops_of_a_step(changes, tera):
+    """25,000 source and 25,000 target tokens in sentences of 30, a vocabulary of 37,000."""
+    model = row(output_rows=37000, **changes)
+    assert training_flops(model, Lengths(25000, 25000, *[25000 * 30] * 3)) / 1e12 == pytest.approx(tera, abs=0.005)
+
+
+def packed(sentences: int, length: int) -> Packed:
+    """Sentences of one length, so that nothing is padded."""
+    ids = torch.randint(2, SMALL.output_rows, (sentences * length,))
+    positions = torch.arange(length).repeat(sentences)
+    return Packed(ids, positions, (sentences, length))
+
+
+def test_flops_are_those_that_pytorch_counts():
+    sentences, L_s, L_t = 5, 13, 17
+    source, target = packed(sentences, L_s), packed(sentences, L_t)
+    model = Transformer(SMALL)
+    with FlopCounterMode(display=False) as counter:
+        loss, _ = smoothed_cross_entropy(model(source, target), model.embedding.output_weight(), target.ids, 0.1)
+        loss.backward()
+    sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
+    assert training_flops(SMALL, Lengths(*sums)) == counter.get_total_flops()
+
+
+def test_flops_by_hand():
+    """One layer, all widths one: P = 2, F = 2; 2 · 8 · (2 + 3) for layers, 2 · 5 · 3 softmax, 2 · 2 · (4 + 9 + 6)."""
+    model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, output_rows=5)
+    assert forward_flops(model, Lengths(2, 3, 4, 9, 6)) == 80 + 30 + 76

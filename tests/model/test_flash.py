@@ -1,0 +1,297 @@
+"""What a GPU trains with, on a processor: batches laid out for flash attention, the compiled step, the step ahead.
+
+The kernel itself is stood in for by the paper's equation, sentence by sentence.
+"""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support.toy import make_experiment, model_config, random_text
+from torch import Tensor
+from torch._dynamo.utils import counters
+
+from transformer.config.experiment import PAD
+from transformer.model import kernels
+from transformer.model.kernels import flashes
+from transformer.model.packed import FILLER, LONGEST, POSITIONS, fill, sizes
+from transformer.model.transformer import Transformer
+from transformer.runtime.distributed import World
+from transformer.runtime.signals import Interrupted, StopSignals
+from transformer.training.batches import plan
+from transformer.training.evaluation import Evaluation
+from transformer.training.loop import Run, TrainingError, compiled
+from transformer.training.loss import batch_losses
+
+CPU = torch.device("cpu")
+LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
+TEXT = random_text(1, 53)
+INDICES = np.arange(20)
+ROOM = (300, 200)
+
+
+def weights(Q: Tensor, K: Tensor, causal: bool) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) of one sentence, [h, L_q, L_k]."""
+    scores = Q @ K.mT / math.sqrt(Q.shape[-1])
+    later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    return (scores.masked_fill(later, -math.inf) if causal else scores).softmax(dim=-1)
+
+
+def per_sentence(tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...]) -> zip:
+    """[n, h, d] cut into the sentences' [h, L, d], side by side."""
+    cut = [x.split(ends.diff().tolist()) for x, ends in zip(tensors, offsets, strict=True)]
+    return zip(*([part.transpose(0, 1) for part in parts] for parts in cut), strict=True)
+
+
+@torch.library.custom_op("tests::attention", mutates_args=())
+def equation(Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, L_q: int, L_k: int, causal: bool) -> Tensor:
+    """varlen_attn's contract."""
+    assert q.dtype == k.dtype == torch.int32
+    assert (q.diff() <= L_q).all()
+    assert (k.diff() <= L_k).all()
+    heads = [(weights(*pair[:2], causal) @ pair[2]).transpose(0, 1) for pair in per_sentence((Q, K, V), (q, k, k))]
+    return torch.cat(heads)
+
+
+@torch.library.custom_op("tests::attention_backward", mutates_args=())
+def equation_backward(
+    gradient: Tensor, Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, causal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    found = []
+    for dO, Qs, Ks, Vs in per_sentence((gradient, Q, K, V), (q, q, k, k)):
+        A = weights(Qs, Ks, causal)
+        dA = dO @ Vs.mT
+        dS = A * (dA - (dA * A).sum(dim=-1, keepdim=True)) / math.sqrt(Q.shape[-1])
+        found.append([x.transpose(0, 1) for x in (dS @ Ks, dS.mT @ Qs, A.mT @ dO)])
+    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+
+
+@equation.register_fake
+def _(Q, K, V, *rest):
+    return Q.new_empty(*Q.shape[:2], V.shape[2])
+
+
+@equation_backward.register_fake
+def _(gradient, Q, K, V, *rest):
+    return torch.empty_like(Q), torch.empty_like(K), torch.empty_like(V)
+
+
+def remember(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:5])
+    ctx.causal = inputs[7]
+
+
+def backward(ctx, gradient):
+    return *equation_backward(gradient, *ctx.saved_tensors, ctx.causal), None, None, None, None, None
+
+
+equation.register_autograd(backward, setup_context=remember)
+
+
+def stand_in(Q, K, V, q, k, L_q, L_k, *, window_size):
+    assert window_size in ((-1, 0), (-1, -1))
+    return equation(Q, K, V, q, k, L_q, L_k, window_size == (-1, 0))
+
+
+@pytest.fixture(autouse=True)
+def without_gpu(monkeypatch):
+    monkeypatch.setattr(kernels, "varlen_attn", stand_in)
+
+
+def gradients(compute, model: Transformer, indices: np.ndarray, flash: bool) -> list[Tensor]:
+    """Both losses, and the gradient of the smoothed one."""
+    losses = compute(model, TEXT.batch(indices, CPU, ROOM if flash else None), 0.1, torch.float32)
+    found = torch.autograd.grad(losses[0] / TEXT.lengths[1, indices].sum(), list(model.parameters()))
+    return [*(loss.detach() for loss in losses), torch.cat([each.flatten() for each in found])]
+
+
+def make_model() -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(model_config(**LIKE_HEADS))
+
+
+# The layout.
+
+
+def test_a_batch_laid_flat():
+    """Two pairs, and what fills them up: four sentences on either side, of a hundred tokens and of fifty."""
+    batch = TEXT.batch(np.array([3, 5]), CPU, (300, 100))
+    for side, lengths, size in ((batch.source, TEXT.lengths[0], 512), (batch.target, TEXT.lengths[1], 256)):
+        n = int(lengths[[3, 5]].sum())
+        fillers = [(size - n) // 4 + (i < (size - n) % 4) for i in range(4)]
+        assert side.offsets.tolist() == np.cumsum([0, lengths[3], lengths[5], *fillers]).tolist()
+        assert side.positions.tolist() == [i for length in (lengths[3], lengths[5], *fillers) for i in range(length)]
+        assert side.ids[n:].tolist() == [PAD] * (size - n)
+        assert (side.shape, side.slots, side.mask) == ((6, 128), None, None)
+    n = int(TEXT.lengths[1, [3, 5]].sum())
+    assert batch.labels[:n].tolist() == [*TEXT.target[3], *TEXT.target[5]]
+    assert batch.labels[n:].tolist() == [PAD] * (256 - n)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1), st.tuples(*[st.integers(1, 9999)] * 2)
+)
+def test_batches_within_the_room_have_one_size(pairs, room):
+    lengths = np.array(pairs).T
+    full = sizes(lengths, room)
+    if (lengths.sum(axis=1) <= room).all():
+        assert (full == sizes(np.ones((2, 1), int), room)).all()
+    fillers = fill(lengths, room)
+    assert (lengths.sum(axis=1) + fillers.sum(axis=1) == full).all()
+    assert fillers.min() > 0
+    # As many on both sides, so that a side with little room may have shorter ones, and the other longer ones.
+    assert fillers.max() <= max(FILLER, math.ceil(full.max() / FILLER))
+    assert (full % FILLER == 0).all()
+
+
+def test_a_sentence_may_be_as_long_as_the_model_has_positions():
+    assert LONGEST[-1] == POSITIONS
+    assert sorted(LONGEST) == list(LONGEST)
+
+
+# Packed and padded are the same.
+
+
+def test_loss_and_gradients_are_the_padded_ones():
+    model = make_model()
+    padded, flat = (gradients(batch_losses, model, INDICES, flash) for flash in (False, True))
+    torch.testing.assert_close(flat, padded, rtol=1e-5, atol=1e-5)
+    assert padded[2].abs().max() > 0.01
+
+
+def test_and_to_the_last_digits_in_double_precision():
+    model = make_model().double()
+    outputs = []
+    for flash in (False, True):
+        batch = TEXT.batch(INDICES, CPU, ROOM if flash else None)
+        outputs.append(model(batch.source, batch.target)[: TEXT.lengths[1, INDICES].sum()])
+    torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "indices", [INDICES, np.flatnonzero(TEXT.lengths[0] == TEXT.lengths[0, 0])], ids=["padded", "full"]
+)
+def test_pad_up_to_a_multiple_changes_nothing(indices):
+    """Of padded attention's batches, too, whose grids have padding of their own or none."""
+    model = make_model().double()
+    outputs = []
+    for grain in (1, 64):
+        batch = TEXT.batch(indices, CPU, grain=grain)
+        assert len(batch.source.ids) % grain == len(batch.labels) % grain == 0
+        output = model(batch.source, batch.target)[: TEXT.lengths[1, indices].sum()]
+        gradients = torch.autograd.grad(output.square().sum(), list(model.parameters()))
+        outputs.append([output, *gradients])
+    torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
+
+
+def start(folder, flash: bool, running: dict | None = None, **training) -> Run:
+    evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, World(0, 1, CPU))
+    experiment = make_experiment(model=LIKE_HEADS, running=running, **training)
+    run = Run(experiment, TEXT, evaluation, "digest", folder, memory=2**40)
+    run.dtype, run.flash = torch.float32, flash
+    run.room = run.largest_piece()
+    return run
+
+
+def test_a_training_goes_the_same_way(tmp_path):
+    """But for the biases of keys: their gradient is zero, and Adam makes steps of its rounding."""
+    losses = []
+    for flash in (False, True):
+        run = start(tmp_path / str(flash), flash, steps=13)
+        run.train(StopSignals(), "a commit")
+        lines = map(json.loads, (tmp_path / str(flash) / "metrics.jsonl").read_text().splitlines())
+        losses.append([line["smoothed_loss"] for line in lines if "smoothed_loss" in line])
+        losses[-1].append(run.progress.dev_perplexity)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_heads_that_flash_attention_knows():
+    known = {"h": 8, "d_k": 64, "d_v": 64}
+    cuda, half = torch.device("cuda"), torch.bfloat16
+    assert flashes(model_config(**known), cuda, half)
+    for other in ({"d_k": 16}, {"d_k": 512, "d_v": 512}, {"d_k": 12, "d_v": 12}, {"P_drop_attention": 0.1}):
+        assert not flashes(model_config(**known | other), cuda, half)
+    assert not flashes(model_config(**known), cuda, torch.float32)
+    assert not flashes(model_config(**known), CPU, half)
+
+
+# The compiled step.
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # of PyTorch, by itself
+def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch):
+    """Model, loss and the chunks of logits are one graph, and do not change what comes out."""
+    monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend="aot_eager", **how))
+    torch._dynamo.reset()
+    counters.clear()
+    model, compute = make_model(), compiled()
+    batches = plan(1, 0, TEXT.lengths, (60, 60))[:4]
+    assert len({len(batch) for batch in batches}) > 1
+    for batch in batches:
+        expected = gradients(batch_losses, model, batch, False)
+        torch.testing.assert_close(gradients(compute, model, batch, True), expected, rtol=1e-5, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+compile_ = torch.compile
+
+
+# The step ahead.
+
+
+def test_a_step_ahead_changes_nothing(tmp_path):
+    """Not the weights, nor what is logged, nor what is saved."""
+    found = []
+    for ahead in (0, 1):
+        run = start(tmp_path / str(ahead), False, steps=13)
+        run.ahead = ahead
+        run.train(StopSignals(), "a commit")
+        lines = (tmp_path / str(ahead) / "metrics.jsonl").read_text().splitlines()
+        logged = [line.partition('"seconds"')[0] for line in lines]
+        states = sorted(path.name for path in (tmp_path / str(ahead)).rglob("*.safetensors"))
+        found.append((run.model.state_dict(), logged, states))
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=0)
+    assert found[0][1:] == found[1][1:]
+    assert len(found[0][1]) > 2
+
+
+def test_a_stop_is_heard_a_step_late(tmp_path):
+    """In a step after which nothing is due, and where it left off it goes on."""
+    seldom = {"log_every": 50, "evaluate_every": 50, "save_every": 50}
+    run = start(tmp_path, False, seldom, steps=13)
+    run.ahead = 1
+    update = run.update
+
+    def stopped(indices, stop):
+        stop.received = "SIGTERM" if run.progress.step >= 4 else None
+        return update(indices, stop)
+
+    run.update = stopped
+    with pytest.raises(Interrupted, match=r"^SIGTERM: saved at step 6$"):
+        run.train(StopSignals(), "a commit")
+    assert start(tmp_path, False, seldom, steps=13).progress.step == 6
+
+
+def test_what_is_not_finite_is_named_by_its_own_step(tmp_path):
+    """And is not saved, although the next step is under way by then."""
+    run = start(tmp_path, False, steps=13)
+    run.ahead = 1
+    update = run.update
+
+    def struck(indices, stop):
+        if run.progress.step == 4:
+            with torch.no_grad():
+                run.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
+        return update(indices, stop)
+
+    run.update = struck
+    with pytest.raises(TrainingError, match=r"^step 5 \(epoch 0, batch 4: .*FloatingPointError: loss nan"):
+        run.train(StopSignals(), "a commit")
+    assert [path.name for path in sorted((tmp_path / "state").iterdir())] == [
+        "00000002.safetensors",
+        "00000004.safetensors",
+    ]

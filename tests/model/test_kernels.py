@@ -1,0 +1,120 @@
+"""What is written out for speed, against PyTorch's own."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.model.kernels import STEPS, Dropout, Softmax, dropout, weighted_sum
+
+B, h, L_q, L_k, d_k, d_v = 3, 2, 5, 4, 6, 7
+
+
+def heads(dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    """Q, K, V."""
+    torch.manual_seed(1)
+    sizes = ((L_q, d_k), (L_k, d_k), (L_k, d_v))
+    return [torch.randn(B, h, *size, dtype=torch.float64).to(dtype).requires_grad_() for size in sizes]
+
+
+# Softmax.
+
+
+@given(st.lists(st.lists(st.floats(-200, 200), min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 2))
+def test_softmax_is_pytorchs(scores, masked):
+    """Where numbers differ by hundreds, too, and with some masked."""
+    scores = torch.tensor(scores, dtype=torch.float64)
+    scores[:, :masked] = -math.inf
+    leaves = [scores.clone().requires_grad_() for _ in range(2)]
+    results = [Softmax.apply(leaves[0] + 0.0), leaves[1].softmax(dim=-1)]
+    torch.testing.assert_close(*results, rtol=1e-12, atol=1e-30)
+    towards = torch.arange(3.0, dtype=torch.float64)
+    gradients = [
+        torch.autograd.grad((result * towards).sum(), leaf)[0] for result, leaf in zip(results, leaves, strict=True)
+    ]
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+
+
+def test_what_is_masked_has_no_weight_at_all():
+    weights = Softmax.apply(torch.tensor([[0.0, -math.inf, 3.0]]))
+    assert weights[0, 1] == 0
+    assert weights.sum() == pytest.approx(1)
+
+
+# Attention.
+
+
+@pytest.mark.parametrize("mask", [None, [0.0, -math.inf, 0.0, 0.0]])
+def test_weighted_sum_is_the_equation(mask):
+    mask = None if mask is None else torch.tensor(mask, dtype=torch.float64).expand(B, 1, 1, L_k)
+    Q, K, V = heads()
+    scores = Q @ K.mT / math.sqrt(d_k) + (0 if mask is None else mask)
+    results = [weighted_sum(Q, K, V, mask, 0.0), scores.softmax(dim=-1) @ V]
+    torch.testing.assert_close(*results)
+    gradients = [torch.autograd.grad(result.square().sum(), (Q, K, V)) for result in results]
+    torch.testing.assert_close(*gradients)
+
+
+def test_of_16_bits_the_sum_is_made_in_32():
+    Q, K, V = heads(torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = weighted_sum(Q, K, V, None, 0.0)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, weighted_sum(Q.float(), K.float(), V.float(), None, 0.0), rtol=0, atol=0)
+
+
+# Dropout.
+
+
+@pytest.mark.parametrize("P", [0.1, 0.3, 0.5])
+def test_as_many_are_dropped_as_should_be(P):
+    """Within five standard deviations of a binomial; what is left makes up for them."""
+    torch.manual_seed(1)
+    n = 10**6
+    out = dropout(torch.ones(n), P)
+    dropped = (out == 0).sum().item()
+    assert abs(dropped - n * P) < 5 * math.sqrt(n * P * (1 - P))
+    kept = STEPS / (STEPS - round(P * STEPS))
+    assert out.unique().tolist() == pytest.approx([0, kept])
+    assert kept == pytest.approx(1 / (1 - P), rel=1e-4)
+
+
+def test_neighbours_are_dropped_independently():
+    """Four numbers share 64 random bits: how many of a group are dropped has the binomial distribution."""
+    torch.manual_seed(1)
+    groups = (dropout(torch.ones(250_000, 4), 0.25) == 0).sum(dim=1)
+    found = torch.bincount(groups, minlength=5) / len(groups)
+    expected = torch.tensor([math.comb(4, k) * 0.25**k * 0.75 ** (4 - k) for k in range(5)])
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.005)
+
+
+def test_the_seed_alone_decides():
+    def draw(seed):
+        torch.manual_seed(seed)
+        return dropout(torch.ones(3, 7), 0.5)
+
+    assert torch.equal(draw(1), draw(1))
+    assert not torch.equal(draw(1), draw(2))
+
+
+def test_gradients_pass_where_numbers_do():
+    torch.manual_seed(1)
+    x = torch.randn(50, requires_grad=True)
+    out = dropout(x, 0.4)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, out.detach() / x.detach())
+
+
+@pytest.mark.parametrize(("P", "expected"), [(0.0, 1.0), (1.0, 0.0), (1e-9, 1.0), (1 - 1e-9, 0.0)])
+def test_none_and_all(P, expected):
+    assert torch.equal(dropout(torch.ones(100), P), torch.full((100,), expected))
+
+
+def test_dropout_is_for_training():
+    x = torch.ones(1000)
+    assert torch.equal(Dropout(0.5).eval()(x), x)
+    assert not torch.equal(Dropout(0.5).train()(x), x)
+    assert F.dropout(x, 0.0).equal(Dropout(0.0)(x))

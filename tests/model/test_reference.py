@@ -1,0 +1,285 @@
+"""The model to the letter: against PyTorch's own Transformer, given our weights, and against the paper's equations.
+
+The second half of this file has the equations once more, in NumPy, token by token and head by head.
+"""
+
+import math
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from support.toy import ROWS, model_config
+from torch import nn
+
+from transformer.config.experiment import PAD, Model
+from transformer.config.fidelity import preset
+from transformer.model.packed import pack
+from transformer.model.transformer import (
+    CrossAttention,
+    DecoderLayer,
+    EncoderLayer,
+    SelfAttention,
+    Transformer,
+    attention,
+)
+from transformer.translation.decoder import CachedDecoder
+
+CPU = torch.device("cpu")
+SOURCES, TARGETS = (4, 7, 1, 5), (3, 2, 6, 4)  # lengths of the sentences of a batch
+CLOSE = {"atol": 1e-5, "rtol": 0}
+
+
+def random_transformer(config: Model) -> Transformer:
+    """In float32 and without dropout; every bias and gain random, so that none is zero or one."""
+    torch.manual_seed(1)
+    model = Transformer(config).eval()
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    return model.requires_grad_(False)
+
+
+def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Token ids of sources, and of targets as the decoder reads them: PAD first."""
+    random = np.random.default_rng(1)
+    sources = [random.integers(PAD + 1, rows, length) for length in SOURCES]
+    targets = [np.concatenate([[PAD], random.integers(PAD + 1, rows, length - 1)]) for length in TARGETS]
+    return sources, targets
+
+
+def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np.ndarray]) -> torch.Tensor:
+    """All targets' logits, one after the other: [n_target, V]."""
+    return model(pack(sources, CPU), pack(targets, CPU)) @ model.embedding.weight.T
+
+
+# Against PyTorch.
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
+def test_attention_is_pytorchs(causal, padded):
+    torch.manual_seed(1)
+    L_q, L_k = (5, 5) if causal else (4, 6)
+    inputs = [torch.randn(2, 3, *size, dtype=torch.float64) for size in ((L_q, 7), (L_k, 7), (L_k, 11))]
+    real = torch.tensor([[True] * L_k, [True, True] + [False] * (L_k - 2)])[:, None, None, :]
+    own_mask = torch.zeros(real.shape).masked_fill(~real, -math.inf) if padded else None
+    allowed = torch.ones(2, 1, L_q, L_k, dtype=torch.bool)
+    if padded:
+        allowed = allowed & real
+    if causal:
+        allowed = allowed.tril()
+    results = []
+    for function, arguments in (
+        (attention, (own_mask, causal, 0.0)),
+        (F.scaled_dot_product_attention, (allowed,)),
+    ):
+        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        heads = function(*leaves, *arguments)
+        results.append((heads, *torch.autograd.grad(heads.square().sum(), leaves)))
+    torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize(("N", "d_model", "h", "d_ff"), [(1, 8, 1, 12), (2, 24, 3, 20), (4, 40, 8, 72)])
+def test_logits_are_pytorchs(N, d_model, h, d_ff):
+    config = model_config(N=N, d_model=d_model, h=h, d_k=d_model // h, d_v=d_model // h, d_ff=d_ff)
+    model, (sources, targets) = random_transformer(config), random_pairs()
+    (source, source_padding), (target, target_padding) = (padded(model, side) for side in (sources, targets))
+    output = pytorch_transformer(model)(
+        source,
+        target,
+        tgt_mask=torch.ones(max(TARGETS), max(TARGETS), dtype=torch.bool).triu(1),
+        src_key_padding_mask=source_padding,
+        memory_key_padding_mask=source_padding,
+        tgt_key_padding_mask=target_padding,
+    )
+    expected = output[~target_padding] @ model.embedding.weight.T
+    torch.testing.assert_close(batch_logits(model, sources, targets), expected, **CLOSE)
+
+
+def padded(model: Transformer, sentences: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """What enters a stack, [B, L, d_model], and where it is padding, as PyTorch wants them."""
+    weights = to_numpy(model)
+    inputs = [torch.tensor(np.array(embed(weights, model.config, sentence))).float() for sentence in sentences]
+    grid = nn.utils.rnn.pad_sequence(inputs, batch_first=True)
+    return grid, torch.arange(grid.shape[1]) >= torch.tensor([len(sentence) for sentence in sentences])[:, None]
+
+
+def pytorch_transformer(own: Transformer) -> nn.Transformer:
+    """PyTorch's model with the weights of ours; like ours, without a normalisation after the last layer."""
+    config = own.config
+    sizes = {"d_model": config.d_model, "nhead": config.h, "dim_feedforward": config.d_ff, "layer_norm_eps": 1e-6}
+    encoder = nn.TransformerEncoderLayer(**sizes, dropout=0.0, batch_first=True)
+    decoder = nn.TransformerDecoderLayer(**sizes, dropout=0.0, batch_first=True)
+    theirs = nn.Transformer(
+        config.d_model,
+        config.h,
+        custom_encoder=nn.TransformerEncoder(encoder, config.N, enable_nested_tensor=False),
+        custom_decoder=nn.TransformerDecoder(decoder, config.N),
+        batch_first=True,
+    )
+    for stack, layers in ((theirs.encoder, own.encoder), (theirs.decoder, own.decoder)):
+        for layer, ours in zip(stack.layers, layers, strict=True):
+            layer.load_state_dict(layer_weights(ours))
+    return theirs.eval()
+
+
+def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
+    """As torch.nn's layers name them."""
+    weights = {f"self_attn.{name}": tensor for name, tensor in attention_weights(own.self_attention).items()}
+    if isinstance(own, DecoderLayer):
+        cross = attention_weights(own.cross_attention)
+        weights |= {f"multihead_attn.{name}": tensor for name, tensor in cross.items()}
+    parts = {"linear1": own.feed_forward.inner, "linear2": own.feed_forward.outer}
+    parts |= {f"norm{number}": residual.norm for number, residual in enumerate(own.residuals, start=1)}
+    for name, part in parts.items():
+        weights |= {f"{name}.weight": part.weight, f"{name}.bias": part.bias}
+    return weights
+
+
+def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Tensor]:
+    """As torch.nn.MultiheadAttention names them."""
+    inputs = [own.query_key_value] if isinstance(own, SelfAttention) else [own.query, own.key_value]
+    return {
+        "in_proj_weight": torch.cat([linear.weight for linear in inputs]),
+        "in_proj_bias": torch.cat([linear.bias for linear in inputs]),
+        "out_proj.weight": own.output.weight,
+        "out_proj.bias": own.output.bias,
+    }
+
+
+# Against the equations. A sentence is on its own there, and a token's output is computed from what it may see alone: so
+# that these tests also show that neither later tokens nor padding nor other sentences change an output.
+
+VARIANTS = {
+    "paper-text": {},  # d_k and d_v differ, and h d_v from d_model
+    "paper-code": asdict(preset("paper-code")),
+    "one head": {"h": 1},
+    "learned positions": {"positions": "learned"},
+    "learned positions, paper-code": asdict(preset("paper-code")) | {"positions": "learned"},
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def model(request) -> Transformer:
+    return random_transformer(model_config(**VARIANTS[request.param]))
+
+
+def test_logits_are_those_of_the_equations(model):
+    sources, targets = random_pairs()
+    weights = to_numpy(model)
+    expected = [logits(weights, model.config, *pair) for pair in zip(sources, targets, strict=True)]
+    torch.testing.assert_close(
+        batch_logits(model, sources, targets).double(), torch.tensor(np.concatenate(expected)), **CLOSE
+    )
+
+
+def test_cached_steps_are_those_of_the_equations(model):
+    """The log-probabilities after each prefix of the longest target, for all sources at once."""
+    sources, targets = random_pairs()
+    target = max(targets, key=len)
+    weights, decoder = to_numpy(model), CachedDecoder(model, pack(sources, CPU), ROWS)
+    expected = torch.tensor(np.array([logits(weights, model.config, source, target) for source in sources]))
+    expected = expected.log_softmax(dim=-1)
+    for position, token in enumerate(target):
+        log_p = decoder.step(torch.full((len(sources), 1), int(token)))[:, 0]
+        torch.testing.assert_close(log_p[:, PAD + 1 :].double(), expected[:, position, PAD + 1 :], **CLOSE)
+
+
+Weights = dict[str, np.ndarray]
+Vectors = list[np.ndarray]  # one per token
+
+
+def to_numpy(model: Transformer) -> Weights:
+    return {name: tensor.double().numpy() for name, tensor in model.state_dict().items()}
+
+
+def logits(w: Weights, config: Model, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """§3.1: [tokens of target, V]."""
+    xs = embed(w, config, source)
+    if config.target_spaces:
+        xs = [x + w["target_spaces"][9] for x in xs]
+    for n in range(config.N):
+        xs = encoder_layer(w, config, f"encoder.{n}", xs)
+    ys = embed(w, config, target)
+    for n in range(config.N):
+        ys = decoder_layer(w, config, f"decoder.{n}", ys, xs)
+    return np.array([[y @ row for row in w["embedding.weight"]] for y in ys])
+
+
+def embed(w: Weights, config: Model, sentence: np.ndarray) -> Vectors:
+    """§3.4 and §3.5."""
+    xs = []
+    for pos, token in enumerate(sentence):
+        x = np.zeros(config.d_model) if token == PAD else math.sqrt(config.d_model) * w["embedding.weight"][token]
+        xs.append(x + (w["embedding.position_table"][pos] if config.positions == "learned" else sinusoid(config, pos)))
+    return xs
+
+
+def sinusoid(config: Model, pos: int) -> np.ndarray:
+    """§3.5 as the paper writes it, or as the authors' code has it."""
+    PE, half = np.zeros(config.d_model), config.d_model // 2
+    for i in range(half):
+        if config.sinusoids == "interleaved":
+            PE[2 * i] = math.sin(pos / 10000 ** (2 * i / config.d_model))
+            PE[2 * i + 1] = math.cos(pos / 10000 ** (2 * i / config.d_model))
+        else:
+            PE[i] = math.sin(pos / 10000 ** (i / (half - 1)))
+            PE[half + i] = math.cos(pos / 10000 ** (i / (half - 1)))
+    return PE
+
+
+def encoder_layer(w: Weights, config: Model, name: str, xs: Vectors) -> Vectors:
+    """§3.1: LayerNorm(x + Sublayer(x)), twice."""
+    attended = self_attention(w, config, f"{name}.self_attention", xs, causal=False)
+    xs = [norm(w, f"{name}.residuals.0", x + a) for x, a in zip(xs, attended, strict=True)]
+    return [norm(w, f"{name}.residuals.1", x + feed_forward(w, name, x)) for x in xs]
+
+
+def decoder_layer(w: Weights, config: Model, name: str, ys: Vectors, memory: Vectors) -> Vectors:
+    """§3.1: the same, three times."""
+    attended = self_attention(w, config, f"{name}.self_attention", ys, causal=True)
+    ys = [norm(w, f"{name}.residuals.0", y + a) for y, a in zip(ys, attended, strict=True)]
+    attended = cross_attention(w, config, f"{name}.cross_attention", ys, memory)
+    ys = [norm(w, f"{name}.residuals.1", y + a) for y, a in zip(ys, attended, strict=True)]
+    return [norm(w, f"{name}.residuals.2", y + feed_forward(w, name, y)) for y in ys]
+
+
+def norm(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
+    deviation = math.sqrt(sum((x - x.mean()) ** 2) / len(x) + 1e-6)
+    return w[f"{name}.norm.weight"] * (x - x.mean()) / deviation + w[f"{name}.norm.bias"]
+
+
+def feed_forward(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
+    """§3.3, equation 2."""
+    inner = linear(w, f"{name}.feed_forward.inner", x)
+    return linear(w, f"{name}.feed_forward.outer", np.array([max(0.0, value) for value in inner]))
+
+
+def linear(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
+    return w[f"{name}.weight"] @ x + w[f"{name}.bias"]
+
+
+def self_attention(w: Weights, config: Model, name: str, xs: Vectors, causal: bool) -> Vectors:
+    """§3.2.3. Q, K and V come out of one matrix, one after the other."""
+    keys = config.h * config.d_k
+    Q, K, V = zip(*(np.split(linear(w, f"{name}.query_key_value", x), [keys, 2 * keys]) for x in xs), strict=True)
+    seen = [i + 1 if causal else len(xs) for i in range(len(xs))]
+    return [linear(w, f"{name}.output", attend(config, Q[i], K[:n], V[:n])) for i, n in enumerate(seen)]
+
+
+def cross_attention(w: Weights, config: Model, name: str, ys: Vectors, memory: Vectors) -> Vectors:
+    """§3.2.3. K and V come out of one matrix."""
+    K, V = zip(*(np.split(linear(w, f"{name}.key_value", x), [config.h * config.d_k]) for x in memory), strict=True)
+    return [linear(w, f"{name}.output", attend(config, linear(w, f"{name}.query", y), K, V)) for y in ys]
+
+
+def attend(config: Model, q: np.ndarray, K: Vectors, V: Vectors) -> np.ndarray:
+    """§3.2.1 and §3.2.2 for one token: its heads, side by side."""
+    heads = []
+    for head in range(config.h):
+        of_k, of_v = (slice(head * d, (head + 1) * d) for d in (config.d_k, config.d_v))
+        e = [math.exp(q[of_k] @ k[of_k] / math.sqrt(config.d_k)) for k in K]
+        heads.append(sum(e_j / sum(e) * v[of_v] for e_j, v in zip(e, V, strict=True)))
+    return np.concatenate(heads)

@@ -1,0 +1,169 @@
+"""Bracketed trees: read as NLTK reads them, cleaned, written; or one line that says where the brackets are wrong."""
+
+import re
+
+import pytest
+from hypothesis import assume, given
+from nltk.tree import Tree as NltkTree
+from support.grown import read, trees
+
+from transformer.common.files import InputError
+from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, read_trees, words
+
+CAT = [Open("TOP"), Open("NP"), Leaf("DT", "the"), Leaf("NN", "cat"), Close("NP"), Close("TOP")]
+
+
+def cleaned(text: str) -> str:
+    return bracketed(clean(read(text)))
+
+
+def as_nltk(tree: list) -> NltkTree:
+    """The same tree as NLTK has it, in which brackets in words stay escaped."""
+    stack = [[]]
+    for event in tree:
+        match event:
+            case Open():
+                stack.append([])
+            case Leaf(tag, word):
+                stack[-1].append(NltkTree(tag, [word.replace("(", "-LRB-").replace(")", "-RRB-")]))
+            case Close(label):
+                children = stack.pop()
+                stack[-1].append(NltkTree(label, children))
+    return stack[0][0]
+
+
+def test_a_tree():
+    assert read("(TOP (NP (DT the) (NN cat)))") == CAT
+    assert words(CAT) == ["the", "cat"]
+    assert bracketed(CAT) == "(TOP (NP (DT the) (NN cat)))"
+
+
+def test_trees_wherever_they_begin_and_end():
+    lines = ["", "( (S", "\t(NP (DT", "the)) )", ")(X (Y z)) (A b)", "( (X", "  (Y z)))", ""]
+    found = [(line, bracketed(tree)) for line, tree in parse(lines, "text", first=10)]
+    assert found == [(11, "( (S (NP (DT the))))"), (14, "(X (Y z))"), (14, "(A b)"), (15, "( (X (Y z)))")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("(S (A b))\n(S (A b)))", 2, "unbalanced brackets: found a ')' that closes nothing"),
+        (")", 1, "unbalanced brackets: found a ')' that closes nothing"),
+        ("(A b)\n(S (A b)\n(A b)", 2, "unbalanced brackets: the tree that begins here lacks 1 ')'"),
+        ("(S (NP (A", 1, "unbalanced brackets: the tree that begins here lacks 3 ')'"),
+        ("(", 1, "unbalanced brackets: the tree that begins here lacks 1 ')'"),
+        ("(S\n(A ))", 2, "expected a word or a tree in '(A)', found nothing"),
+        ("(S (A b)\n())", 2, "expected a word or a tree in '()', found nothing"),
+        ("(S\n(NP (A b) c))", 2, "expected a bracket, found 'c'"),
+        ("(S\n(NP a (A b)))", 2, "expected ')' after the word in '(NP a', found '('"),
+        ("(S\n(A b c))", 2, "expected ')' after the word in '(A b', found 'c'"),
+        ("(A b)\nc", 2, "expected a bracket, found 'c'"),
+        ("c (A b)", 1, "expected a bracket, found 'c'"),
+        ("(( ()", 1, "expected a word or a tree in '()', found nothing"),
+        ("(CD 1\u00a0000)", 1, "expected ')' after the word in '(CD 1', found '000'"),  # a space all the same
+    ],
+)
+def test_wrong_brackets(text, line, problem):
+    with pytest.raises(InputError, match=rf"^a\.mrg, line {line}: {re.escape(problem)}$"):
+        list(parse(text.split("\n"), "a.mrg"))
+
+
+def test_good_trees_come_before_the_error():
+    found = parse(["(A b)", "(A"], "a.mrg")
+    assert next(found) == (1, [Leaf("A", "b")])
+    with pytest.raises(InputError):
+        next(found)
+
+
+def test_one_tree_a_line(tmp_path):
+    path = tmp_path / "a.trees"
+    path.write_text("(TOP (NP (DT the) (NN cat)))\n(A b)\n")
+    assert list(read_trees(path)) == [CAT, [Leaf("A", "b")]]
+
+
+@pytest.mark.parametrize(("line", "found"), [("", 0), ("(A b) (A b)", 2)])
+def test_another_number_on_a_line(line, found):
+    with pytest.raises(InputError, match=rf"^a\.trees, line 2: expected one tree, found {found}$"):
+        list(one_a_line(["(A b)", line], "a.trees"))
+
+
+def test_a_tree_over_two_lines_where_one_a_line_is_expected():
+    with pytest.raises(InputError, match=r"^a\.trees, line 1: unbalanced brackets"):
+        list(one_a_line(["(S", "(A b))"], "a.trees"))
+
+
+def test_brackets_in_words():
+    tree = read("(NP (-LRB- -LRB-) (NN Spouse-LRB-s-RRB-) (-RRB- -RRB-))")
+    assert words(tree) == ["(", "Spouse(s)", ")"]
+    assert tree[1] == Leaf("-LRB-", "(")
+    assert bracketed(tree) == "(NP (-LRB- -LRB-) (NN Spouse-LRB-s-RRB-) (-RRB- -RRB-))"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("( (S (DT the)))", "(S (DT the))"),
+        ("(TOP (S (DT the)))", "(S (DT the))"),
+        ("(ROOT (S (DT the)))", "(S (DT the))"),
+        ("(S1 (S (DT the)))", "(S (DT the))"),
+        ("(S (DT the))", "(S (DT the))"),
+        ("(DT the)", "(DT the)"),
+        ("(TOP ( (ROOT (S (DT the)))))", "(S (DT the))"),
+        ("(ROOT (S (DT the)) (. .))", "(S (DT the)) (. .)"),
+        ("( (S (NP-SBJ-1 (DT the)) (NP=2 (DT a)) (NP-LGS|TMP (NN b))))", "(S (NP (DT the)) (NP (DT a)) (NP (NN b)))"),
+        ("(X (PRT|ADVP (RP up)))", "(X (PRT (RP up)))"),
+        ("(X (-LRB- -LRB-) (PRP$ my) (`` ``) (: --) (-RRB- -RRB-))",) * 2,
+        ("(X (= =) (| |) (- -))",) * 2,
+        ("(X (NN 1\\/2) (SYM \\*) (NN and\\/or\\*))", "(X (NN 1/2) (SYM *) (NN and/or*))"),
+        ("(X (-LRB- -LCB-) (-LRB- -LSB-) (-RRB- -RSB-) (-RRB- -RCB-))", "(X (-LRB- {) (-LRB- [) (-RRB- ]) (-RRB- }))"),
+        ("(X (-LRB- [) (CD 1) (-RRB- ]))",) * 2,
+        ("(S (NP-SBJ (-NONE- *-1)) (VP (VB go) (NP (-NONE- *T*-2))))", "(S (VP (VB go)))"),
+        ("(S (SBAR (-NONE- 0) (S (NP (-NONE- *)))) (VB go))", "(S (VB go))"),
+        ("(S (SBAR (-NONE- 0) (S (VB do) (NP (-NONE- *)))) (VB go))", "(S (SBAR (S (VB do))) (VB go))"),
+    ],
+)
+def test_cleaning(text, expected):
+    assert cleaned(text) == cleaned(f"(TOP {expected})") == f"(TOP {expected})"
+
+
+@pytest.mark.parametrize("text", ["(-NONE- *)", "( (S (NP (-NONE- *)) (VP (-NONE- *?*))))"])
+def test_a_tree_of_traces_alone_is_nothing(text):
+    assert clean(read(text)) == []
+
+
+@given(trees)
+def test_what_is_written_is_read_again(tree):
+    assume(not any("RB-" in word for word in words(tree)))  # -LRB- would come back as the bracket that it stands for
+    assert read(bracketed(tree)) == tree
+
+
+@given(trees)
+def test_as_nltk_reads(tree):
+    assert as_nltk(tree) == NltkTree.fromstring(bracketed(tree))
+
+
+@given(trees)
+def test_a_cleaned_tree_can_be_written_and_holds_the_words(tree):
+    result = clean(tree)
+    assert result
+    assert read(bracketed(result))
+    assert len(words(result)) == len(words(tree))
+    assert not {event.label for event in result[1:-1] if isinstance(event, Open)} & {"", "TOP", "ROOT", "S1"}
+
+
+def test_depth_is_no_matter():
+    depth = 100_000
+    text = "(X " * depth + "(A b)" + ")" * depth
+    assert cleaned(text) == f"(TOP {text})"
+
+
+def test_phrases_are_the_constituents_that_are_long_enough_and_not_the_whole():
+    tree = read("(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (DT a) (NN dog)))))")
+    found = [bracketed(phrase) for phrase in phrases(tree, 2)]
+    assert found == [
+        "(TOP (NP (DT the) (NN cat)))",
+        "(TOP (NP (DT a) (NN dog)))",
+        "(TOP (VP (VBZ sees) (NP (DT a) (NN dog))))",
+    ]
+    assert [bracketed(phrase) for phrase in phrases(tree, 3)] == found[2:]
+    assert list(phrases(tree, 4)) == []

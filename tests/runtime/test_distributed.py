@@ -1,0 +1,75 @@
+"""The batch contract: real processes, started by torchrun, see the same batches and get the same gradients."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from support.project import ROOT
+from support.ranks import BUDGETS, STEPS
+from support.toy import PROCESSOR, TORCHRUN, random_text
+
+from transformer.training.batches import plan
+
+DIVISIONS = [(1, 1), (2, 1), (4, 1), (1, 4), (2, 2)]  # processes, pieces that each cuts its part into
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """What each process left, by (processes, accumulation, P_drop); each division is run once."""
+    cache = {}
+
+    def run(processes: int, accumulation: int, P_drop: float) -> list[dict]:
+        key = (processes, accumulation, P_drop)
+        if key not in cache:
+            out = tmp_path_factory.mktemp("ranks")
+            command = [*TORCHRUN, processes, ROOT / "tests/support/ranks.py", out, accumulation, P_drop]
+            subprocess.run([str(word) for word in command], env=PROCESSOR, check=True)
+            cache[key] = [dict(np.load(out / f"{rank}.npz")) for rank in range(processes)]
+        return cache[key]
+
+    return run
+
+
+@pytest.mark.parametrize(("processes", "accumulation"), DIVISIONS)
+def test_every_division_learns_from_the_batches_of_the_plan(learned, processes, accumulation):
+    """Each pair of each global batch in exactly one process, once."""
+    ranks = learned(processes, accumulation, 0.0)
+    expected = [batch for epoch in (0, 1) for batch in plan(1, epoch, random_text(1, 53).lengths, BUDGETS)][:STEPS]
+    for step, batch in enumerate(expected):
+        for rank in ranks:
+            np.testing.assert_array_equal(rank[f"batch{step}"], batch)
+        parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
+        np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
+
+
+@pytest.mark.parametrize(("processes", "accumulation"), DIVISIONS)
+def test_every_division_has_the_gradient_of_one_process(learned, processes, accumulation):
+    (alone,) = learned(1, 1, 0.0)
+    for rank in learned(processes, accumulation, 0.0):
+        for step in range(STEPS):
+            np.testing.assert_allclose(rank[f"gradient{step}"], alone[f"gradient{step}"], rtol=0, atol=1e-6)
+        assert rank["dev_perplexity"] == pytest.approx(alone["dev_perplexity"], rel=1e-6)
+
+
+def test_as_many_pieces_draw_the_same_dropout(learned):
+    """1 x 4, 2 x 2 and 4 x 1: which process a piece falls to changes nothing but rounding."""
+    (alone,) = learned(1, 4, 0.3)
+    for processes, accumulation in ((2, 2), (4, 1)):
+        for rank in learned(processes, accumulation, 0.3):
+            for step in range(STEPS):
+                np.testing.assert_allclose(rank[f"gradient{step}"], alone[f"gradient{step}"], rtol=0, atol=1e-6)
+    (other,) = learned(1, 1, 0.3)
+    assert np.abs(other["gradient0"] - alone["gradient0"]).max() > 1e-3
+
+
+def test_padding_by_hand(learned):
+    """Places of the longest sentence's length for each sentence of a piece, less the tokens; over all pieces."""
+    lengths = random_text(1, 53).lengths
+    for rank in learned(2, 2, 0.0):
+        for step in range(STEPS):
+            batch = rank[f"batch{step}"]
+            empty = 0
+            for piece in [batch[start::4] for start in range(min(4, len(batch)))]:
+                for side in lengths[:, piece]:
+                    empty += sum(max(side) - length for length in side)
+            assert rank[f"padding{step}"] == empty

@@ -1,0 +1,58 @@
+"""Memory: what a forward pass keeps is counted, and the pieces of a batch fit into what there is."""
+
+import math
+import os
+
+import pytest
+import torch
+from support.starting import start
+from support.toy import make_experiment, random_text
+
+from transformer.common.files import InputError
+from transformer.runtime.memory import PER_PARAMETER, SHARE, available, pieces, saved_bytes
+from transformer.training.batches import plan
+
+
+def test_saved_bytes_by_hand():
+    """A product keeps both factors for its gradient: 100 and 100 numbers of 4 bytes. One that is kept twice is one."""
+    x, y = (torch.randn(100, requires_grad=True) for _ in range(2))
+    assert saved_bytes(lambda: x * y) == 800
+    assert saved_bytes(lambda: (x * y, x * y)) == 800
+    assert saved_bytes(lambda: x * x[:10].sum()) == 404
+    with torch.no_grad():
+        assert saved_bytes(lambda: x * y) == 0
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(1, 1), (600, 1), (601, 2), (1200, 2), (1201, 3)])
+def test_pieces_by_hand(tokens, expected):
+    """Room for 600 tokens of 10 bytes beside 3 parameters."""
+    memory = math.ceil((6000 + 3 * PER_PARAMETER) / SHARE)
+    assert pieces(memory, parameters=3, bytes_per_token=10, tokens=tokens) == expected
+
+
+def test_a_model_that_does_not_fit_is_refused():
+    with pytest.raises(InputError, match=r"^memory: expected more than 0\.069 GiB for model and Adam, found 0\.00098$"):
+        pieces(2**20, parameters=10**6, bytes_per_token=10, tokens=100)
+
+
+def test_every_piece_of_every_batch_fits_the_room(tmp_path):
+    """As measured on the piece itself, but for its share of the batch's odd pairs; more memory makes fewer pieces."""
+    text, budgets = random_text(1, 1000), (900, 900)
+    experiment = make_experiment(source_tokens=900, target_tokens=900)
+    run = start(tmp_path, experiment, text)
+    parameters = sum(parameter.numel() for parameter in run.model.parameters())
+    found = []
+    for room in (2**20, 2**21, 2**24):
+        run.accumulation = run.accumulations(math.ceil((room + PER_PARAMETER * parameters) / SHARE))
+        batches = plan(1, 0, text.lengths, budgets)
+        for part in (batch[piece :: run.accumulation] for batch in batches for piece in range(run.accumulation)):
+            assert saved_bytes(lambda part=part: run.losses(part)) <= 1.1 * room
+        found.append(run.accumulation)
+    assert found[0] > found[1] > found[2] == 1
+
+
+def test_a_process_has_its_processors_part_of_the_machines_memory():
+    cpu = torch.device("cpu")
+    all_of_it = available(cpu, 10_000)
+    assert 2**28 < all_of_it < 2**50
+    assert available(cpu, 1) <= all_of_it // os.cpu_count()

@@ -1,0 +1,320 @@
+"""Scores against numbers worked by hand, the sacrebleu command, perl, and multi-bleu written from its definition."""
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+import sacrebleu
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.tools import needs
+
+from transformer.common.files import InputError, sha256
+from transformer.config.experiment import Decoding, save
+from transformer.model import weights as checkpoints
+from transformer.scoring.bleu import (
+    paper_reference,
+    paper_tokens,
+    scores,
+    split_compounds,
+    token_bleu,
+    token_scores,
+    tokenize,
+)
+from transformer.scoring.significance import bleu_draws, limits
+from transformer.stages import score
+
+HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
+REFERENCES = [
+    'Ein "Mann" läuft, z.B. zum Fluss-Ufer.',
+    "Zwei Hunde spielen im tiefen Schnee.",
+    "Ein Kind isst ein Eis.",
+]
+
+
+def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Corpus BLEU from its definition: clipped n-gram matches over the corpus, brevity penalty, no smoothing."""
+    pairs = [
+        (hypothesis.split(), reference.split()) for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    log_precision = 0.0
+    for n in range(1, 5):
+        matches = total = 0
+        for sides in pairs:
+            ours, theirs = (Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in sides)
+            matches += sum(min(count, theirs[ngram]) for ngram, count in ours.items())
+            total += ours.total()
+        if not matches:
+            return 0.0
+        log_precision += math.log(matches / total) / 4
+    length, reference_length = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
+    return 100 * math.exp(log_precision + min(0.0, 1 - reference_length / length))
+
+
+def test_precisions_worked_by_hand():
+    """6/7, 5/6, 4/5, 3/4: their product is 3/7."""
+    found = scores(["the cat sat on the mat today"], ["the cat sat on the mat"], "en")
+    assert found["tokenized"]["score"] == pytest.approx(100 * (3 / 7) ** 0.25)
+
+
+def test_brevity_penalty_worked_by_hand():
+    found = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
+    assert found["tokenized"]["score"] == pytest.approx(100 * math.exp(1 - 6 / 5))
+
+
+def test_no_smoothing():
+    found = scores(["a b c"], ["a b c"], "en")
+    assert found["tokenized"]["score"] == 0.0
+
+
+words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).map(" ".join)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=6))
+def test_tokenized_is_multi_bleu(pairs):
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    found = token_scores(hypotheses, references, "en")
+    assert found["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    lower = [[side.lower() for side in sides] for sides in (hypotheses, references)]
+    assert found["tokenized_lc"]["score"] == pytest.approx(multi_bleu(*lower))
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (["sacrebleu", "chrf2", "ter"], ["--metrics", "bleu", "chrf", "ter"]),
+        (["sacrebleu_lc"], ["--lowercase"]),
+        (["intl"], ["--tokenize", "intl"]),
+        (["intl_lc"], ["--tokenize", "intl", "--lowercase"]),
+    ],
+)
+def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    command = [sys.executable, "-m", "sacrebleu", ref, "-i", hyp, "--width", "12", *options]
+    said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    found = scores(HYPOTHESES, REFERENCES, "de")
+    for name, metric in zip(names, said if len(names) > 1 else [said], strict=True):
+        assert found[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
+
+
+def test_german_variants_on_words_split_by_hand():
+    hypotheses = ['Der " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im Schnee .", "Ein Kind isst Eis ."]
+    references = ['Ein " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im tiefen Schnee ."]
+    references.append("Ein Kind isst ein Eis .")
+    found = scores(HYPOTHESES, REFERENCES, "de")
+    assert found["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    for side in (hypotheses, references):
+        side[0] = side[0].replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer")
+    assert found["compound_split"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    assert found["compound_split"]["score"] > found["tokenized"]["score"]
+
+
+def test_only_german_compounds_are_split():
+    assert "compound_split" not in scores(HYPOTHESES, REFERENCES, "fr")
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_the_papers_measure_is_that_of_its_tokens(language):
+    quoted = [line.replace('"', "“") for line in REFERENCES]
+    found = scores(HYPOTHESES, quoted, language)
+    words = paper_tokens(HYPOTHESES, language), paper_reference(quoted, language)
+    assert token_bleu().corpus_score(words[0], [words[1]]).score == found[found["paper"]]["score"]
+
+
+def test_signatures_say_what_was_done():
+    found = scores(HYPOTHESES, REFERENCES, "de")
+    ours = f"|smooth:none|version:{sacrebleu.__version__}|sacremoses:"
+    start = {name: found[name]["signature"].split(ours)[0] for name in found if name != "paper"}
+    assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de"
+    assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de"
+    assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split"
+    assert start["plain_quotes"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split|refquotes:plain"
+    assert start["normalized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm+split"
+    french = scores(HYPOTHESES, REFERENCES, "fr")
+    assert "|tok:moses-fr|refquotes:plain|" in french["plain_quotes"]["signature"]
+    assert "|tok:moses-fr+norm|" in french["normalized"]["signature"]
+
+
+def test_tokens_are_not_escaped():
+    assert tokenize(['It\'s "A & B" [<c>].'], "en") == ['It \'s " A & B " [ < c > ] .']
+
+
+def test_splits_as_perl_by_hand():
+    """A match takes both its neighbours, so that the second hyphen of a-b-c stays; of a letter of two bytes, one."""
+    assert split_compounds(["Fluss-Ufer - a-b-c", "ä-ö-ü x-"]) == [
+        "Fluss ##AT##-##AT## Ufer - a ##AT##-##AT## b-c",
+        "ä ##AT##-##AT## ö ##AT##-##AT## ü x-",
+    ]
+
+
+def test_splits_as_perl():
+    lines = ["Fluss-Ufer - a-b-c", "ä-ö-ü x-", "1-€-Job -- a--b -c d-", "…-… €-ß-ö-a"]
+    program = r"s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g"
+    command = [needs("perl", "apt-get install perl"), "-ple", program]
+    perl = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True)
+    assert split_compounds(lines) == perl.stdout.decode().splitlines()
+
+
+def test_unequal_sides_give_both_counts():
+    with pytest.raises(InputError, match="3 and 2"):
+        scores(HYPOTHESES, REFERENCES[:2], "de")
+
+
+def test_no_sentences():
+    with pytest.raises(InputError, match="found none"):
+        scores([], [], "de")
+
+
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("language", "hypothesis", "reference"),
+    [
+        ("de", 'Er sagte: "Das geht\'s", und ging.', "Er sagte: „Das geht\u2019s“, und ging."),
+        ("de", "Er sagte: 'Das geht gut.'", "Er sagte: \u201aDas geht gut.\u2018"),
+        ("fr", "L'homme dit \"non\" et s'en va.", "L\u2019homme dit « non » et s\u2019en va."),
+    ],
+)
+def test_the_references_quotes_are_made_plain(language, hypothesis, reference):
+    found = scores([hypothesis], [reference], language)
+    assert found["plain_quotes"]["score"] == pytest.approx(100)
+    assert found["tokenized"]["score"] < 99
+    assert found["sacrebleu"]["score"] < 99
+
+
+def test_the_hypothesis_quotes_are_left():
+    """The authors changed the reference alone."""
+    found = scores(["Er sagte: „Das ist gut“."], ['Er sagte: "Das ist gut".'], "de")
+    assert found["plain_quotes"]["score"] < 99
+    assert found["normalized"]["score"] == pytest.approx(100)
+
+
+def test_normalizing_changes_the_order_of_quote_and_comma():
+    """Which is not what the authors did, and hides a difference."""
+    found = scores(['Er sagt "ja," und geht dann.'], ['Er sagt "ja", und geht dann.'], "de")
+    assert found["plain_quotes"]["score"] < 99
+    assert found["normalized"]["score"] == pytest.approx(100)
+
+
+DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+
+
+def make_run(folder):
+    """What a score takes from a run's folder."""
+    folder.mkdir()
+    (folder / "run.json").write_text('{"task": "en-de", "flops": 1e15, "digest": "ab"}')
+    save(Decoding(**DECODING), folder / "decoding.yaml")
+    checkpoints.save(folder / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
+    return folder
+
+
+def test_stage(tmp_path, capsys):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    run = make_run(tmp_path / "run")
+    output = tmp_path / "score.json"
+    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(run)]
+    score.main([*arguments, "--json", str(output)])
+    expected = scores(HYPOTHESES, REFERENCES, "de")
+    draws = bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de"))
+    low, high = limits(draws)
+    assert json.loads(output.read_text()) == {
+        "language": "de",
+        "sentences": 3,
+        "scores": expected | {"plain_quotes": expected["plain_quotes"] | {"low": low, "high": high}},
+        "draws": draws,
+        "subsets": {},
+        "hyp": hyp,
+        "hyp_sha256": sha256(hyp),
+        "ref": ref,
+        "ref_sha256": sha256(ref),
+        "run": {
+            "task": "en-de",
+            "flops": 1e15,
+            "digest": "ab",
+            "averaged_steps": [2, 4],
+            "weights_sha256": sha256(run / "average.safetensors"),
+            "decoding": DECODING,
+        },
+    }
+    assert len(output.read_text().splitlines()) < 100  # all draws are in one
+    printed = capsys.readouterr().out
+    assert f"95 %: {low:.2f} – {high:.2f}" in printed.splitlines()[0]
+    paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
+    assert paper.split()[1:3] == ["plain_quotes", f"{expected['plain_quotes']['score']:.2f}"]
+    assert expected["sacrebleu"]["signature"] in printed
+
+
+def test_stage_says_which_single_checkpoint_translated(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    run, output = make_run(tmp_path / "run"), tmp_path / "score.json"
+    checkpoints.save(run / "last.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 4})
+    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(run)]
+    score.main([*arguments, "--weights", str(run / "last.safetensors"), "--json", str(output)])
+    assert json.loads(output.read_text())["run"]["averaged_steps"] == [4]
+
+
+def test_stage_without_a_run(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json", str(tmp_path / "score.json")])
+    written = json.loads((tmp_path / "score.json").read_text())
+    assert written["run"] is None
+    assert "draws" not in written
+
+
+def test_stage_without_a_file_prints_json(tmp_path, capsys):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json"])
+    printed = json.loads(capsys.readouterr().out)["scores"]
+    assert printed["plain_quotes"].pop("low") < printed["plain_quotes"].pop("high")
+    assert printed == scores(HYPOTHESES, REFERENCES, "de")
+
+
+def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
+    """Of two equal references the one that comes after the line before it."""
+    hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
+    hyp, ref = write(tmp_path / "hyp", hypotheses), write(tmp_path / "ref", references)
+    part = write(tmp_path / "part", [references[0], references[2], references[3]])
+    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part]
+    score.main([*arguments, "--json", str(tmp_path / "score.json")])
+    whole = json.loads((tmp_path / "score.json").read_text())
+    chosen = [[side[index] for index in (0, 2, 3)] for side in (hypotheses, references)]
+    assert whole["subsets"] == {"filtered": {"sentences": 3, "scores": scores(*chosen, "de")}}
+    del whole["scores"]["plain_quotes"]["low"], whole["scores"]["plain_quotes"]["high"]
+    assert whole["scores"] == scores(hypotheses, references, "de")
+    assert "3 sentences (filtered)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["Ein Kind isst ein Eis.", "Ein Kind."], r"part, line 2: .*, found 'Ein Kind\.'"),
+        ([REFERENCES[1], REFERENCES[0]], r"part, line 2: expected one of the references of the whole, in their order"),
+        ([], r"part: expected references, found none"),
+    ],
+)
+def test_stage_names_a_subset_that_is_none(tmp_path, lines, message):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    part = write(tmp_path / "part", lines)
+    with pytest.raises(InputError, match=message):
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part])
+
+
+def test_stage_names_files_of_unequal_length(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES[:2])
+    with pytest.raises(InputError, match=r"hyp has 3, .*ref has 2"):
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de"])
+
+
+def test_stage_names_a_broken_run(tmp_path):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    (tmp_path / "run.json").write_text('{"task": ')
+    with pytest.raises(InputError, match=r"run\.json: cannot be read as JSON"):
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(tmp_path)])

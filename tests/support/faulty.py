@@ -1,0 +1,67 @@
+"""The train stage with one fault in it: `faulty.py FAULT RANK STEP -- train's arguments`. For test_faults.py.
+
+Says on standard error when the fault happens, as `fault at SECONDS` of the system's clock.
+"""
+
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from transformer.data.corpus import TokenArray
+from transformer.stages import train
+from transformer.training.batches import ParallelText
+from transformer.training.loop import Run
+
+
+def exception(run: Run) -> None:
+    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has that row
+    run.text = ParallelText(run.text.source, TokenArray(ids, run.text.target.offsets))
+
+
+def out_of_memory(run: Run) -> None:
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    run.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not there
+
+
+def killed(run: Run) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def not_finite(run: Run) -> None:
+    with torch.no_grad():
+        run.model.encoder[0].feed_forward.inner.weight[3, 5] = torch.nan
+
+
+def disk_full(run: Run) -> None:
+    """No file can grow beyond 30,000 bytes: less than a state, more than is logged."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+
+def disk_full_for_logs(run: Run) -> None:
+    """No file can grow beyond 12,000 bytes, which TensorBoard's has reached before."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+
+def main(fault: str, rank: str, step: str, *arguments: str) -> None:
+    """Train until `fault` befalls process `rank` in the step after `step`."""
+    update = Run.update
+
+    def struck(run, *batch):
+        if run.world.rank == int(rank) and run.progress.step == int(step):
+            print(f"fault at {time.time()}", file=sys.stderr, flush=True)
+            globals()[fault](run)
+        return update(run, *batch)
+
+    Run.update = struck
+    train.main(list(arguments))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,131 @@
+"""A small scale's outputs, and the report stage's page of them, for its tests and the browser's."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from transformer.stages import report
+from transformer.tables.cells import Cell
+from transformer.tables.render import Table, write
+
+TOKENS = {"source": ["make", "it", "more", "difficult"], "target": ["er", "schwe@@", "ren"]}
+TOKENS["shifted"] = ["<pad>", *TOKENS["target"][:-1]]
+LONG = "no_treebank" * 9  # no place to break a line at
+SVG = """<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="90pt" viewBox="0 0 9 9">
+<metadata>made by hand</metadata><defs><clipPath id="a"><path id="b" d="M0 0H9V9H0Z"/></clipPath></defs>
+<g clip-path="url(#a)"><use xlink:href="#b" style="fill: {color}"/></g></svg>"""
+
+
+def about_run(task: str = "en-de", experiment: str = "base", **changes) -> dict:
+    """The content of a run.json: half an hour on 2 of 4 cores."""
+    start = {"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "Abacus, 2 of 4 cores", "processes": 1}
+    source, target = task.split("-") if task.startswith("en-") else ("en", "trees")
+    return {
+        "scale": "test",
+        "task": task,
+        "experiment": experiment,
+        "seed": 1,
+        "fidelity": "paper-text",
+        "source": source,
+        "target": target,
+        "commit": "c0ffee" * 6,
+        "data_sha256": "da7a" * 16,
+        "digest": "d1" * 32,
+        "steps": 6000,
+        "parameters": 1_900_544,
+        "dev_perplexity": 1.5,
+        "flops": 1.5e15,
+        "seconds": 1800.0,
+        "hardware": start["hardware"],
+        "starts": [start],
+        "finished": "2026-01-01T00:30:00+00:00",
+    } | changes
+
+
+def attention(N: int = 2, h: int = 3) -> dict:
+    """Weights as attention.json has them: of any query 0.7 to one key, to the others equal shares of what is left.
+
+    In layer l and head m, counted from 0, that key is number l + m modulo the number of keys.
+    """
+
+    def weights(queries: list, keys: list, layer: int, head: int) -> list:
+        row = [0.3 / (len(keys) - 1)] * len(keys)
+        row[(layer + head) % len(keys)] = 0.7
+        return [row for _ in queries]
+
+    source, target, _ = TOKENS.values()
+    kinds = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+    sentence = {"title": "Difficult</script>", **TOKENS} | {
+        kind: [[weights(*sides, layer, head) for head in range(h)] for layer in range(N)]
+        for kind, sides in kinds.items()
+    }
+    return {"run": "en-de/base/1", "layers": N, "heads": h, "sentences": [sentence, sentence | {"title": "Another"}]}
+
+
+def score(run: dict) -> dict:
+    """The content of a score file."""
+    added = {"averaged_steps": [5800, 6000], "weights_sha256": "ab" * 32, "decoding": {"beam": 4, "alpha": 0.6}}
+    variant = {"score": 27.25, "signature": "nrefs:1|tok:13a"}
+    return {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | added}
+
+
+def wide_table(folder: Path) -> None:
+    """Table 2 with more columns than a telephone shows, by the module that all tables are written with."""
+    columns = [f"EN-DE measure {number}" for number in range(12)]
+    runs = ("en-de/base/1", "en-de/base/2")
+    ours = Cell("27.3 ± 0.2", runs)
+    row = {"Model": "Transformer (base)", "From": "ours"} | dict.fromkeys(columns, ours)
+    frame = {"model": ["Transformer (base)"], "by": ["ours"], "en-de_bleu": [27.25], "en-de_bleu_sd": [0.21]}
+    frame |= {"en-de_low": [26.5], "en-de_high": [28.0], "en-de_paper": [27.3], "en-de_difference": [-0.05]}
+    frame |= {"en-de_runs": [" ".join(runs)]}
+    notes = ["A note.", [{"Run": "en-de/base/1", "BLEU": "27.25"}]]
+    write(Table("table2", "BLEU of `base`.", [row], notes), str(folder / "tables/table2"), pd.DataFrame(frame))
+
+
+def write_inputs(folder: Path) -> list[str]:
+    """All inputs of a page under `folder`, and the options that name them.
+
+    Table 4 and a run are not made, nor is a figure, of which there is a file all the same. What the score was made from
+    is gone, so that it is stale."""
+    runs = {"base": about_run(), "parser": about_run("supervised", "parser")}
+    paths = {name: folder / f"runs/{run['task']}/{name}/1" for name, run in runs.items()}
+    for name, path in paths.items():
+        path.mkdir(parents=True)
+        (path / "run.json").write_text(json.dumps(runs[name]))
+    (paths["base"] / "test.json").write_text(json.dumps(score(runs["base"])))
+    (folder / "tables").mkdir()
+    wide_table(folder)
+    for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00"), ("figure5", "#009E73")):
+        (folder / f"{name}.svg").write_text(SVG.format(color=color))
+        (folder / f"{name}.json").write_text(json.dumps({"caption": f"What {name} shows.", "alt": f"{name}, drawn"}))
+    (folder / "attention.json").write_text(json.dumps(attention()))
+    texts = {
+        folder / "source": "A dog sleeps.\nA cat <b>sees</b> it.\nBirds sing.\n",
+        folder / "reference": "Ein Hund schläft.\nEine Katze sieht ihn.\nVögel singen.\n",
+        paths["base"] / "test.hyp": "Ein Hund schläft.\nEin Haus.\nVögel sangen.\n",
+        folder / "gold": "(S (NP (DT A) (NN dog)) (VP (VBZ sleeps)))\n",
+        paths["parser"] / "test.trees": "(S (NP (DT A)) (VP (NN dog) (VBZ sleeps)))\n",
+    }
+    for path, text in texts.items():
+        path.write_text(text)
+    return options(folder, paths)
+
+
+def options(folder: Path, paths: dict[str, Path]) -> list[str]:
+    text = f"""--scale test --title Test --label made-up --samples 1 --core-hour 2 --currency EUR
+        --attention attention.json --table tables/table2.html tables/table3.html --missing table4 {LONG}
+        --figure figure1.svg curves.svg figure5.svg --missing figure5 old
+        --run {paths["base"]}/run.json {paths["parser"]}/run.json runs/en-de/base/2/run.json
+        --score {paths["base"]}/test.json --translations {paths["base"]}/test.hyp source reference
+        --parses {paths["parser"]}/test.trees gold --output report.html"""
+    files = {"attention.json", "tables/table2.html", "tables/table3.html", "figure1.svg", "curves.svg", "figure5.svg"}
+    files |= {"source", "reference", "gold", "report.html", "runs/en-de/base/2/run.json"}
+    return [str(folder / word) if word in files else word for word in text.split()]
+
+
+def write_page(folder: Path) -> Path:
+    """The page of `write_inputs`."""
+    report.main(write_inputs(folder))
+    return folder / "report.html"

@@ -1,0 +1,47 @@
+"""What each process learns from, and the gradient that all get: run by torchrun, for test_distributed.py."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from support.toy import make_experiment, random_text
+from transformer.runtime.distributed import end, joined
+from transformer.runtime.signals import StopSignals
+from transformer.training.evaluation import Evaluation
+from transformer.training.loop import Run
+
+BUDGETS = (60, 60)
+STEPS = 7  # an epoch has 5
+
+
+def main(out: Path, accumulation: int, P_drop: float) -> None:
+    """Leaves `out`/{rank}.npz: of each step the global batch, the pairs this process learned from, the gradient."""
+    experiment = make_experiment(model={"P_drop": P_drop})
+    with joined() as world:
+        evaluation = Evaluation(random_text(2, 15), None, BUDGETS, 0, world)
+        run = Run(experiment, random_text(1, 53), evaluation, "digest", out / "run", memory=2**40)
+        run.dtype, run.accumulation = torch.float32, accumulation
+        losses, mine, found = run.losses, [], {}
+
+        def noted(indices):
+            mine.append(indices)
+            return losses(indices)
+
+        run.losses = noted
+        for step, batch in zip(range(STEPS), run.batches(), strict=False):
+            mine.clear()
+            update = run.update(batch, StopSignals())
+            found |= {f"batch{step}": batch, f"mine{step}": np.concatenate([np.zeros(0, int), *mine])}
+            found |= {
+                f"gradient{step}": run.gradients[: -len(run.sums)].numpy().copy(),
+                f"padding{step}": update.padding,
+            }
+        found["dev_perplexity"] = evaluation.perplexity(run.model, torch.float32)
+        np.savez(out / f"{world.rank}.npz", **found)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    end()

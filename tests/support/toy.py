@@ -1,0 +1,151 @@
+"""The smallest real things that tests train and translate with: sentences to copy, a vocabulary, a run's folders."""
+
+import json
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from transformer.config.experiment import EOS, UNK, Decoding, Experiment, Model, Preparation, Running, Training, save
+from transformer.data.corpus import SIDES, TokenArray
+from transformer.model.transformer import Transformer
+from transformer.runtime.signals import STOPPING
+from transformer.stages import encode, vocabulary
+from transformer.training.batches import ParallelText
+
+torch.set_num_threads(1)
+
+# For real processes: on the processor, one thread each, this package; `torchrun` before the number of processes.
+PROCESSOR = os.environ | {
+    "CUDA_VISIBLE_DEVICES": "",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join(str(Path(__file__).parents[level]) for level in (2, 1)),  # the package; support
+}
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+
+WORDS = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
+ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
+PREPARATION = Preparation(
+    normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000
+)
+DECODING = Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
+
+
+def model_config(**changes) -> Model:
+    """Widths that are all different, so that none can stand in for another."""
+    sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
+    rows = changes.get("embedding_rows", ROWS)
+    sizes |= {"embedding_rows": rows, "output_rows": rows}
+    text = {"sinusoids": "interleaved", "target_spaces": 0}
+    return Model(**{"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid"} | text | sizes | changes)
+
+
+def random_model(seed: int, **changes) -> Transformer:
+    """An untrained model in evaluation mode, opinionated: its next-token distributions are far from uniform."""
+    torch.manual_seed(seed)
+    model = Transformer(model_config(**changes))
+    with torch.no_grad():
+        model.embedding.weight.mul_(3)
+        if model.embedding.new_word is not None:
+            model.embedding.new_word.bernoulli_(0.5)[: EOS + 1] = 1
+    return model.eval()
+
+
+def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
+    """A few steps on small batches; `model`, `running` and the rest change single values."""
+    steps = {
+        "steps": 8,
+        "rate": 1.0,
+        "warmup_steps": 4,
+        "checkpoint_every": 2,
+        "averaged_checkpoints": 3,
+        "epsilon_ls": 0.1,
+    }
+    tokens = {"source_tokens": 60, "target_tokens": 60}
+    optimizer = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
+    return Experiment(
+        scale="toy",
+        label="toy: sentences to copy",
+        task="en-de",
+        experiment="base",
+        seed=seed,
+        fidelity="paper-text",
+        source="en",
+        target="de",
+        model=model_config(**model or {}),
+        training=Training(**steps | tokens | optimizer | training),
+        preparation=PREPARATION,
+        running=Running(
+            **{"log_every": 1, "evaluate_every": 2, "bleu_sentences": 0, "save_every": 2} | (running or {})
+        ),
+    )
+
+
+def token_array(sentences: list[list[int]]) -> TokenArray:
+    """`sentences`, each ending in EOS, as a corpus side in memory."""
+    offsets = np.cumsum([0, *map(len, sentences)])
+    return TokenArray(np.concatenate(sentences).astype(np.uint16), offsets)
+
+
+def random_sentences(seed: int, count: int, longest: int = 6, ids: int = ROWS) -> list[list[int]]:
+    """Token ids above the special ones, ending in EOS; 1 to `longest` of them before it."""
+    source = random.Random(seed)
+    return [[*source.choices(range(UNK + 1, ids), k=source.randint(1, longest)), EOS] for _ in range(count)]
+
+
+def copy_text(seed: int, count: int, **sentences) -> ParallelText:
+    """Sentences whose translation is themselves."""
+    sides = token_array(random_sentences(seed, count, **sentences))
+    return ParallelText(sides, sides)
+
+
+def random_text(seed: int, count: int) -> ParallelText:
+    """Sentences whose translation has nothing to do with them, not even its length."""
+    return ParallelText(token_array(random_sentences(seed, count)), token_array(random_sentences(seed + 1000, count)))
+
+
+def random_lines(seed: int, count: int, longest: int = 4) -> list[str]:
+    """Plain text: 1 to `longest` of WORDS a line."""
+    source = random.Random(seed)
+    return [" ".join(source.choices(WORDS, k=source.randint(1, longest))) for _ in range(count)]
+
+
+def write_text(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def make_vocabulary(path: Path, size: int = 28) -> Path:
+    """A vocabulary of WORDS."""
+    text = write_text(path.with_suffix(".txt"), random_lines(0, 200))
+    vocabulary.main(["--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
+    return path
+
+
+def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
+    """The folder of a task whose sentences are their own translations, as the stages before training leave it."""
+    data.mkdir(parents=True)
+    make_vocabulary(data / "vocabulary.model")
+    for split, lines in (("train", train), ("dev", dev)):
+        for side in SIDES:
+            write_text(data / f"{split}.{side}.tok", lines)
+        (data / f"{split}.json").write_text(json.dumps({"read": len(lines), "kept": len(lines)}))
+    encode.main(["--data", str(data), "--splits", "train", "dev", "--processes", "1"])
+    return data
+
+
+def make_run(run: Path, resolved: Experiment) -> Path:
+    """The folder of a run before it is trained."""
+    save(resolved, run / "experiment.yaml")
+    save(DECODING, run / "decoding.yaml")
+    return run
+
+
+def heed_signals() -> None:
+    """In a new process: no stop signal is ignored, though a shell may have started the tests in the background."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_DFL)

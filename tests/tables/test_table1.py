@@ -1,0 +1,224 @@
+"""Table 1: layers against PyTorch's own, counts against its counter, paths against formulas worked by hand."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+from support.scored import cells, read_csv
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer.common.files import InputError
+from transformer.figures.timing import timing
+from transformer.stages import figure, measure, table1
+from transformer.tables.layers import (
+    LAYER_TYPES,
+    Convolutional,
+    Projected,
+    Recurrent,
+    Restricted,
+    growth,
+    multiply_adds,
+)
+from transformer.tables.paths import connections, depends
+from transformer.tables.table1 import power
+
+PAPER = Path(__file__).parents[2] / "workflow" / "paper" / "table1.csv"
+TIMED = [name for name, about in LAYER_TYPES.items() if about.cost]
+SIZES = {"n": 13, "d": 6, "k": 3, "r": 5}
+GRID = {"--lengths": "2 4 8", "--widths": "2 3 5", "--paths": "2 5 9", "--length": "4", "--width": "3"}
+OPTIONS = GRID | {"--k": "3", "--r": "3", "--seconds": "1e-4"}
+
+
+def x() -> torch.Tensor:
+    return torch.randn(SIZES["n"], SIZES["d"])
+
+
+@pytest.mark.parametrize("r", [1, 2, 5, 25])
+def test_restricted_attention_is_full_attention_under_a_band(r):
+    """From r // 2 before a position to (r - 1) // 2 after it; wider than the sequence, all of it."""
+    after = torch.arange(13) - torch.arange(13)[:, None]
+    band = (after >= -(r // 2)) & (after <= (r - 1) // 2)
+    inputs = x()
+    full = F.scaled_dot_product_attention(*[inputs[None, None]] * 3, attn_mask=band)
+    torch.testing.assert_close(Restricted(r)(inputs), full[0, 0])
+
+
+def test_projected_attention_is_pytorchs():
+    ours, inputs = Projected(6), x()
+    theirs = torch.nn.MultiheadAttention(6, 1, bias=False)
+    theirs.in_proj_weight.data = torch.cat([projection.weight for projection in ours.inputs])
+    theirs.out_proj.weight.data = ours.output.weight
+    torch.testing.assert_close(ours(inputs), theirs(inputs, inputs, inputs, need_weights=False)[0])
+
+
+def test_recurrent_layer_is_its_steps_in_a_chain():
+    """What the path through it rests on."""
+    layer, inputs, states = Recurrent(6, 6), x(), [torch.zeros(1, 6)]
+    for step in inputs:
+        states.append(layer(step[None], states[-1]))
+    torch.testing.assert_close(layer(inputs), torch.cat(states[1:]))
+
+
+def test_convolution_sees_what_precedes():
+    """Position 11 with k = 3, dilation 4: itself, 7 and 3."""
+    seen = depends(Convolutional(6, 3, dilation=4).double(), 13, 6)
+    assert seen[11].nonzero().flatten().tolist() == [3, 7, 11]
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_multiply_adds_are_half_the_flops_that_pytorch_counts(name):
+    layer = LAYER_TYPES[name].layer(SIZES["d"], SIZES["k"], SIZES["r"], 0)
+    with FlopCounterMode(display=False) as counter:
+        layer(x())
+    assert counter.get_total_flops() == 2 * multiply_adds(LAYER_TYPES[name].cost, SIZES)
+
+
+@pytest.mark.parametrize("row", [row for row in read_csv(PAPER) if row["complexity"]], ids=lambda row: row["layer"])
+def test_growth_is_that_of_the_papers_complexity(row):
+    printed = dict(re.findall(r"\b([nd])\b(?:\^(\d))?", row["complexity"]))
+    assert {size: growth(LAYER_TYPES[row["layer"]].cost, size) for size in "nd"} == {
+        size: int(exponent or 1) for size, exponent in printed.items()
+    }
+
+
+@pytest.mark.parametrize(("k", "r"), [(2, 4), (3, 5)])
+@pytest.mark.parametrize("n", [2, 9, 10, 28])
+def test_paths_are_as_long_as_by_hand(n, k, r):
+    """The farthest pair is n - 1 apart. A convolution goes k - 1 back; L dilated ones see k^L positions.
+
+    Restricted attention goes (r - 1) // 2 forth, the shorter way.
+    """
+    dilated = next(L for L in range(1, 9) if k**L >= n)
+    expected = {
+        "Self-Attention": (1, 1),
+        "Recurrent": (1, n),
+        "Convolutional": (dilated, dilated),
+        "Self-Attention (restricted)": (math.ceil((n - 1) / ((r - 1) // 2)),) * 2,
+        "Convolutional, contiguous kernels": (math.ceil((n - 1) / (k - 1)),) * 2,
+        "Self-Attention with projections": (1, 1),
+    }
+    found = {
+        name: connections(lambda level, make=about.layer: make(3, k, r, level), n, 3)[:2]
+        for name, about in LAYER_TYPES.items()
+    }
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", LAYER_TYPES)
+def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(name):
+    """By as many operators for each position."""
+    chains = [connections(lambda level: LAYER_TYPES[name].layer(3, 3, 5, level), n, 3).sequential for n in (4, 5, 8)]
+    each = chains[1] - chains[0]
+    assert chains[2] - chains[1] == 3 * each
+    assert (each > 0) == (name == "Recurrent")
+
+
+def test_power_of_a_power_law_whose_small_sizes_are_overhead():
+    sizes = pd.Series([1, 2, 4, 8, 16, 32, 64])
+    values = (5 * sizes**1.5).where(sizes >= 8, 700.0)
+    assert power(sizes, values) == pytest.approx(1.5)
+    with pytest.raises(InputError, match=r"two sizes or more in the larger half, found \[4\]"):
+        power(pd.Series([4]), pd.Series([1.0]))
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory) -> Path:
+    """What the measure stage writes of tiny layers."""
+    path = tmp_path_factory.mktemp("measured") / "layers.json"
+    measure.main([*arguments(OPTIONS), "--output", str(path)])
+    return path
+
+
+def arguments(options: dict[str, str]) -> list[str]:
+    return [word for option, values in options.items() for word in (option, *values.split())]
+
+
+def make_table(measured: dict, folder: Path) -> tuple[list[dict], str]:
+    """Runs the stage and gives the rows of the CSV, and the Markdown."""
+    (folder / "layers.json").write_text(json.dumps(measured))
+    paths = {"--paper": PAPER, "--measured": folder / "layers.json", "--output": folder / "table1"}
+    table1.main([str(word) for pair in paths.items() for word in pair])
+    return read_csv(folder / "table1.csv"), (folder / "table1.md").read_text("utf-8")
+
+
+def test_table_has_the_papers_cells_and_the_measured_ones(layers, tmp_path):
+    """Were a layer's time 3 n^1.5 d^0.5 at every size, that is what the table says."""
+    measured = json.loads(layers.read_text())
+    for time in measured["times"]:
+        time["seconds"] = 3 * time["n"] ** 1.5 * time["d"] ** 0.5
+    rows, markdown = make_table(measured, tmp_path)
+    assert [row["layer"] for row in rows] == list(LAYER_TYPES)
+    shown = {row["Layer type"]: row for row in cells(markdown)}
+    assert shown["Recurrent"] | {"Sequential, ours": ""} == {
+        "Layer type": "Recurrent",
+        "Complexity, paper": "O(n · d^2)",
+        "Multiply-adds, ours": "2 · n · d^2",
+        "Time, ours": "n^1.50 · d^0.50",
+        "Sequential, paper": "O(n)",
+        "Sequential, ours": "",
+        "Path, paper": "O(n)",
+        "Path, ours": "2, 5, 9",
+    }
+    assert shown["Self-Attention with projections"]["Multiply-adds, ours"] == "2 · n^2 · d + 4 · n · d^2"
+    assert shown["Convolutional, contiguous kernels"]["Time, ours"] == ""
+    assert "nan" not in markdown
+
+
+def test_figure_shows_the_times_over_the_length(layers):
+    measured = json.loads(layers.read_text())
+    drawing = timing(measured)
+    (axes,) = drawing.figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == TIMED
+    of_first = [time for time in measured["times"] if time["layer"] == TIMED[0] and time["grid"] == "n"]
+    line = axes.containers[0].lines[0]
+    assert line.get_xdata().tolist() == [2, 4, 8]
+    assert line.get_ydata() == pytest.approx([1000 * time["seconds"] for time in of_first])
+    assert f"At n = 8: Self-Attention {1000 * of_first[-1]['seconds']:.3f} ms; Recurrent " in drawing.alt
+
+
+def test_figure_stage_refuses_times_without_quartiles(layers, tmp_path):
+    measured = json.loads(layers.read_text())
+    del measured["times"][0]["quartiles"]
+    path = tmp_path / "layers.json"
+    path.write_text(json.dumps(measured))
+    with pytest.raises(InputError, match=r"layers.json, times: missing key 'quartiles'"):
+        figure.main(["timing", "--measured", str(path), "--output", str(tmp_path / "timing")])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--lengths": "2 8 4"}, r"--lengths: expected 3 or more growing numbers from 1 on, found \[2, 8, 4\]"),
+        ({"--paths": "1 2 3"}, "--paths: expected 3 or more growing numbers from 2 on"),
+        ({"--k": "1"}, "--k: expected 2 or more, found 1"),
+        ({"--seconds": "0"}, "--seconds: expected more than 0, found 0"),
+    ],
+)
+def test_measuring_refuses_what_cannot_be_measured(changes, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        measure.main([*arguments(OPTIONS | changes), "--output", str(tmp_path / "layers.json")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_table_refuses_a_measurement_that_lacks_something(layers, tmp_path):
+    measured = json.loads(layers.read_text())
+    times = [time for time in measured["times"] if time["layer"] != "Recurrent"]
+    with pytest.raises(
+        InputError, match=r"layers.json, times: expected the layer types Self-Attention, Recurrent, .* found "
+    ):
+        make_table(measured | {"times": times}, tmp_path)
+    del measured["times"][0]["seconds"]
+    with pytest.raises(InputError, match=r"layers.json, times: missing key 'seconds'"):
+        make_table(measured, tmp_path)
+
+
+def test_table_refuses_a_layer_type_that_is_not_measured(layers, tmp_path):
+    (tmp_path / "paper.csv").write_text("layer,complexity,sequential,path\nSeparable,O(1),,\n")
+    options = ["--paper", str(tmp_path / "paper.csv"), "--measured", str(layers), "--output", str(tmp_path / "table1")]
+    with pytest.raises(InputError, match=r"paper.csv: expected layer types among .*, found 'Separable'"):
+        table1.main(options)

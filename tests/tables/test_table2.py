@@ -1,0 +1,164 @@
+"""Table 2 against numbers worked by hand and what the paper printed."""
+
+from pathlib import Path
+
+import pytest
+from lxml import html as parser
+from support.scored import cells, read_made, score, split, write_scores
+
+from transformer.common.files import InputError
+from transformer.stages import table2
+from transformer.tables.table2 import read_systems
+
+PAPER = Path(__file__).parents[2] / "workflow" / "paper" / "table2.csv"
+LABEL = "Multi30k task 1, test_2016_flickr"
+
+
+def estimate(days: float) -> float:
+    """§6.1: training time, 8 GPUs, and the 9.5 TFLOPS that a P100 sustains."""
+    return days * 24 * 3600 * 8 * 9.5e12
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Runs the stage and gives the rows of the CSV by (by, model), and the Markdown."""
+
+    def make(*contents, expected: tuple = ()) -> tuple[dict, str]:
+        output, scores = tmp_path / "tables" / "table2", write_scores(tmp_path, *contents)
+        arguments = ["--paper", str(PAPER), "--label", LABEL, "--output", str(output), "--score", *scores]
+        table2.main([*arguments, "--expected", *expected])
+        return read_made(output, "by", "model")
+
+    return make
+
+
+def test_means_and_deviations_over_seeds(make):
+    """30, 31, 35: mean 32, squares 4 + 1 + 9 over 2 degrees of freedom."""
+    three = [score(bleu, seed=seed, flops=seed * 1e15) for seed, bleu in enumerate((30.0, 31.0, 35.0), start=1)]
+    rows, markdown = make(*three)
+    ours = rows["ours", "Transformer (base)"]
+    assert float(ours["en-de_bleu"]) == 32
+    assert float(ours["en-de_bleu_sd"]) == pytest.approx(7**0.5)
+    assert float(ours["en-de_sacrebleu"]) == 31
+    assert [float(ours[f"en-de_{name}"]) for name in ("low", "high")] == pytest.approx([31.525, 32.475])
+    assert float(ours["en-de_difference"]) == pytest.approx(32 - 27.3)
+    assert float(ours["en-de_flops"]) == 2e15
+    assert float(ours["en-de_paper"]) == 27.3
+    assert (ours["en-de_seeds"], ours["en-de_runs"]) == ("3", "en-de/base/1 en-de/base/2 en-de/base/3")
+    assert cells(markdown)[-1] == {
+        "Model": "Transformer (base)",
+        "From": f"ours: {LABEL}",
+        "Seeds": "3",
+        "EN-DE BLEU": "32.0 ± 2.6",
+        "EN-DE sacreBLEU": "31.0 ± 2.6",
+        "EN-DE 95 %": "31.5 – 32.5",
+        "EN-DE difference": "+4.7",
+        "EN-DE FLOPs": "2.0·10^15",
+    }
+
+
+def test_systems_in_the_papers_order(make):
+    rows, markdown = make(score(36.25), score(37.5, experiment="big"), score(55.0, task="en-fr"))
+    published = ["ByteNet", "Deep-Att + PosUnk", "GNMT + RL", "ConvS2S", "MoE", "Deep-Att + PosUnk Ensemble"]
+    published += ["GNMT + RL Ensemble", "ConvS2S Ensemble"]
+    ours = ["Transformer (base)", "Transformer (big)"]
+    expected = [("published", name) for name in published] + [(by, name) for by in ("paper", "ours") for name in ours]
+    assert list(rows) == expected
+    assert [(row["From"].split(":")[0], row["Model"]) for row in cells(markdown)] == expected
+    assert [row["label"] for row in rows.values()] == [""] * 10 + [LABEL] * 2
+
+
+def test_markdown_shows_the_papers_cells_as_printed(make):
+    _, markdown = make(score(36.25), score(55.0, task="en-fr"), score(56.0, task="en-fr", seed=2))
+    shown = {(row["Model"], row["From"]): row for row in cells(markdown)}
+    ensemble = shown["GNMT + RL Ensemble", "published"]
+    assert (ensemble["EN-DE BLEU"], ensemble["EN-FR FLOPs"]) == ("26.30", "1.1·10^21")
+    assert shown["ByteNet", "published"]["EN-FR BLEU"] == ""
+    assert shown["Transformer (big)", "paper"]["EN-FR BLEU"] == "41.8"
+    assert shown["Transformer (base)", f"ours: {LABEL}"]["Seeds"] == "1 / 2"
+    assert "nan" not in markdown.lower()
+
+
+def test_a_task_of_ones_own_has_no_cells_of_the_paper(make):
+    rows, markdown = make(score(20.0, task="en-cs"))
+    assert list(rows) == [("ours", "Transformer (base)")]
+    assert cells(markdown)[0]["EN-CS BLEU"] == "20.0"
+
+
+def test_systems_without_a_cell_are_left_out(make):
+    rows, _ = make(score(36.25))
+    assert ("published", "ByteNet") in rows
+    assert ("published", "Deep-Att + PosUnk") not in rows
+
+
+def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
+    rows, markdown = make(score(36.25), score(55.0, task="en-fr"), score(37.5, experiment="big"))
+    assert rows["ours", "Transformer (big)"]["en-fr_bleu"] == ""
+    last = cells(markdown)[-1]
+    assert [last[heading] for heading in ("Seeds", "EN-DE BLEU", "EN-FR BLEU", "EN-FR FLOPs")] == [
+        "1 / 0",
+        "37.5",
+        "",
+        "",
+    ]
+    assert "nan" not in markdown.lower()
+
+
+def test_a_difference_within_the_interval_is_marked(make):
+    """The paper's 27.3 and 28.4: 27.6 ± 0.475 holds the one, 29.4 ± 0.475 not the other."""
+    _, markdown = make(score(27.6), score(29.4, experiment="big"))
+    assert [row["EN-DE difference"] for row in cells(markdown)[-2:]] == ["+0.3 ‡", "+1.0"]
+
+
+def test_the_runs_behind_every_cell_are_named(make, tmp_path):
+    make(score(27.6), score(28.0, seed=2))
+    *_, ours = parser.parse(tmp_path / "tables" / "table2.html").find(".//tbody")
+    assert [cell.get("data-runs") for cell in ours] == [None] * 3 + ["en-de/base/1 en-de/base/2"] * 5
+
+
+def test_runs_that_are_not_there_are_named(make):
+    _, markdown = make(score(36.25), expected=["en-de/base/1", "en-de/base/2", "en-de/big/1"])
+    assert "have not been made: en-de/base/2, en-de/big/1." in markdown
+
+
+def test_without_runs_the_papers_rows_remain(make):
+    rows, markdown = make(expected=["en-de/base/1"])
+    assert {by for by, _ in rows} == {"published", "paper"}
+    assert "have not been made: en-de/base/1." in markdown
+
+
+def test_notes_say_how_and_where_from(make):
+    _, markdown = make(score(36.25), score(55.123, task="en-fr", seed=3, commit="unknown"))
+    assert LABEL in markdown.split("\n\n")[0]
+    assert "41.0" in markdown
+    ladder, runs = ([split(line) for line in part.splitlines()[2:]] for part in markdown.split("\n\n")[-3::2])
+    assert ladder[0] == ["EN-DE", "compound_split *", "36.25", "`en-de\\|compound_split\\|v:1`"]
+    assert ["EN-FR", "sacrebleu", "54.12", "`en-fr\\|sacrebleu\\|v:1`"] in ladder
+    digests = ["ab" * 6, "cd" * 6]
+    effort = ["1.5·10^15", "6,000", "2 checkpoints from step 5,800", "beam 4, alpha 0.6, extra_length 50"]
+    effort += ["5,423", "2 CPU cores", "paper-text"]
+    assert runs[0] == ["en-de/base/1", "36.25", "35.25", *effort, "3f2a9c0d", *digests]
+    assert runs[1] == ["en-fr/base/3", "55.12", "54.12", *effort, "unknown", *digests]
+
+
+def test_the_papers_flops_are_its_estimate():
+    """§6.1: half a day and three and a half on eight P100s of 9.5 TFLOPS."""
+    base, big = read_systems(PAPER)[-2:]
+    assert float(base["en-de_flops"]) == float(f"{estimate(0.5):.1e}") == float(base["en-fr_flops"])
+    assert float(big["en-de_flops"]) == float(f"{estimate(3.5):.1e}") == float(big["en-fr_flops"])
+
+
+def test_the_papers_claims_hold_in_its_table():
+    """§6.1: 28.4, over 2.0 above the best before it; the base model better than all; under a quarter of the cost."""
+    *published, base, big = read_systems(PAPER)
+    best = max(float(row.get("en-de_bleu", 0)) for row in published)
+    assert float(big["en-de_bleu"]) == 28.4 > best + 2
+    assert float(base["en-de_bleu"]) > best
+    best_single = max(published[:5], key=lambda row: float(row.get("en-fr_bleu", 0)))
+    assert float(big["en-fr_flops"]) < float(best_single["en-fr_flops"]) / 4
+
+
+def test_a_paper_table_without_a_column(tmp_path):
+    (tmp_path / "table2.csv").write_text("model,en-de_bleu\nByteNet,23.75\n")
+    with pytest.raises(InputError, match=r"table2\.csv: expected a column 'system', found model, en-de_bleu"):
+        read_systems(tmp_path / "table2.csv")

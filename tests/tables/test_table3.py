@@ -1,0 +1,263 @@
+"""Table 3 against numbers worked by hand."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from support.scored import cells, read_made, score, split, write_scores
+
+from transformer.common.files import InputError
+from transformer.model import weights as checkpoints
+from transformer.scoring.bleu import scores
+from transformer.stages import score as score_stage
+from transformer.stages import table3
+from transformer.tables.table3 import read_variations
+
+ROOT = Path(__file__).parents[2]
+PRINTED = """row,experiment,changed,steps,perplexity,bleu,parameters
+,base,"N=6, h=8",100K,4.92,25.8,65
+A,heads-1,"h=1, d_k=512",,5.29,24.9,
+C,N-2,N=2,,6.11,23.7,36
+,big,"d_model=1024, h=16",300K,4.33,26.4,213
+"""
+
+
+class Folder:
+    """Score files, as they lie beside each other before the table is made."""
+
+    def __init__(self, path: Path):
+        self.path, self.contents, self.paper = path, [], path / "table3.csv"
+        self.paper.write_text(PRINTED)
+
+    def add(self, experiment: str, seed: int = 1, bleu: float = 30.0, draws: list | None = None, **run) -> dict:
+        """The score of one run, with its BLEU on resampled sentences."""
+        content = score(bleu, experiment=experiment, seed=seed, **{"averaged_steps": [6000]} | run)
+        self.contents.append(content | ({"draws": draws} if draws else {}))
+        return self.contents[-1]
+
+    def make(self, width: int = 4, depth: int = 2, expected: tuple = ()) -> tuple[dict, str]:
+        """Runs the stage and gives the rows of the CSV by experiment, and the Markdown."""
+        output, files = self.path / "tables" / "table3", write_scores(self.path, *self.contents)
+        arguments = ["--paper", str(self.paper), "--label", "toy: dev", "--width", str(width), "--depth", str(depth)]
+        table3.main([*arguments, "--score", *files, "--expected", *expected, "--output", str(output)])
+        return read_made(output, "experiment")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)
+
+
+def test_means_and_deviations_over_seeds(folder):
+    """30, 31, 35: mean 32, squares 4 + 1 + 9 over 2 degrees of freedom; 5.00, 5.10, 5.20: mean 5.1, deviation 0.1."""
+    for seed, (bleu, perplexity) in enumerate(((30.0, 5.00), (31.0, 5.10), (35.0, 5.20)), start=1):
+        folder.add("base", seed=seed, bleu=bleu, dev_perplexity=perplexity)
+    rows, markdown = folder.make()
+    ours = rows["base"]
+    assert (float(ours["bleu"]), float(ours["sacrebleu"])) == (32, 31)
+    assert float(ours["bleu_sd"]) == pytest.approx(7**0.5)
+    assert float(ours["perplexity"]) == pytest.approx(5.1)
+    assert float(ours["perplexity_sd"]) == pytest.approx(0.1)
+    assert (ours["parameters"], ours["steps"], ours["seeds"], ours["p"]) == ("1900544", "6000", "3", "")
+    assert ours["runs"] == "en-de/base/1 en-de/base/2 en-de/base/3"
+    assert cells(markdown)[0] == {
+        "Row": "",
+        "Experiment": "base",
+        "Changed": "N=6, h=8",
+        "PPL, paper": "4.92",
+        "PPL, ours": "5.10 ± 0.10",
+        "BLEU, paper": "25.8",
+        "BLEU, ours": "32.0 ± 2.6",
+        "95 %": "31.5 – 32.5",
+        "Difference": "+6.2",
+        "Against base, paper": "",
+        "Against base, ours": "",
+        "sacreBLEU, ours": "31.0 ± 2.6",
+        "Parameters, paper": "65",
+        "Parameters, ours": "1.901",
+        "Seeds": "3",
+        "Steps": "6,000",
+    }
+
+
+def test_rows_in_the_papers_order_then_our_own(folder):
+    """A run of one's own has no cells of the paper, a row that was not run none of ours."""
+    for experiment in ("big", "mine", "N-2", "base"):
+        folder.add(experiment, parameters=267_776)
+    rows, markdown = folder.make()
+    assert list(rows) == ["base", "heads-1", "N-2", "big", "mine"]
+    assert [row["row"] for row in rows.values()] == ["", "A", "C", "", ""]
+    shown = {row["Experiment"]: list(row.values()) for row in cells(markdown)}
+    assert shown["heads-1"] == ["A", "heads-1", "h=1, d_k=512", "5.29", "", "24.9", "", "", "", "−0.9", *[""] * 6]
+    ours = ["30.0", "29.5 – 30.5"]
+    assert shown["N-2"][:9] == ["C", "N-2", "N=2", "6.11", "5.05", "23.7", *ours, "+6.3"]
+    assert shown["N-2"][9:] == ["−2.1", "+0.0 †", "29.0", "36", "0.268", "1", "6,000"]
+    assert shown["mine"][:9] == ["", "mine", "", "", "5.05", "", *ours, ""]
+    assert shown["mine"][9:] == ["", "+0.0 †", "29.0", "", "0.268", "1", "6,000"]
+    assert "nan" not in markdown.lower()
+    assert "<na>" not in markdown.lower()
+
+
+BASE = [30 + step / 10 for step in range(-19, 20)]  # BLEU on 39 resampled test sets, 30 in the mean
+
+
+def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
+    """How many of 39 differences stray from their mean by no less than the found one: all, 20, none."""
+    strays = [3] * 10 + [-3] * 10 + [0] * 19
+    folder.add("base", draws=BASE)
+    folder.add("heads-1", draws=BASE)
+    folder.add("N-2", bleu=31.0, draws=[draw + 1 + stray for draw, stray in zip(BASE, strays, strict=True)])
+    folder.add("big", bleu=32.0, draws=[draw + 2 for draw in BASE])
+    rows, markdown = folder.make()
+    assert [float(rows[name]["p"]) for name in ("heads-1", "N-2", "big")] == [1, 21 / 40, 1 / 40]
+    marked = {row["Experiment"] for row in cells(markdown) if row["Against base, ours"].endswith("†")}
+    assert marked == {"heads-1", "N-2"}
+
+
+def test_a_seed_more_of_the_same_changes_nothing(folder):
+    """Seeds are no further sentences. Of 39 differences 3 stray by 3.6, all others by less than the found 0.8."""
+    folder.add("base", draws=BASE)
+    folder.add("N-2", bleu=30.8, draws=BASE[3:] + BASE[:3])
+    once = folder.make()[0]["N-2"]
+    for seed in (2, 3):
+        folder.add("base", seed, draws=BASE)
+        folder.add("N-2", seed, bleu=30.8, draws=BASE[3:] + BASE[:3])
+    thrice = folder.make()[0]["N-2"]
+    assert float(once["p"]) == float(thrice["p"]) == 4 / 40
+    assert thrice["seeds"] == "3"
+    assert float(thrice["difference"]) == pytest.approx(float(once["difference"])) == pytest.approx(0.8)
+
+
+def test_common_seeds_are_compared(folder):
+    """Base has seeds 1 and 3, the other 3, 2 and 1 in this order: 1 is compared with 1, 3 with 3."""
+    for seed, bleu in ((1, 30.0), (3, 33.0)):
+        folder.add("base", seed, bleu)
+    for seed, bleu in ((3, 34.0), (2, 99.0), (1, 30.5)):
+        folder.add("big", seed, bleu)
+    rows, markdown = folder.make()
+    assert float(rows["big"]["difference"]) == 0.75
+    assert cells(markdown)[-1]["Against base, ours"].startswith("+0.8")
+
+
+def test_without_a_common_seed_nothing_is_compared(folder):
+    folder.add("base", seed=1)
+    folder.add("big", seed=2)
+    rows, markdown = folder.make()
+    assert (rows["big"]["p"], rows["big"]["difference"]) == ("", "")
+    assert cells(markdown)[-1]["Against base, ours"] == ""
+
+
+def test_without_base_nothing_is_compared_and_the_gap_is_named(folder):
+    folder.add("big")
+    rows, markdown = folder.make(expected=["en-de/base/1", "en-de/big/1"])
+    assert (rows["big"]["p"], rows["big"]["difference"]) == ("", "")
+    assert "have not been made: en-de/base/1." in markdown
+
+
+def test_without_any_run_the_papers_rows_remain(folder):
+    rows, markdown = folder.make(expected=["en-de/base/1"])
+    assert list(rows) == ["base", "heads-1", "N-2", "big"]
+    assert "have not been made: en-de/base/1." in markdown
+
+
+def test_score_stage_to_table(folder):
+    """What the score stage says of a run's last checkpoint is what the table shows."""
+    run = folder.path / "run"
+    decoding = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+    about = score(0.0)["run"]
+    del about["averaged_steps"], about["decoding"]
+    run.mkdir()
+    (run / "run.json").write_text(json.dumps(about))
+    (run / "decoding.yaml").write_text(json.dumps(decoding))  # which is YAML, too
+    checkpoints.save(run / "last.safetensors", {"x": torch.zeros(1)}, {"digest": about["digest"], "step": 6000})
+    references = [f"Der Hund {n} sieht heute die Katze am Fluss-Ufer {n} ." for n in range(20)]
+    hypotheses = [line.replace("heute", "nie") if n % 3 else line for n, line in enumerate(references)]
+    (run / "dev.de").write_text("\n".join(references) + "\n")
+    (run / "dev.last.hyp").write_text("\n".join(hypotheses) + "\n")
+    arguments = ["--hyp", str(run / "dev.last.hyp"), "--ref", str(run / "dev.de"), "--lang", "de", "--run", str(run)]
+    written = ["--weights", str(run / "last.safetensors"), "--json", str(run / "dev.last.json")]
+    score_stage.main([*arguments, *written])
+    folder.contents = [(run / "dev.last.json").read_text()]
+    rows, markdown = folder.make()
+    expected = scores(hypotheses, references, "de")
+    assert float(rows["base"]["bleu"]) == expected["plain_quotes"]["score"]
+    assert float(rows["base"]["sacrebleu"]) == expected["sacrebleu"]["score"]
+    assert float(rows["base"]["low"]) < expected["plain_quotes"]["score"] < float(rows["base"]["high"])
+    assert expected["plain_quotes"]["signature"].replace("|", r"\|") in markdown
+
+
+def test_notes_say_how_and_where_from(folder):
+    folder.add("base")
+    folder.add("big", seconds=10.4, hardware="1 GPU", commit="unknown")
+    _, markdown = folder.make(width=8, depth=3)
+    caption, _, _, mark, shrinking, *_ = markdown.split("\n\n")
+    assert "toy: dev" in caption
+    assert "newstest2013" in caption
+    assert "without averaging" in caption
+    assert "† cannot be told from base: p ≥ 0.05" in mark
+    assert "1,000 draws of the sentences with seed 12345" in mark
+    assert "by 8 and N by 3" in shrinking
+    assert r"`en-de\|sacrebleu\|v:1`" in markdown
+    effort = ["1.5·10^15", "6,000", "step 6,000 alone", "beam 4, alpha 0.6, extra_length 50", "10", "1 GPU"]
+    origin = ["paper-text", "unknown", "ab" * 6, "cd" * 6]
+    assert split(markdown.splitlines()[-1]) == ["en-de/big/1", "30.00", "29.00", *effort, *origin]
+
+
+def test_the_papers_own_sizes_need_no_word_about_shrinking(folder):
+    folder.add("base")
+    _, markdown = folder.make(width=1, depth=1)
+    assert "scale divides" not in markdown
+
+
+def test_rows_of_the_papers_table_are_experiments_of_the_configuration():
+    configured = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))["experiments"]
+    assert list(read_variations(ROOT / "workflow" / "paper" / "table3.csv").index) == list(configured)
+
+
+def error(folder: Folder) -> str:
+    """The one line that ends the stage."""
+    with pytest.raises(InputError) as caught:
+        folder.make()
+    assert "\n" not in str(caught.value)
+    assert not (folder.path / "tables").exists()
+    return str(caught.value)
+
+
+def test_two_scores_of_one_run(folder):
+    folder.add("base")
+    folder.add("base")
+    assert error(folder).startswith("en-de/base/1: expected one score of a run, found ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("scale", "demo"), ("task", "en-fr"), ("fidelity", "paper-code"), ("steps", 400), ("parameters", 9)],
+)
+def test_runs_that_do_not_belong_together(folder, key, value):
+    """Other steps or another size under the name of one experiment are another training."""
+    folder.add("base")
+    run = folder.add("base", seed=2, **{key: value})["run"]
+    if key == "steps":
+        run["averaged_steps"] = [400]
+    assert error(folder).startswith(f"expected scores of one {key}, found ")
+
+
+@pytest.mark.parametrize("value", [None, math.nan])
+def test_a_run_without_a_dev_perplexity(folder, value):
+    folder.add("base", dev_perplexity=value)
+    assert error(folder) == f"{folder.path}/score0.json, run: expected a dev_perplexity, found none"
+
+
+@pytest.mark.parametrize("steps", [[5800, 6000], [5800]])
+def test_scores_of_other_weights_than_the_last(folder, steps):
+    folder.add("base", averaged_steps=steps)
+    assert error(folder) == f"{folder.path}/score0.json: expected a score of step 6000 alone, found one of {steps}"
+
+
+def test_a_paper_table_without_a_column(folder):
+    folder.add("base")
+    folder.paper.write_text("row,experiment,changed,perplexity,bleu\n,base,,4.92,25.8\n")
+    assert error(folder).startswith(f"{folder.paper}: expected a column 'parameters', found row, experiment")

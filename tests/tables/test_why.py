@@ -1,0 +1,229 @@
+"""The page “Why is my BLEU not 27.3?” on translations whose errors are known, scored by hand-made tokens."""
+
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from support.scored import cells, read_made, score, write_scores
+from support.toy import make_experiment
+
+from transformer.common.files import InputError, sha256
+from transformer.config.experiment import save
+from transformer.data.subwords import learn
+from transformer.scoring.bleu import paper_reference, paper_tokens, scores, token_bleu
+from transformer.scoring.significance import bleu_draws
+from transformer.stages import why
+
+REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
+PLAIN = [line.replace("„", '"').replace("“", '"') for line in REFERENCES]
+TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
+
+
+def with_errors(*numbers: int) -> list[str]:
+    """Translations with plain quotes, and a wrong word in the sentences of these numbers."""
+    return [line.replace("heute", "nie") if n in numbers else line for n, line in enumerate(PLAIN)]
+
+
+BASE = with_errors(*range(6))
+
+
+def by_hand(line: str, quote: str = '"') -> str:
+    """A line's tokens: quotes and the full stop stand alone, the compound is split."""
+    words = line.replace('"', " Q ").replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer").replace(".", " .").split()
+    return " ".join(words).replace("Q", quote)
+
+
+def bleu(hypotheses: list[str], references: list[str]) -> float:
+    return token_bleu().corpus_score(hypotheses, [references]).score
+
+
+class Folder:
+    """Everything that the page is made from."""
+
+    def __init__(self, path: Path):
+        self.path, self.test, self.dev, self.options = path, [], [], []
+        self.hyps = []
+        self.ref = self.write("test.de", REFERENCES)
+        (path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),27.3\n")
+        save(make_experiment(), path / "experiment.yaml")
+        tokens = Path(self.write("tokens", [by_hand(line, "&quot;") for line in PLAIN]))
+        learn([tokens], 60, 1000, path / "vocabulary.model")
+
+    def write(self, name: str, lines: list[str]) -> str:
+        (self.path / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return str(self.path / name)
+
+    def add_base(self, translations: list[str] = BASE, seed: int = 1, **content) -> None:
+        """A seed's translations of the test set, and their score."""
+        hyp, found = self.write(f"{seed}.hyp", translations), scores(translations, REFERENCES, "de")
+        sums = {"hyp_sha256": sha256(hyp), "ref_sha256": sha256(self.ref)}
+        draws = bleu_draws(paper_tokens(translations, "de"), paper_reference(REFERENCES, "de"))
+        found = {"scores": found, "draws": draws, "subsets": {}}
+        self.test.append(score(0.0, seed=seed) | found | sums | content)
+        self.hyps.append(hyp)
+
+    def add_training(self, experiment: str, bleu: float) -> None:
+        """A run of Table 3."""
+        draws = [bleu + step / 10 for step in range(-20, 21)]
+        self.dev.append(score(bleu, experiment=experiment, averaged_steps=[6000]) | {"draws": draws})
+
+    def make(self) -> tuple[dict, str]:
+        """Runs the stage and gives the rows of the CSV by choice, and the Markdown."""
+        output = self.path / "tables" / "why"
+        (self.path / "dev").mkdir(exist_ok=True)
+        test, dev = write_scores(self.path, *self.test), write_scores(self.path / "dev", *self.dev)
+        arguments = ["--paper", str(self.path / "table2.csv"), "--label", "toy: test", "--dev-label", "toy: dev"]
+        arguments += ["--score", *test, "--hyp", *self.hyps, "--ref", self.ref, "--run", str(self.path)]
+        arguments += ["--dev-score", *dev, *self.options]
+        why.main([*arguments, "--expected", *TRAINED, "--output", str(output)])
+        return read_made(output, "choice")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)
+
+
+def test_scoring_by_hand(folder):
+    folder.add_base()
+    rows, _ = folder.make()
+    hypotheses, plain = [by_hand(line) for line in BASE], [by_hand(line) for line in PLAIN]
+    curly = [line.replace('"', "„", 1).replace('"', "“", 1) for line in plain]
+    configured = bleu(hypotheses, plain)
+    assert 50 < configured < 99
+    escaped, twice = [by_hand(line, "&quot;") for line in BASE], [by_hand(line, "&amp; quot ;") for line in PLAIN]
+    unsplit = [[line.replace(" ##AT##-##AT## ", "-") for line in side] for side in (hypotheses, plain, curly)]
+    expected = {
+        "as configured": configured,
+        "the reference's quotes left as they are": bleu(hypotheses, curly),
+        "compounds not split": bleu(*unsplit[:2]),
+        "multi-bleu.perl on Moses tokens, nothing else": bleu(unsplit[0], unsplit[2]),
+        "`&quot;` and the like left in the translation alone": bleu(escaped, plain),
+        "the reference tokenised twice": bleu(escaped, twice),
+        "sacreBLEU": scores(BASE, REFERENCES, "de")["sacrebleu"]["score"],
+        "sacreBLEU of tokens, not of text": scores(unsplit[0], REFERENCES, "de")["sacrebleu"]["score"],
+    }
+    for choice, value in expected.items():
+        found = rows[choice]
+        assert float(found["bleu"]) == pytest.approx(value), choice
+        assert float(found["difference"]) == pytest.approx(value - configured), choice
+        assert (found["p"], found["runs"]) == ("", "en-de/base/1")
+
+
+def test_subwords_by_the_vocabulary(folder):
+    """SentencePiece's own pieces in place of our ids."""
+    folder.add_base()
+    rows, _ = folder.make()
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder.path / "vocabulary.model"))
+    sides = [[by_hand(line, "&quot;").replace(" ##AT##-##AT## ", "-") for line in side] for side in (BASE, PLAIN)]
+    pieces = [[" ".join(processor.encode(line, out_type=str)) for line in side] for side in sides]
+    assert float(rows["subwords not joined, on both sides"]["bleu"]) == pytest.approx(bleu(*pieces))
+
+
+def test_other_translations_are_means_over_seeds_with_p(folder):
+    """Of two seeds the first is translated no better, the second perfectly, then both as they were."""
+    second = with_errors(*range(10))
+    folder.add_base()
+    folder.add_base(second, seed=2)
+    better = [folder.write("better.1", BASE), folder.write("better.2", PLAIN)]
+    same = [folder.write("same.1", BASE), folder.write("same.2", second)]
+    folder.options = ["--last", *better, "--otherwise", '{"beam": 1, "alpha": 0.0}', *same]
+    rows, markdown = folder.make()
+    of_seeds = [bleu([by_hand(line) for line in side], [by_hand(line) for line in PLAIN]) for side in (BASE, second)]
+    configured, last = sum(of_seeds) / 2, rows["the last checkpoint alone, not the average of 2"]
+    assert float(last["bleu"]) == pytest.approx((of_seeds[0] + 100) / 2)
+    assert float(last["difference"]) == pytest.approx((of_seeds[0] + 100) / 2 - configured)
+    assert float(last["p"]) < 0.05
+    unchanged = rows["beam 1, not 4; alpha 0.0, not 0.6"]
+    assert (float(unchanged["difference"]), float(unchanged["p"])) == (0, 1)
+    assert unchanged["runs"] == "en-de/base/1 en-de/base/2"
+    assert float(rows["the lowest of 2 seeds"]["bleu"]) == pytest.approx(min(of_seeds))
+    assert float(rows["the highest of 2 seeds"]["bleu"]) == pytest.approx(max(of_seeds))
+    shown = {row["Choice"]: row for row in cells(markdown)}
+    assert shown["the lowest of 2 seeds"]["Difference"] == f"−{configured - min(of_seeds):.2f}"
+
+
+def test_p_of_seeds_that_translate_alike_is_that_of_one(folder):
+    """Seeds are no further sentences."""
+    other, p = folder.write("other", with_errors(*range(4, 12))), []
+    for seed in (1, 2, 3):
+        folder.add_base(seed=seed)
+        folder.options = ["--last", *[other] * seed]
+        p.append(folder.make()[0]["the last checkpoint alone, not the average of 2"]["p"])
+    assert 0.05 < float(p[0]) < 1
+    assert p[0] == p[1] == p[2]
+
+
+def test_training_is_compared_with_the_base_of_table_3(folder):
+    folder.add_base()
+    folder.add_training("base", 30.0)
+    folder.add_training("dropout-0.0", 27.5)
+    rows, markdown = folder.make()
+    found = rows["dropout-0.0 of Table 3"]
+    assert (float(found["bleu"]), float(found["difference"])) == (27.5, -2.5)
+    assert float(found["p"]) == pytest.approx(1 / 42)
+    assert "have not been made: en-de/smoothing-0.0/1." in markdown
+
+
+def test_a_subset_is_read_from_the_score(folder):
+    part = {"sentences": 7, "scores": scores(BASE[:7], REFERENCES[:7], "de")}
+    folder.add_base(subsets={"filtered": part})
+    rows, _ = folder.make()
+    assert float(rows["the 7 filtered sentences alone"]["bleu"]) == part["scores"]["plain_quotes"]["score"]
+
+
+def test_what_was_not_run_is_named(folder):
+    folder.add_base()
+    folder.options = ["--otherwise", '{"beam": 1}']
+    rows, markdown = folder.make()
+    missing = ["the filtered test set", "the last checkpoint alone, not the average of 2", "beam 1, not 4"]
+    missing += ["another seed", "base of Table 3", "dropout-0.0 of Table 3", "smoothing-0.0 of Table 3"]
+    assert [choice for choice, row in rows.items() if not row["bleu"]] == missing
+    shown = {row["Choice"]: row["BLEU"] for row in cells(markdown)}
+    assert all(shown[choice] == "not run at this scale" for choice in missing)
+    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in markdown
+    assert "nan" not in markdown.lower()
+
+
+def test_without_any_run_all_are_gaps(folder):
+    rows, markdown = folder.make()
+    assert not any(row["bleu"] for row in rows.values())
+    assert "have not been made: en-de/base/1, en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in markdown
+
+
+def test_the_question_is_the_papers(folder):
+    (folder.path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),31.4\n")
+    _, markdown = folder.make()
+    assert markdown.startswith("Why is my BLEU not 31.4?")
+    assert "toy: test" in markdown
+    assert "toy: dev" in markdown
+
+
+def test_other_texts_than_were_scored_are_named(folder):
+    folder.add_base()
+    folder.write("1.hyp", PLAIN)
+    with pytest.raises(InputError, match=r"1\.hyp: expected what was scored .*score0\.json.*, found another text"):
+        folder.make()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--last", "two.hyp", "two.hyp"], r"two\.hyp: expected a translation for each of 1 scores, found 2"),
+        (["--otherwise", '{"beams": 1}'], "--otherwise: unknown key 'beams'"),
+        (["--otherwise", '{"beam": 1}', "{short}"], r"short has 1, .*test\.de has 20"),
+    ],
+)
+def test_options_that_do_not_fit(folder, options, message):
+    folder.add_base()
+    short = folder.write("short", BASE[:1])
+    folder.options = [short if option == "{short}" else option for option in options]
+    with pytest.raises(InputError, match=message):
+        folder.make()
+
+
+def test_otherwise_without_json(folder, capsys):
+    folder.options = ["--otherwise", "beam"]
+    with pytest.raises(SystemExit):
+        folder.make()
+    assert "--otherwise: not JSON" in capsys.readouterr().err

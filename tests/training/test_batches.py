@@ -1,0 +1,146 @@
+"""The plan keeps its contract for any lengths; a batch is laid out as by hand."""
+
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.common.files import InputError
+from transformer.config.experiment import EOS, PAD
+from transformer.data.corpus import TokenArray
+from transformer.model.packed import POSITIONS, pack
+from transformer.training.batches import ParallelText, fits, plan
+
+CPU = torch.device("cpu")
+LONGEST = 20
+seeds = st.integers(0, 2**32 - 1)
+corpora = st.lists(st.tuples(*[st.integers(1, LONGEST)] * 2), min_size=1, max_size=60).map(lambda x: np.array(x).T)
+budgets = st.tuples(*[st.integers(LONGEST, 3 * LONGEST)] * 2)
+
+
+def listed(batches: list[np.ndarray]) -> list[list[int]]:
+    return [batch.tolist() for batch in batches]
+
+
+# The plan.
+
+
+@given(seeds, st.integers(0, 100), corpora, budgets)
+def test_every_pair_once_and_no_budget_exceeded(seed, epoch, lengths, budgets):
+    batches = plan(seed, epoch, lengths, budgets)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(lengths.shape[1]))
+    for batch in batches:
+        assert len(batch) > 0
+        assert (lengths[:, batch].sum(axis=1) <= budgets).all()
+
+
+@given(seeds, corpora, budgets)
+def test_the_pairs_of_a_batch_are_neighbours_in_length(seed, lengths, budgets):
+    """No pair of another batch has a length between those of a batch's shortest and longest (source, then target)."""
+    pairs = sorted(sorted(map(tuple, lengths[:, batch].T.tolist())) for batch in plan(seed, 0, lengths, budgets))
+    assert all(before[-1] <= after[0] for before, after in pairwise(pairs))
+
+
+@given(seeds, st.integers(0, 100), corpora, budgets)
+def test_the_same_seed_and_epoch_give_the_same_plan(seed, epoch, lengths, budgets):
+    assert listed(plan(seed, epoch, lengths, budgets)) == listed(plan(seed, epoch, lengths, budgets))
+
+
+@pytest.mark.parametrize("other", [(1, 1), (2, 0)], ids=["epoch", "seed"])
+def test_another_seed_or_epoch_gives_other_batches_in_another_order(other):
+    lengths = np.full((2, 200), 3)
+    old, new = listed(plan(1, 0, lengths, (30, 30))), listed(plan(*other, lengths, (30, 30)))
+    assert {frozenset(batch) for batch in old}.isdisjoint(frozenset(batch) for batch in new)
+    different = np.arange(1, 41)[None, :].repeat(2, axis=0)  # of which only one set of batches can be made
+    old, new = listed(plan(1, 0, different, (99, 99))), listed(plan(*other, different, (99, 99)))
+    assert old != new
+    assert sorted(old) == sorted(new)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "expected"),
+    [
+        ((12, 100), [[1, 2, 3, 4], [5, 6], [7]]),  # 1 + 2 + 3 + 4 = 10 source tokens, 15 would be too many
+        ((15, 100), [[1, 2, 3, 4, 5], [6, 7]]),  # the budget itself may be reached
+        ((100, 5), [[1, 2], [3, 4], [5, 6], [7]]),  # two tokens each on the target side
+        ((12, 6), [[1, 2, 3], [4, 5], [6], [7]]),  # whichever is reached first
+    ],
+)
+def test_batches_are_filled_in_order_of_length(budgets, expected):
+    lengths = np.array([[5, 3, 7, 1, 6, 2, 4], [2] * 7])
+    batches = plan(1, 0, lengths, budgets)
+    assert sorted(lengths[0, batch].tolist() for batch in batches) == expected
+
+
+@pytest.mark.parametrize("pair", [[21, 3], [3, 31]], ids=["source", "target"])
+def test_a_pair_too_long_for_any_batch_is_left_out(pair):
+    lengths = np.array([[5, 5], [6, 6], pair, [7, 7]]).T
+    assert sorted(chain.from_iterable(plan(1, 0, lengths, (20, 30)))) == [0, 1, 3]
+
+
+def test_a_pair_longer_than_the_model_has_positions_is_left_out():
+    lengths = np.array([[POSITIONS, 5], [POSITIONS + 1, 5], [5, POSITIONS + 1]]).T
+    assert fits(lengths, (25000, 25000)).tolist() == [True, False, False]
+
+
+def test_a_pair_of_exactly_the_budget_fits():
+    assert listed(plan(1, 0, np.array([[20], [30]]), (20, 30))) == [[0]]
+
+
+# The batch.
+
+
+def array(*sentences: list[int]) -> TokenArray:
+    offsets = np.cumsum([0, *map(len, sentences)])
+    return TokenArray(np.concatenate(sentences).astype(np.uint16), offsets)
+
+
+def test_pack_by_hand():
+    packed = pack([np.array([5, 6, 1]), np.array([7, 1]), np.array([8, 9, 4, 1])], CPU)
+    assert packed.ids.tolist() == [5, 6, 1, 7, 1, 8, 9, 4, 1]
+    assert packed.positions.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3]
+    assert packed.slots.tolist() == [0, 1, 2, 4, 5, 8, 9, 10, 11]
+    assert packed.shape == (3, 4)
+    no = -np.inf
+    assert packed.mask.tolist() == [[[[0, 0, 0, no]]], [[[0, 0, no, no]]], [[[0, 0, 0, 0]]]]
+
+
+def test_sentences_of_one_length_need_no_mask():
+    assert pack([np.array([5, 6]), np.array([7, 1])], CPU).mask is None
+
+
+@given(st.lists(st.integers(1, LONGEST), min_size=1, max_size=9))
+def test_padded_and_packed_hold_the_same(lengths):
+    sentences = [np.arange(10, 10 + length) for length in lengths]
+    packed = pack(sentences, CPU)
+    grid = torch.zeros(packed.shape, dtype=torch.long)
+    grid.view(-1)[packed.slots] = packed.ids
+    expected = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(sentence) for sentence in sentences], batch_first=True)
+    assert torch.equal(grid, expected)
+    real = torch.zeros_like(grid, dtype=torch.bool) if packed.mask is None else packed.mask[:, 0, 0] < 0
+    assert torch.equal(real, expected == 0)
+    assert torch.equal(packed.positions, torch.cat([torch.arange(length) for length in lengths]))
+
+
+def test_the_target_is_shifted_right_to_begin_with_pad():
+    text = ParallelText(
+        array([11, EOS], [12, 13, 14, EOS], [15, EOS]), array([21, 22, EOS], [23, EOS], [24, 25, 26, EOS])
+    )
+    batch = text.batch(np.array([2, 0]), CPU)
+    assert batch.source.ids.tolist() == [15, EOS, 11, EOS]
+    assert batch.target.ids.tolist() == [PAD, 24, 25, 26, PAD, 21, 22]
+    assert batch.labels.tolist() == [24, 25, 26, EOS, 21, 22, EOS]
+    assert batch.target.positions.tolist() == [0, 1, 2, 3, 0, 1, 2]
+
+
+def test_lengths_of_both_sides():
+    text = ParallelText(array([11, EOS], [12, 13, 14, EOS]), array([21, 22, EOS], [EOS]))
+    assert text.lengths.tolist() == [[2, 4], [3, 1]]
+
+
+def test_unequal_sides_are_refused():
+    with pytest.raises(InputError, match="source has 2 sentences, target has 1"):
+        ParallelText(array([11, EOS], [EOS]), array([21, EOS]))

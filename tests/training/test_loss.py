@@ -1,0 +1,167 @@
+"""The loss and its gradient against the distribution written out, and against PyTorch's cross-entropy."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from support.toy import token_array
+
+from transformer.config.experiment import EOS, PAD
+from transformer.model.transformer import Transformer
+from transformer.training.batches import ParallelText
+from transformer.training.loss import CHUNK, batch_losses, perplexity, smoothed_cross_entropy
+
+LOTS = 2 * CHUNK + 3  # tokens: two whole chunks and a part of one
+V, D = 11, 5
+
+
+def random(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """output, embedding, labels."""
+    torch.manual_seed(1)
+    output, embedding = torch.randn(n, D, requires_grad=True), torch.randn(V, D, requires_grad=True)
+    return output, embedding, torch.randint(1, V, (n,))
+
+
+def naive(output: torch.Tensor, embedding: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
+    """The sum over the tokens of -q log p, with all of q and p in memory; autograd differentiates it."""
+    log_p = (output.double() @ embedding.double().T).log_softmax(dim=1)
+    q = torch.full_like(log_p, epsilon / (V - 1))
+    q[torch.arange(len(labels)), labels] = 1 - epsilon
+    return -(q * log_p).sum()
+
+
+def test_by_hand():
+    """One token of three, whose logits are log 1, log 2 and log 5: p = (1/8, 2/8, 5/8). The truth is the second.
+
+    epsilon = 0.2 leaves 0.8 to it and 0.1 to each other.
+    """
+    output, embedding = torch.tensor([[1.0]]), torch.tensor([[1.0], [2.0], [5.0]]).log()
+    smoothed, plain = smoothed_cross_entropy(output, embedding, torch.tensor([1]), 0.2)
+    assert plain.item() == pytest.approx(math.log(8 / 2))
+    assert smoothed.item() == pytest.approx(0.1 * math.log(8) + 0.8 * math.log(8 / 2) + 0.1 * math.log(8 / 5))
+
+
+def test_the_distribution_written_out():
+    output, embedding, labels = random(7)
+    logits = output.detach().double().numpy() @ embedding.detach().double().numpy().T
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected = [0.0, 0.0]
+    for row, label in zip(p, labels.tolist(), strict=True):
+        expected[0] -= sum((0.9 if token == label else 0.1 / (V - 1)) * math.log(row[token]) for token in range(V))
+        expected[1] -= math.log(row[label])
+    found = [loss.item() for loss in smoothed_cross_entropy(output, embedding, labels, 0.1)]
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, CHUNK - 1, CHUNK, CHUNK + 1, LOTS])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
+def test_value_and_gradients_are_autograds(n, epsilon):
+    output, embedding, labels = random(n)
+    leaves = (output, embedding)
+    own, expected = smoothed_cross_entropy(output, embedding, labels, epsilon)[0], naive(*leaves, labels, epsilon)
+    torch.testing.assert_close(own.double(), expected, rtol=1e-5, atol=1e-5)
+    # Scaled as training scales it: the gradient passed in counts.
+    gradients, expected = (torch.autograd.grad(loss / 3, leaves) for loss in (own, expected))
+    torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_smoothing_both_parts_are_cross_entropy():
+    output, embedding, labels = random(LOTS)
+    smoothed, plain = smoothed_cross_entropy(output, embedding, labels, 0.0)
+    expected = F.cross_entropy(output @ embedding.T, labels, reduction="sum")
+    torch.testing.assert_close(smoothed, expected)
+    torch.testing.assert_close(plain, expected)
+
+
+def test_the_plain_part_is_not_smoothed_and_teaches_nothing():
+    output, embedding, labels = random(LOTS)
+    losses = [smoothed_cross_entropy(output, embedding, labels, epsilon) for epsilon in (0.0, 0.3)]
+    assert losses[0][1] == losses[1][1] < losses[1][0]
+    assert not losses[1][1].requires_grad
+
+
+def test_the_true_distribution_cannot_be_beaten():
+    """Cross-entropy is least, and its gradient zero, where p = q."""
+    q = torch.full((V,), 0.1 / (V - 1))
+    q[3] = 0.9
+    output = torch.ones(1, 1, requires_grad=True)
+    smoothed, _ = smoothed_cross_entropy(output, q.log()[:, None], torch.tensor([3]), 0.1)
+    assert smoothed.item() == pytest.approx(-(q * q.log()).sum().item())
+    assert torch.autograd.grad(smoothed, output)[0].item() == pytest.approx(0, abs=1e-6)
+
+
+def test_products_in_half_the_bits_are_near():
+    output, embedding, labels = random(LOTS)
+    leaves = (output, embedding)
+    whole, half = (smoothed_cross_entropy(*leaves, labels, 0.1, dtype)[0] for dtype in (torch.float32, torch.bfloat16))
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, whole, rtol=1e-2, atol=0)
+    for half_gradient, gradient in zip(*(torch.autograd.grad(loss, leaves) for loss in (half, whole)), strict=True):
+        assert half_gradient.dtype == torch.float32
+        assert (half_gradient - gradient).norm() < 0.02 * gradient.norm()
+
+
+def test_perplexity():
+    """e^ln 5 = 5; beyond all floats it is infinite."""
+    assert perplexity(math.log(5)) == pytest.approx(5)
+    assert perplexity(1e6) == math.inf
+
+
+def test_without_gradients_the_sums_are_the_same():
+    output, embedding = torch.randn(5, 3, requires_grad=True), torch.randn(7, 3, requires_grad=True)
+    labels = torch.tensor([1, 2, 3, 4, 6])
+    with torch.no_grad():
+        smoothed, plain = smoothed_cross_entropy(output, embedding, labels, 0.1)
+    assert not smoothed.requires_grad
+    assert [smoothed, plain] == [each.detach() for each in smoothed_cross_entropy(output, embedding, labels, 0.1)]
+
+
+# A parser's softmax (§6.3): it can write the first rows of the embedding alone.
+
+
+@pytest.fixture
+def parser(experiment) -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(replace(experiment.model, P_drop=0.0, output_rows=V))
+
+
+READ, WRITTEN = [[12, 36, EOS], [13, 29, 12, 17, EOS]], [[5, 10, 5, EOS], [2, EOS]]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_the_softmax_covers_the_output_rows_alone(parser, epsilon):
+    """The losses, and the gradients of all weights, are those of V classes: smoothing, too, is over no other row."""
+    batch = ParallelText(token_array(READ), token_array(WRITTEN)).batch(np.arange(2), torch.device("cpu"))
+    smoothed, plain = batch_losses(parser, batch, epsilon, torch.float32)
+    logits = parser(batch.source, batch.target) @ parser.embedding.weight[:V].T
+    assert logits.shape == (6, V)
+    q = torch.full_like(logits, epsilon / (V - 1)).scatter(1, batch.labels[:, None], 1 - epsilon)
+    expected = F.cross_entropy(logits, q, reduction="sum")
+    torch.testing.assert_close(smoothed, expected)
+    torch.testing.assert_close(plain, F.cross_entropy(logits, batch.labels, reduction="sum"))
+    gradients, expected = (torch.autograd.grad(loss, list(parser.parameters())) for loss in (smoothed, expected))
+    torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_that_are_not_written_learn_from_what_is_read_alone(parser):
+    """All rows of the softmax learn, true or not; of the others only those that are read."""
+    batch = ParallelText(token_array(READ), token_array(WRITTEN)).batch(np.arange(2), torch.device("cpu"))
+    loss = batch_losses(parser, batch, 0.1, torch.float32)[0]
+    gradient = torch.autograd.grad(loss, parser.embedding.weight)[0]
+    learning = gradient.abs().sum(dim=1).nonzero().flatten().tolist()
+    assert learning == [*range(V), 12, 13, 17, 29, 36]
+
+
+def test_labels_of_pad_do_not_count():
+    """Neither in the losses nor in the gradients: as if their tokens were not there."""
+    output, embedding, labels = random(LOTS)
+    gone = torch.arange(LOTS) % 3 == 1
+    results = []
+    for rows, truth in ((torch.ones_like(gone), labels.masked_fill(gone, PAD)), (~gone, labels[~gone])):
+        losses = smoothed_cross_entropy(output[rows], embedding, truth, 0.1)
+        results.append((*losses, *torch.autograd.grad(losses[0], (output, embedding))))
+    torch.testing.assert_close(*results)
+    assert (results[0][2][gone] == 0).all()

@@ -1,0 +1,54 @@
+"""The learning rate against equation 3 worked by hand, Adam against its paper's algorithm in NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from transformer.training.optimizer import adam, learning_rate
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (1, 1.746928e-7),  # 512^-0.5 * 4000^-1.5
+        (4000, 6.987712e-4),  # 512^-0.5 * 4000^-0.5, the peak
+        (100_000, 1.397542e-4),  # 512^-0.5 * 100000^-0.5
+    ],
+)
+def test_the_base_models_rate(step, expected):
+    assert learning_rate(step, 512, 4000) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_rate_rises_in_a_line_to_the_last_warm_up_step_and_falls_after_it():
+    rates = [learning_rate(step, 64, 50) for step in range(1, 201)]
+    assert max(rates) == rates[49]
+    assert np.diff(rates[:50]) == pytest.approx(rates[0])
+    assert (np.diff(rates[49:]) < 0).all()
+    assert rates[199] == pytest.approx(rates[49] / 2)  # four times the steps, half the rate
+
+
+def test_steps_are_adams(experiment):
+    """Kingma and Ba, Algorithm 1, with an epsilon large enough to see where it stands."""
+    training = replace(experiment.training, beta1=0.7, beta2=0.9, epsilon=0.1)
+    random = np.random.default_rng(1)
+    gradients, rates = random.normal(size=(4, 5, 3)), (0.5, 0.3, 0.2, 0.7)
+    layer = nn.Linear(3, 5, bias=False, dtype=torch.float64)
+    theta, m, v = layer.weight.detach().numpy().copy(), 0, 0
+    optimizer = adam(layer, training)
+    for t, (g, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
+        m, v = 0.7 * m + 0.3 * g, 0.9 * v + 0.1 * g**2
+        theta -= rate * (m / (1 - 0.7**t)) / (np.sqrt(v / (1 - 0.9**t)) + 0.1)
+        layer.weight.grad = torch.from_numpy(g)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+        np.testing.assert_allclose(layer.weight.detach().numpy(), theta, rtol=1e-12)
+
+
+def test_every_parameter_is_optimised(experiment):
+    layer = nn.Linear(3, 5)
+    (group,) = adam(layer, experiment.training).param_groups
+    assert list(map(id, group["params"])) == list(map(id, layer.parameters()))
+    assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)

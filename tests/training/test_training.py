@@ -1,0 +1,463 @@
+"""Training: interrupted equals uninterrupted bit for bit, what is logged and saved is what was done, and it learns."""
+
+import dataclasses
+import json
+import math
+import re
+import shutil
+import struct
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from support.starting import CPU, DEV, TEXT, start
+from support.toy import ROWS, copy_text, make_experiment
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+from transformer.common.files import InputError
+from transformer.config.experiment import PAD
+from transformer.model import weights as checkpoints
+from transformer.model.cost import Lengths, training_flops
+from transformer.model.packed import pack
+from transformer.runtime.signals import StopSignals
+from transformer.training.batches import ParallelText, plan
+from transformer.training.loop import TrainingError
+
+SPEED = ("seconds", "target_tokens_per_second")  # in the metrics: no two runs have the same
+
+
+pytestmark = pytest.mark.usefixtures("on_the_processor")
+
+
+def train(run, commit="commit"):
+    return run.train(StopSignals(), commit)
+
+
+def interrupt(run, step, commit="commit"):
+    """Train as a run that is killed while it works on the batch after `step`."""
+    batches = run.batches
+
+    def until_killed():
+        for batch in batches():
+            if run.progress.step == step:
+                raise InterruptedError
+            yield batch
+
+    run.batches = until_killed
+    with pytest.raises(InterruptedError):
+        train(run, commit)
+
+
+def metrics(folder, without=SPEED):
+    entries = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in entry.items() if key not in without} for entry in entries]
+
+
+def saved(folder):
+    """Everything that a run leaves but when it was started and how long it took: name of file to (tensors, about)."""
+    files = {path.relative_to(folder).as_posix(): checkpoints.load(path) for path in folder.rglob("*.safetensors")}
+    for _, about in files.values():
+        for key in ("seconds", "starts"):
+            about.pop(key, None)
+    return files
+
+
+def assert_same(folder, expected):
+    """Two folders hold the same checkpoints, states and metrics, bit for bit."""
+    found, wanted = saved(folder), saved(expected)
+    assert found.keys() == wanted.keys()
+    for name, (tensors, about) in wanted.items():
+        assert found[name][1] == about, name
+        assert found[name][0].keys() == tensors.keys()
+        for parameter, tensor in tensors.items():
+            assert torch.equal(found[name][0][parameter], tensor), f"{name}: {parameter}"
+    assert metrics(folder) == metrics(expected)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """The folder of a run that was left alone: 8 steps, and an epoch has 5 batches."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    assert len(plan(1, 0, TEXT.lengths, (60, 60))) == 5
+    train(start(folder, make_experiment()))
+    return folder
+
+
+@pytest.mark.parametrize("killed_at", [[2], [5], [6], [1, 3, 4, 4, 7]], ids=str)
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, uninterrupted, killed_at):
+    """Killed right after a state was saved and between two (each 2 steps), within an epoch and at its end."""
+    for step in killed_at:
+        interrupt(start(tmp_path, make_experiment()), step)
+    train(start(tmp_path, make_experiment()))
+    assert_same(tmp_path, uninterrupted)
+
+
+@pytest.mark.parametrize("save_every", [1, 5])
+def test_a_state_at_the_end_of_an_epoch(tmp_path, save_every):
+    """Step 5 is the last of the first epoch."""
+    experiment = make_experiment(running={"save_every": save_every})
+    interrupt(start(tmp_path / "resumed", experiment), 5)
+    resumed = start(tmp_path / "resumed", experiment)
+    assert resumed.progress.step == 5
+    train(resumed)
+    train(start(tmp_path / "straight", experiment))
+    assert_same(tmp_path / "resumed", tmp_path / "straight")
+
+
+def test_resuming_says_from_where(tmp_path, capsys):
+    interrupt(start(tmp_path, make_experiment()), 5)
+    assert "resumed" not in capsys.readouterr().out
+    start(tmp_path, make_experiment())
+    assert capsys.readouterr().out == f"resumed from step 4 ({tmp_path}/state/00000004.safetensors)\n"
+
+
+def test_metrics_are_cut_back_to_the_state(tmp_path):
+    interrupt(start(tmp_path, make_experiment()), 5)
+    assert metrics(tmp_path)[-1]["step"] == 5
+    interrupt(start(tmp_path, make_experiment()), 4)
+    assert metrics(tmp_path)[-1]["step"] == 4
+
+
+def test_metrics_that_end_in_half_a_line(tmp_path, uninterrupted):
+    """As a full disk or a loss of power leaves them."""
+    interrupt(start(tmp_path, make_experiment()), 5)
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 6, "ep')
+    train(start(tmp_path, make_experiment()))
+    assert_same(tmp_path, uninterrupted)
+
+
+def half_zeroed(content):
+    return content[: len(content) // 2] + bytes(len(content) - len(content) // 2)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-1], lambda content: b"", half_zeroed], ids=["truncated", "empty", "zeroed"]
+)
+def test_a_damaged_state_is_refused_and_the_one_before_it_used(tmp_path, uninterrupted, capsys, damage):
+    interrupt(start(tmp_path, make_experiment()), 7)
+    newest = tmp_path / "state" / "00000006.safetensors"
+    newest.write_bytes(damage(newest.read_bytes()))
+    capsys.readouterr()
+    run = start(tmp_path, make_experiment())
+    refused, resumed = capsys.readouterr().out.splitlines()
+    assert re.match(rf"refused a resume state: {newest}: (truncated|damaged)", refused)
+    assert resumed == f"resumed from step 4 ({tmp_path}/state/00000004.safetensors)"
+    train(run)
+    assert_same(tmp_path, uninterrupted)
+
+
+def test_a_run_whose_states_are_all_damaged_begins_anew(tmp_path, uninterrupted, capsys):
+    interrupt(start(tmp_path, make_experiment()), 5)
+    for path in (tmp_path / "state").iterdir():
+        path.write_bytes(b"damaged")
+    run = start(tmp_path, make_experiment())
+    assert capsys.readouterr().out.count("refused") == 2
+    assert run.progress.step == 0
+    train(run)
+    assert_same(tmp_path, uninterrupted)
+
+
+def test_a_state_of_another_experiment_is_refused_and_the_one_before_it_used(tmp_path, uninterrupted, capsys):
+    """States lie in a folder named by the digest; this one was copied there from another's."""
+    interrupt(start(tmp_path / "a", make_experiment(seed=2), digest="a"), 7)
+    interrupt(start(tmp_path / "b", make_experiment()), 5)
+    foreign = tmp_path / "b/state/00000006.safetensors"
+    shutil.copy(tmp_path / "a/state/00000006.safetensors", foreign)
+    capsys.readouterr()
+    run = start(tmp_path / "b", make_experiment())
+    assert capsys.readouterr().out.splitlines() == [
+        f"refused a resume state: {foreign}: state of another experiment: a",
+        f"resumed from step 4 ({tmp_path}/b/state/00000004.safetensors)",
+    ]
+    train(run)
+    foreign.with_suffix(".refused").unlink()
+    assert_same(tmp_path / "b", uninterrupted)
+
+
+def test_a_state_that_cannot_be_opened_ends_the_run(tmp_path):
+    """It may be the file system's fault, or a limit's: not the file's. Nothing is refused, nothing begins anew."""
+    interrupt(start(tmp_path, make_experiment()), 5)
+    newest = tmp_path / "state/00000006.safetensors"
+    newest.symlink_to(tmp_path / "away")
+    with pytest.raises(InputError, match=f"^{newest}: cannot be read"):
+        start(tmp_path, make_experiment())
+    assert len(list((tmp_path / "state").iterdir())) == 3
+
+
+def test_refused_states_do_not_crowd_out_good_ones(tmp_path):
+    """Two states of later steps that are damaged: the states of the run that begins anew are the two that are kept."""
+    interrupt(start(tmp_path, make_experiment()), 7)
+    for path in (tmp_path / "state").iterdir():
+        path.write_bytes(b"damaged")
+    interrupt(start(tmp_path, make_experiment()), 5)
+    assert start(tmp_path, make_experiment()).progress.step == 4
+
+
+def test_two_states_are_kept(uninterrupted):
+    assert sorted(path.name for path in (uninterrupted / "state").iterdir()) == [
+        "00000006.safetensors",
+        "00000008.safetensors",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "checkpoint_every", "averaged_checkpoints", "expected"),
+    [(8, 2, 3, [4, 6, 8]), (11, 3, 3, [5, 8, 11]), (7, 1, 2, [6, 7]), (5, 4, 1, [5]), (9, 4, 3, [1, 5, 9])],
+)
+def test_checkpoints_are_counted_back_from_the_last_step(
+    tmp_path, steps, checkpoint_every, averaged_checkpoints, expected
+):
+    experiment = make_experiment(
+        steps=steps, checkpoint_every=checkpoint_every, averaged_checkpoints=averaged_checkpoints
+    )
+    run = start(tmp_path, experiment)
+    train(run)
+    paths = sorted((tmp_path / "checkpoints").iterdir())
+    assert [path.name for path in paths] == [f"{step:08}.safetensors" for step in expected]
+    assert [checkpoints.load(path)[1] for path in paths] == [{"digest": "digest", "step": step} for step in expected]
+    last = checkpoints.load(paths[-1])[0]
+    assert all(torch.equal(last[name], tensor) for name, tensor in run.model.state_dict().items())
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, capsys):
+    shutil.copytree(uninterrupted, tmp_path, dirs_exist_ok=True)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
+    run = start(tmp_path, make_experiment())
+    before = dataclasses.asdict(run.progress)
+    after = dataclasses.asdict(train(run, "newer"))
+    assert after == before
+    assert [start["commit"] for start in after["starts"]] == ["commit"]
+    assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
+    assert capsys.readouterr().out == f"resumed from step 8 ({tmp_path}/state/00000008.safetensors)\n"
+    assert_same(tmp_path, uninterrupted)
+
+
+def test_each_start_is_recorded(tmp_path):
+    for step, commit in ((3, "a"), (5, "a"), (7, "b")):
+        interrupt(start(tmp_path, make_experiment()), step, commit)
+    starts = train(start(tmp_path, make_experiment()), "c").starts
+    assert [(start["step"], start["commit"]) for start in starts] == [(0, "a"), (2, "a"), (4, "b"), (6, "c")]
+    assert {start["versions"]["torch"] for start in starts} == {torch.__version__}
+
+
+def test_a_state_of_another_version_is_refused(tmp_path, capsys):
+    interrupt(start(tmp_path, make_experiment()), 3)
+    path = tmp_path / "state/00000002.safetensors"
+    tensors, about = checkpoints.load(path)
+    del about["epoch"]
+    checkpoints.save(path, tensors, about)
+    capsys.readouterr()
+    assert start(tmp_path, make_experiment()).progress.step == 0
+    expected = f"refused a resume state: {path}: not a state, or one of another version of this program\n"
+    assert capsys.readouterr().out == expected
+
+
+def test_products_in_bfloat16_come_near_those_in_float32(tmp_path):
+    """The same step of the same model: what faster hardware does in bfloat16 differs by rounding alone."""
+    losses = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        run = start(tmp_path / str(dtype), make_experiment(model={"P_drop": 0.0}))
+        run.dtype = dtype
+        update = run.update(plan(1, 0, TEXT.lengths, (60, 60))[0], StopSignals())
+        losses[dtype] = update.smoothed
+    assert losses[torch.bfloat16] != losses[torch.float32]
+    assert losses[torch.bfloat16] == pytest.approx(losses[torch.float32], rel=0.01)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("running", [{}, {"log_every": 8, "save_every": 1}], ids=str)
+def test_a_loss_that_is_not_finite_stops(tmp_path, uninterrupted, bad, running):
+    """What was saved before stays, although states be saved more often than the loss is looked at."""
+    experiment = make_experiment(running=running)
+    interrupt(start(tmp_path, experiment), 4)
+    before = saved(tmp_path)
+    run = start(tmp_path, experiment)
+    with torch.no_grad():
+        run.model.encoder[0].feed_forward.inner.weight[3, 5] = bad
+    batch = plan(1, 0, TEXT.lengths, (60, 60))[4]
+    source, target = TEXT.lengths[:, batch].sum(axis=1)
+    longest = batch[TEXT.lengths[:, batch].sum(axis=0).argmax()] + 1
+    with pytest.raises(TrainingError) as stopped:
+        train(run)
+    tokens = f"{source} source + {target} target tokens in {len(batch)} pairs"
+    assert str(stopped.value) == (
+        f"step 5 (epoch 0, batch 4: {tokens}, the longest of them pair {longest}): "
+        f"FloatingPointError: loss nan, gradient norm nan; last state: {tmp_path}/state/00000004.safetensors"
+    )
+    assert saved(tmp_path).keys() == before.keys()
+    train(start(tmp_path, experiment))
+    last = "checkpoints/00000008.safetensors"
+    expected, found = (saved(folder)[last][0] for folder in (uninterrupted, tmp_path))
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def naive_losses(model, text, indices):
+    """Each sentence alone, whole logits: sums over its target tokens of (smoothed, plain) cross-entropy."""
+    smoothed, plain = 0.0, 0.0
+    for index in indices:
+        labels = torch.tensor(text.target[index].astype(int))
+        target = pack([[PAD, *labels[:-1].tolist()]], CPU)
+        logits = model(pack([text.source[index]], CPU), target) @ model.embedding.weight.T
+        log_p = logits.log_softmax(dim=1)
+        q = torch.full_like(log_p, 0.1 / (ROWS - 1)).scatter(1, labels[:, None], 0.9)  # §5.4
+        smoothed = smoothed - (q * log_p).sum()
+        plain = plain + F.cross_entropy(logits, labels, reduction="sum")
+    return smoothed, plain
+
+
+def test_loss_and_gradient_are_per_target_token(tmp_path):
+    """One update: the metrics have the sums over tokens divided by the target tokens, Adam the gradient of that."""
+    experiment = make_experiment(model={"P_drop": 0.0}, steps=1, averaged_checkpoints=1)
+    run = start(tmp_path, experiment)
+    batch = plan(experiment.seed, 0, TEXT.lengths, (60, 60))[0]
+    tokens = TEXT.lengths[1, batch].sum()
+    smoothed, plain = naive_losses(run.model, TEXT, batch)
+    gradients = torch.autograd.grad(smoothed / tokens, list(run.model.parameters()))
+    train(run)
+    entry = metrics(tmp_path)[-1]
+    assert entry["smoothed_loss"] == pytest.approx(smoothed.item() / tokens, rel=1e-5)
+    assert entry["perplexity"] == pytest.approx(math.exp(plain.item() / tokens), rel=1e-5)
+    for parameter, gradient in zip(run.model.parameters(), gradients, strict=True):
+        first_moment = run.adam.state[parameter]["exp_avg"]  # (1 - beta1) * gradient after one step
+        torch.testing.assert_close(first_moment / (1 - 0.9), gradient, rtol=1e-3, atol=1e-6)
+
+
+def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
+    """By target tokens, not by batches."""
+    each, every_third = (
+        make_experiment(steps=6, running={"log_every": log_every, "evaluate_every": 6}) for log_every in (1, 3)
+    )
+    train(start(tmp_path / "1", each))
+    train(start(tmp_path / "3", every_third))
+    steps = [entry for entry in metrics(tmp_path / "1") if "smoothed_loss" in entry]
+    tokens = [TEXT.lengths[1, batch].sum() for epoch in (0, 1) for batch in plan(1, epoch, TEXT.lengths, (60, 60))]
+    assert len(set(tokens[:3])) > 1
+    for line, part in zip(
+        [entry for entry in metrics(tmp_path / "3") if "smoothed_loss" in entry],
+        (slice(1), slice(1, 3), slice(3, 6)),  # the first step has a line of its own
+        strict=True,
+    ):
+        weighted = sum(entry["smoothed_loss"] * count for entry, count in zip(steps[part], tokens[part], strict=True))
+        assert line["smoothed_loss"] == pytest.approx(weighted / sum(tokens[part]), rel=1e-5)
+        logs = sum(math.log(entry["perplexity"]) * n for entry, n in zip(steps[part], tokens[part], strict=True))
+        assert line["perplexity"] == pytest.approx(math.exp(logs / sum(tokens[part])), rel=1e-5)
+
+
+def test_dev_perplexity_by_naive_logits(tmp_path):
+    """exp of the unsmoothed cross-entropy per target token, without dropout, however the dev set is cut to batches."""
+    run = start(tmp_path, make_experiment())
+    train(run)
+    _, plain = naive_losses(run.model.eval(), DEV, range(len(DEV.target)))
+    expected = math.exp(plain.item() / DEV.lengths[1].sum())
+    assert [entry for entry in metrics(tmp_path) if "dev_perplexity" in entry][-1] == {
+        "step": 8,
+        "dev_perplexity": pytest.approx(expected, rel=1e-5),
+    }
+    assert run.progress.dev_perplexity == pytest.approx(expected, rel=1e-5)
+
+
+def test_evaluating_changes_no_weight(tmp_path):
+    """Neither how often a run is logged nor how often it is evaluated or saved has to do with its result."""
+    often, never = {"log_every": 1, "evaluate_every": 1, "save_every": 1}, {"log_every": 99, "evaluate_every": 99}
+    weights = []
+    for running in (often, never):
+        run = start(tmp_path / str(running["log_every"]), make_experiment(running=running))
+        train(run)
+        weights.append(run.model.state_dict())
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_dropout_is_drawn_anew_in_each_step_and_seed(tmp_path):
+    """The same weights and the same batch: only dropout can make its loss differ."""
+
+    def losses(seed, step):
+        run = start(tmp_path / f"{seed}", make_experiment(seed=seed))
+        run.model.load_state_dict(weights)
+        run.progress.step = step
+        return run.update(np.arange(10), StopSignals()).plain
+
+    weights = start(tmp_path / "weights", make_experiment()).model.state_dict()
+    values = [losses(seed, step) for seed in (1, 2) for step in (0, 1, 2)]
+    assert len(set(values)) == 6
+    assert values[4] == losses(2, 1)
+
+
+def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
+    run = start(tmp_path, make_experiment())
+    progress = train(run)
+    batches = [batch for epoch in (0, 1) for batch in plan(1, epoch, TEXT.lengths, (60, 60))][:8]
+    source, target = (TEXT.lengths[side, [index for batch in batches for index in batch]] for side in (0, 1))
+    assert (progress.step, progress.epoch, progress.position) == (8, 1, 3)
+    assert (progress.source_tokens, progress.target_tokens) == (source.sum(), target.sum())
+    sums = source.sum(), target.sum(), (source**2).sum(), (target**2).sum(), (source * target).sum()
+    assert progress.flops == pytest.approx(training_flops(run.experiment.model, Lengths(*sums)))
+    last = metrics(tmp_path)[-1]
+    assert (last["source_tokens"], last["target_tokens"]) == (source.sum(), target.sum())
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+def test_rates_are_those_of_equation_3_times_the_experiments(tmp_path, rate):
+    """What is logged, and what Adam takes."""
+    run = start(tmp_path, make_experiment(rate=rate))
+    train(run)
+    expected = [rate * 26**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 9)]
+    assert [entry["rate"] for entry in metrics(tmp_path) if "rate" in entry] == pytest.approx(expected)
+    assert [run.rate(step) for step in range(1, 9)] == pytest.approx(expected)
+    assert {group["lr"] for group in run.adam.param_groups} == {run.rate(8)}
+
+
+def test_learns_to_copy(tmp_path):
+    """Sentences that it has not seen: 9 different tokens a place, and it is all but sure of each."""
+    model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0, "embedding_rows": 12}
+    tokens = {"source_tokens": 400, "target_tokens": 400}
+    running = {"log_every": 300, "evaluate_every": 300, "save_every": 300}
+    experiment = make_experiment(model=model, running=running, steps=300, warmup_steps=100, epsilon_ls=0.0, **tokens)
+    progress = train(start(tmp_path, experiment, copy_text(1, 3000, ids=12), copy_text(2, 200, ids=12)))
+    assert progress.dev_perplexity < 1.3
+
+
+def test_training_pairs_that_fit_no_batch_are_counted(tmp_path, capsys):
+    long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
+    expected = (long.lengths > 60).any(axis=0).sum()
+    start(tmp_path, make_experiment(), text=long)
+    assert f"left out {expected} of 53 training pairs: too long" in capsys.readouterr().out
+
+
+def test_a_dev_pair_that_fits_no_batch_is_named(tmp_path):
+    long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
+    with pytest.raises(InputError, match=r"^dev pair \d+: \[\d+, \d+\] tokens, too long for 1024 positions or a batch"):
+        start(tmp_path, make_experiment(), dev=long)
+
+
+def board(folder):
+    """What TensorBoard shows of a run, by curve: {step: value}; a later start replaces what follows its step."""
+    curves = {}
+    for path in sorted((folder / "tensorboard").iterdir(), key=lambda path: path.stat().st_mtime_ns):
+        data = path.read_bytes()
+        while data:  # a record: length, its checksum, the event, its checksum
+            (length,) = struct.unpack("<Q", data[:8])
+            event = Event.FromString(data[12 : 12 + length])
+            data = data[16 + length :]
+            if event.session_log.status == SessionLog.START:
+                for curve in curves.values():
+                    for step in [step for step in curve if step >= event.step]:
+                        del curve[step]
+            for value in event.summary.value:
+                curves.setdefault(value.tag, {})[event.step] = value.simple_value
+    return curves
+
+
+def test_tensorboard_shows_the_metrics(tmp_path):
+    interrupt(start(tmp_path, make_experiment()), 5)
+    train(start(tmp_path, make_experiment()))
+    expected = {}
+    for entry in metrics(tmp_path, without=("step",)):
+        for name in entry:
+            expected.setdefault(name, {})
+    for entry in metrics(tmp_path, without=()):
+        step = entry.pop("step")
+        for name, value in entry.items():
+            expected[name][step] = pytest.approx(value)
+    assert board(tmp_path) == expected

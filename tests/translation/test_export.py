@@ -1,0 +1,410 @@
+"""Exported runs: whole or absent, usable anywhere; and CTranslate2 computes with them what the model here computes."""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.toy import (
+    DECODING,
+    make_data,
+    make_experiment,
+    make_run,
+    make_vocabulary,
+    random_lines,
+    random_model,
+    random_sentences,
+    write_text,
+)
+
+from transformer import __main__
+from transformer.common.files import sha256
+from transformer.config.experiment import EOS, PAD, load, save
+from transformer.data import subwords
+from transformer.data.subwords import Subwords
+from transformer.model import weights as checkpoints
+from transformer.model.packed import POSITIONS, pack
+from transformer.model.weights import load_model
+from transformer.stages import average, train, translate
+from transformer.translation.conversion import ctranslate2, save_ctranslate2, tokens
+from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
+from transformer.translation.export import ABOUT
+from transformer.translation.search import length_penalty
+from transformer.translation.translator import search
+
+pytestmark = pytest.mark.usefixtures("on_the_processor")
+
+SUBWORDS = 28  # fewer than ROWS
+SENTENCES = random_sentences(1, 30, longest=9, ids=SUBWORDS)
+MODELS = {
+    "interleaved": {},
+    "concatenated": {"sinusoids": "concatenated"},
+    "learned": {"positions": "learned"},
+    "target space": {"target_spaces": 32},
+    "d_k > d_v": {"d_k": 11, "d_v": 7},
+    "one head": {"h": 1, "d_k": 26, "d_v": 26},
+    "odd width": {"d_model": 27},
+    "no row without a subword": {"embedding_rows": SUBWORDS, "output_rows": SUBWORDS},
+    "fewer rows in the softmax": {"output_rows": 31},
+}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    return Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model", SUBWORDS))
+
+
+def varied_model(**changes):
+    """Its translations differ from sentence to sentence; no bias is zero and no norm's weight one."""
+    model = random_model(3, **changes)
+    with torch.no_grad():
+        for parameter in model.decoder.parameters():
+            parameter *= 2 if parameter.dim() == 2 else 1
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape) * (parameter.dim() == 1)
+    return model
+
+
+@pytest.fixture(params=MODELS.values(), ids=MODELS)
+def model(request):
+    return varied_model(**request.param)
+
+
+def engine_of(model, vocabulary, folder, compute_type="float32"):
+    save_ctranslate2(model, vocabulary, folder)
+    translator = ctranslate2().Translator(str(folder), compute_type=compute_type, intra_threads=1)
+    names = (tokens(vocabulary, rows) for rows in (model.config.embedding_rows, model.config.output_rows))
+    return CTranslate2(translator, *names, len(vocabulary))
+
+
+@torch.no_grad()
+def logits(model, source, target):
+    """Of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
+    packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
+    return model(*packed) @ model.embedding.output_weight().T
+
+
+def allowed_only(logits):
+    """Log-probabilities over what may be written."""
+    logits = logits.clone()
+    logits[:, PAD] = logits[:, SUBWORDS:] = -torch.inf
+    return logits.log_softmax(dim=1)
+
+
+def score(model, source, target, alpha):
+    """Of a translation, with or without EOS, over what may be written."""
+    log_probabilities = allowed_only(logits(model, source, target[:-1]))[range(len(target)), target]
+    return float(log_probabilities.sum()) / length_penalty(len(target), alpha)
+
+
+def greedy(model, source, limit):
+    """The likeliest token each time, by the whole prefix."""
+    ids = []
+    while len(ids) < limit and EOS not in ids:
+        ids.append(int(allowed_only(logits(model, source, ids))[-1].argmax()))
+    return ids
+
+
+def compare_log_probabilities(model, vocabulary, folder):
+    engine = engine_of(model, vocabulary, folder)
+    targets = random_sentences(2, len(SENTENCES), longest=9, ids=SUBWORDS)
+    found = engine.translator.score_batch(
+        [[engine.source[token] for token in ids] for ids in SENTENCES],
+        [[engine.target[token] for token in ids[:-1]] for ids in targets],  # EOS is added there
+    )
+    for source, target, scores in zip(SENTENCES, targets, found, strict=True):
+        expected = logits(model, source, target[:-1]).log_softmax(dim=1)[range(len(target)), target]
+        torch.testing.assert_close(torch.tensor(scores.log_probs), expected, atol=1e-4, rtol=0)
+
+
+def test_log_probabilities_are_the_models(model, vocabulary, tmp_path):
+    compare_log_probabilities(model, vocabulary, tmp_path)
+
+
+def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
+    """It counts where what they normalise is small."""
+    model = random_model(3)
+    with torch.no_grad():
+        for tensor in (
+            model.embedding.weight,
+            model.embedding.position_table,
+            model.encoder[0].self_attention.output.weight,
+        ):
+            tensor *= 3e-3
+    compare_log_probabilities(model, vocabulary, tmp_path)
+
+
+def test_greedy_search_is_greedy(model, vocabulary, tmp_path):
+    """Each up to its own limit, though all are searched together."""
+    found = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
+    expected = [greedy(model, ids, len(ids) + DECODING.extra_length) for ids in SENTENCES]
+    assert [ids for ids, _ in found] == [[token for token in ids if token != EOS] for ids in expected]
+    assert len(set(map(tuple, expected))) > 10
+    for (_, found_score), source, ids in zip(found, SENTENCES, expected, strict=True):
+        assert found_score == pytest.approx(score(model, source, ids, DECODING.alpha), abs=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_beam_search_ranks_by_our_penalty(vocabulary, tmp_path, alpha):
+    """Those that ended, that is; of the others only where none did."""
+    model, decoding, ends = varied_model(target_spaces=32), replace(DECODING, alpha=alpha), set()
+    engine = engine_of(model, vocabulary, tmp_path)
+    for source in SENTENCES:
+        (hypotheses,) = engine.hypotheses([source], len(source) + decoding.extra_length, decoding)
+        scores = {tuple(ids): score(model, source, ids, alpha) for ids, _ in hypotheses}
+        ended = {ids: value for ids, value in scores.items() if ids[-1] == EOS}
+        best = max(ended or scores, key=scores.__getitem__)
+        ((found, found_score),) = engine.search([source], decoding)
+        assert found == [token for token in best if token != EOS]
+        assert found_score == pytest.approx(scores[best], abs=1e-4)
+        ends.add(min(len(ended), 2))
+    assert ends == {0, 1, 2}
+
+
+def test_beam_search_keeps_each_sentences_limit(vocabulary, tmp_path):
+    """As if each were searched alone."""
+    engine = engine_of(varied_model(target_spaces=32), vocabulary, tmp_path)
+    together = engine.search(SENTENCES, DECODING)
+    assert [ids for ids, _ in together] == [engine.search([source], DECODING)[0][0] for source in SENTENCES]
+    excess = [len(ids) - len(source) for (ids, _), source in zip(together, SENTENCES, strict=True)]
+    assert max(excess) == DECODING.extra_length
+    assert min(excess) < 0  # EOS not counted
+
+
+def test_the_longest_sentence_is_translated(vocabulary, tmp_path):
+    """Up to the last position that there is."""
+    engine = engine_of(random_model(3), vocabulary, tmp_path)
+    for extra_length in (0, 50):
+        ((ids, _),) = engine.search(
+            [[7] * (POSITIONS - 1) + [EOS]], replace(DECODING, beam=1, extra_length=extra_length)
+        )
+        assert len(ids) == POSITIONS
+    with pytest.raises(RuntimeError):
+        engine.search([[7] * POSITIONS + [EOS]], DECODING)
+
+
+def test_only_subwords_are_written(vocabulary, tmp_path):
+    """However likely PAD and the rows without a subword are."""
+    model = random_model(3)
+    with torch.no_grad():
+        model.embedding.weight[SUBWORDS:] *= 3
+        model.embedding.weight[PAD] *= 3
+    best = [logits(model, ids, []).argmax().item() for ids in SENTENCES]
+    assert any(token == PAD or token >= SUBWORDS for token in best)
+    for beam in (1, 4):
+        found = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=beam))
+        assert all(PAD < token < SUBWORDS for ids, _ in found for token in ids)
+
+
+def test_int8_is_close_and_not_the_same(model, vocabulary, tmp_path):
+    """Eight bits, of heads filled up with zeros, too."""
+    scores = []
+    for compute_type in ("float32", "int8"):
+        engine = engine_of(model, vocabulary, tmp_path, compute_type)
+        texts = [[engine.source[token] for token in ids[:-1]] for ids in SENTENCES]
+        scores.append(np.concatenate([each.log_probs for each in engine.translator.score_batch(texts, texts)]))
+    error = np.abs(scores[0] - scores[1])
+    assert 1e-4 < error.mean() < 0.1 * scores[0].std()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that has learned to copy."""
+    data = make_data(tmp_path_factory.mktemp("task") / "en-de", random_lines(1, 1000), random_lines(2, 50))
+    model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
+    sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 400, "warmup_steps": 100, "checkpoint_every": 5}
+    running = {"log_every": 50, "evaluate_every": 400, "save_every": 400}
+    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
+    train.main([str(run), "--data", str(data), "--threads", "1"])
+    average.main(["--run", str(run)])
+    return run
+
+
+UNSEEN = ["", *random_lines(99, 60)]
+
+
+def translations(run, folder, *options):
+    source = write_text(folder / "source", UNSEEN)
+    files = ["--input", str(source), "--output", str(folder / "target")]
+    translate.main(["--run", str(run), "--threads", "1", *files, *options])
+    return (folder / "target").read_text(encoding="utf-8")
+
+
+def do(*argv):
+    __main__.main([str(arg) for arg in argv])
+
+
+def error(*argv):
+    """The one line that `python -m transformer` ends with for bad input."""
+    with pytest.raises(SystemExit) as exit:
+        do(*argv)
+    message = exit.value.code
+    assert "\n" not in message
+    return message.removeprefix(f"transformer {argv[0]}: error: ")
+
+
+@pytest.mark.parametrize("form", ["safetensors", "ctranslate2"])
+def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, form):
+    do("export", "--run", run, "--to", tmp_path / "made here" / "1", "--format", form)
+    shutil.move(tmp_path / "made here" / "1", tmp_path / "moved")
+    assert list((tmp_path / "made here").iterdir()) == []
+    for file in (tmp_path / "moved").iterdir():
+        assert not any(str(path).encode() in file.read_bytes() for path in (run, tmp_path, Path(__file__).parents[2]))
+    expected = translations(run, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert translations(Path("moved"), tmp_path) == expected
+
+
+def test_export_json_names_what_is_there(run, tmp_path):
+    do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
+    about = json.loads((tmp_path / "1" / ABOUT).read_text())
+    assert about["sha256"] == {path.name: sha256(path) for path in (tmp_path / "1").iterdir() if path.name != ABOUT}
+    assert sorted(about["sha256"]) == [
+        "average.safetensors",
+        "config.json",
+        "decoding.yaml",
+        "experiment.yaml",
+        "model.bin",
+        "run.json",
+        "shared_vocabulary.json",
+        "vocabulary.model",
+    ]
+    digest = json.loads((run / "run.json").read_text())["digest"]
+    assert about["weights"] == {"digest": digest, "steps": [390, 395, 400]}
+
+
+def test_export_takes_the_weights_that_it_is_given(run, tmp_path):
+    do("export", "--run", run, "--to", tmp_path / "1", "--weights", run / "last.safetensors")
+    assert sha256(tmp_path / "1" / "average.safetensors") == sha256(run / "last.safetensors")
+    assert json.loads((tmp_path / "1" / ABOUT).read_text())["weights"]["step"] == 400
+
+
+def test_a_newer_export_replaces_an_older_whole(run, tmp_path):
+    for form in ("ctranslate2", "safetensors"):
+        do("export", "--run", run, "--to", tmp_path / "1", "--format", form)
+    assert not (tmp_path / "1" / "model.bin").exists()
+    assert os.listdir(tmp_path) == ["1"]
+
+
+def test_an_export_can_be_exported(run, tmp_path):
+    do("export", "--run", run, "--to", tmp_path / "1")
+    do("export", "--run", tmp_path / "1", "--to", tmp_path / "1", "--format", "ctranslate2")
+    assert (tmp_path / "1" / "model.bin").exists()
+    assert sha256(tmp_path / "1" / "run.json") == sha256(run / "run.json")
+
+
+def test_a_failed_export_leaves_the_old_one(run, tmp_path):
+    do("export", "--run", run, "--to", tmp_path / "1")
+    before = {path.name: sha256(path) for path in (tmp_path / "1").iterdir()}
+    broken = tmp_path / "broken"
+    shutil.copytree(run, broken)
+    (broken / "decoding.yaml").unlink()
+    assert error("export", "--run", broken, "--to", tmp_path / "1") == f"{broken}/decoding.yaml: no such file"
+    assert {path.name: sha256(path) for path in (tmp_path / "1").iterdir()} == before
+    assert sorted(os.listdir(tmp_path)) == ["1", "broken"]
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "folder"])
+def test_export_refuses_to_replace_anything_else(run, tmp_path, is_file):
+    (tmp_path / "mine").mkdir()
+    mine = write_text(tmp_path / "mine" / "thesis.txt", ["years of work"])
+    to = mine if is_file else tmp_path / "mine"
+    message = error("export", "--run", run, "--to", to)
+    assert message == f"{to}: expected nothing or an older export, found something without export.json"
+    assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+    assert mine.read_text() == "years of work\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["experiment.yaml", "decoding.yaml", "vocabulary.model", "run.json", "average.safetensors"]
+)
+def test_export_names_a_missing_or_damaged_file(run, tmp_path, name):
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    for damage in (lambda path: path.write_bytes(b"damaged"), Path.unlink):
+        damage(copy / name)
+        assert error("export", "--run", copy, "--to", tmp_path / "1").startswith(f"{copy / name}: ")
+        assert os.listdir(tmp_path) == ["run"]
+
+
+def test_export_refuses_weights_of_another_training(run, tmp_path):
+    tensors, about = checkpoints.load(run / "average.safetensors")
+    checkpoints.save(tmp_path / "other.safetensors", tensors, about | {"digest": "0123"})
+    message = error("export", "--run", run, "--to", tmp_path / "1", "--weights", tmp_path / "other.safetensors")
+    assert message == f"{tmp_path}/other.safetensors: expected weights of the training {about['digest']}, found 0123"
+
+
+def test_ctranslate2_refuses_what_it_cannot_express(run, vocabulary, tmp_path):
+    """Positions by words, which only parsers have; a parser's symbols."""
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    experiment = load(run / "experiment.yaml")
+    words = random_model(1, **{**vars(experiment.model), "positions": "words"})
+    _, about = checkpoints.load(run / "average.safetensors")
+    checkpoints.save(copy / "average.safetensors", words.state_dict(), about)
+    save(replace(experiment, model=words.config), copy / "experiment.yaml")
+    argv = ["export", "--run", copy, "--to", tmp_path / "1"]
+    assert error(*argv, "--format", "ctranslate2") == (
+        "CTranslate2: expected positions sinusoid or learned, found 'words'"
+    )
+    text = write_text(tmp_path / "text", random_lines(0, 200))
+    subwords.learn([text], 30, 1000, copy / "vocabulary.model", symbols=["(S", ")S"])
+    assert error(*argv, "--format", "ctranslate2") == "CTranslate2: expected a translator, found a parser"
+    assert not (tmp_path / "1").exists()
+    do(*argv)  # as safetensors, anything goes
+    assert (tmp_path / "1").exists()
+
+
+def test_most_translations_are_ours(run, tmp_path):
+    """But for the few where the searches differ, or eight bits do."""
+    do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
+    sentences = Subwords(run / "vocabulary.model").encode(random_lines(7, 200))
+    model = load_model(run / "average.safetensors", load(run / "experiment.yaml").model)
+    found = {}
+    for beam, compute_type in product((1, 4), ("float32", "int8")):
+        decoding = replace(DECODING, beam=beam)
+        ours = search(model, len(Subwords(run / "vocabulary.model")), sentences, decoding)
+        theirs = open_ctranslate2(tmp_path / "1", compute_type, 1).search(sentences, decoding)
+        found[beam, compute_type] = sum(a == b for (a, _), (b, _) in zip(ours, theirs, strict=True))
+    assert found[1, "float32"] >= 195
+    assert found[4, "float32"] >= 195
+    assert min(found.values()) >= 150
+    assert open_ctranslate2(tmp_path / "1", "float32", 1).search([], DECODING) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--decoding", '{"beam": 1, "extra_length": 0}')], ids=str)
+def test_translate_with_ctranslate2(run, tmp_path, options):
+    """The same text, but for a few lines."""
+    do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
+    expected = translations(run, tmp_path, *options).split("\n")
+    for compute_type, least in (("float32", 58), ("int8", 45)):
+        engine = ["--engine", "ctranslate2", "--compute-type", compute_type]
+        found = translations(tmp_path / "1", tmp_path, *engine, *options).split("\n")
+        assert len(found) == len(expected)
+        assert found[0] == ""
+        assert sum(a == b for a, b in zip(found, expected, strict=True)) >= least
+
+
+def test_translate_says_what_ctranslate2_lacks(run, tmp_path, monkeypatch):
+    source = write_text(tmp_path / "source", UNSEEN)
+    argv = ["translate", "--input", source, "--threads", "1", "--engine", "ctranslate2"]
+    message = f"{run}/model.bin: no such file; `export --format ctranslate2` writes it"
+    assert error(*argv, "--run", run) == message
+    do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
+    message = error(*argv, "--run", tmp_path / "1", "--compute-type", "int4")
+    assert message.startswith("compute type: expected one of float32, int")
+    assert message.endswith(", found 'int4'")
+    message = error(*argv, "--run", tmp_path / "1", "--weights", run / "last.safetensors")
+    assert message == "--weights: CTranslate2 takes those that were exported"
+    message = error(*argv[:-2], "--run", run, "--compute-type", "int8")
+    assert message == "--compute-type: expected with --engine ctranslate2 only"
+    (tmp_path / "1" / "model.bin").write_bytes(b"damaged")
+    assert error(*argv, "--run", tmp_path / "1").startswith(f"{tmp_path}/1/model.bin: CTranslate2 cannot read it: ")
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    assert error(*argv, "--run", tmp_path / "1").startswith("CTranslate2: expected it installed, found: ")

@@ -1,0 +1,122 @@
+"""Cached steps against the full decoder: what may follow a hypothesis does not depend on how it was computed."""
+
+import numpy as np
+import pytest
+import torch
+from support.toy import ROWS, random_model, random_sentences
+
+from transformer.config.experiment import PAD
+from transformer.model.packed import pack
+from transformer.translation.decoder import BLOCK, CachedDecoder
+
+CPU = torch.device("cpu")
+VOCABULARY = 31  # subwords; the embedding has ROWS rows
+VARIANTS = [{}, {"positions": "learned"}, {"positions": "words"}, {"h": 1, "N": 1}]
+
+
+def packed(sentences):
+    return pack([np.array(sentence) for sentence in sentences], CPU)
+
+
+def full_log_p(model, sentence, prefix):
+    """The uncached decoder's log-probabilities after `prefix`, which begins with PAD, over all rows: [ROWS]."""
+    output = model(packed([sentence]), packed([prefix]))[-1]
+    return (output @ model.embedding.weight.T).log_softmax(dim=0)
+
+
+def check(log_p, model, sentences, prefixes):
+    """`log_p` [B, K, VOCABULARY] is the full decoder's after each sentence's K prefixes, and excludes PAD."""
+    assert log_p.shape == (len(sentences), len(prefixes[0]), VOCABULARY)
+    for row, (sentence, hypotheses) in enumerate(zip(sentences, prefixes, strict=True)):
+        for column, prefix in enumerate(hypotheses):
+            expected = full_log_p(model, sentence, prefix)[:VOCABULARY]
+            expected[PAD] = -torch.inf
+            torch.testing.assert_close(log_p[row, column], expected, rtol=1e-4, atol=1e-4)
+
+
+def extend(prefixes, tokens):
+    return [
+        [[*prefix, token] for prefix, token in zip(hypotheses, row, strict=True)]
+        for hypotheses, row in zip(prefixes, tokens.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+@pytest.mark.parametrize("lengths", [(5, 2, 7), (4, 4, 4)], ids=str)
+@torch.inference_mode()
+def test_steps_equal_the_full_decoder(changes, lengths):
+    model = random_model(1, **changes)
+    sentences = [random_sentences(length, 1, longest=1)[0] * length for length in lengths]
+    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * 3] * 3
+    tokens = torch.full((3, 3), PAD)
+    for step in range(5):
+        prefixes = extend(prefixes, tokens)
+        check(decoder.step(tokens), model, sentences, prefixes)
+        torch.manual_seed(step)
+        tokens = torch.randint(PAD + 1, VOCABULARY, (3, 3))
+
+
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+@torch.inference_mode()
+def test_steps_equal_the_full_decoder_after_selections(changes):
+    """Hypotheses change places, are doubled and dropped; sentences leave, last the longest."""
+    model, sentences = random_model(2, **changes), random_sentences(3, 4, longest=9)
+    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * 3] * 4
+    selections = [
+        ([0, 1, 2, 3], [[2, 1, 0], [0, 0, 0], [1, 2, 0], [2, 2, 1]]),
+        ([0, 2, 3], [[0, 1, 2], [1, 1, 2], [2, 0, 1]]),
+        ([1, 2], [[2, 0, 0], [0, 2, 1]]),
+        ([0, 1], [[1, 2, 0], [1, 0, 2]]),
+        ([1], [[2, 1, 0]]),
+        ([0], [[0, 1, 2]]),
+    ]
+    for step, (kept, parents) in enumerate(selections):
+        torch.manual_seed(step)
+        tokens = torch.randint(PAD + 1, VOCABULARY, (len(sentences), 3)) if step else torch.full((4, 3), PAD)
+        prefixes = extend(prefixes, tokens)
+        check(decoder.step(tokens), model, sentences, prefixes)
+        decoder.select(torch.tensor(kept), torch.tensor(parents))
+        sentences = [sentences[index] for index in kept]
+        prefixes = [[prefixes[index][parent] for parent in row] for index, row in zip(kept, parents, strict=True)]
+
+
+@torch.inference_mode()
+def test_places_that_nobody_sees_are_taken_again():
+    """Long hypotheses, of which all but one die every few steps: the cache holds what the living see, and no more."""
+    model, sentences, steps, K = random_model(3), random_sentences(4, 2), 3 * BLOCK, 3
+    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
+    tokens = torch.full((2, K), PAD)
+    random = torch.Generator().manual_seed(5)
+    for step in range(steps):
+        prefixes = extend(prefixes, tokens)
+        log_p = decoder.step(tokens)
+        if step % 6 == 0:
+            check(log_p, model, sentences, prefixes)
+        parents = torch.randint(K if step % 6 else 1, (2, K), generator=random)
+        decoder.select(torch.arange(2), parents)
+        prefixes = [[row[parent] for parent in chosen] for row, chosen in zip(prefixes, parents.tolist(), strict=True)]
+        tokens = torch.randint(PAD + 1, VOCABULARY, (2, K), generator=random)
+    assert decoder.past[0][1].shape[2] <= steps + 6 * K + BLOCK < steps * K
+
+
+@torch.inference_mode()
+def test_every_row_of_the_embedding_has_its_share():
+    """Rows without a subword and PAD cannot follow, but their probability is not given to the others."""
+    model, sentences = random_model(1), random_sentences(1, 2)
+    tokens = torch.full((2, 1), PAD)
+    few = CachedDecoder(model, packed(sentences), VOCABULARY).step(tokens)
+    all_rows = CachedDecoder(model, packed(sentences), ROWS).step(tokens)
+    torch.testing.assert_close(few, all_rows[:, :, :VOCABULARY])
+    assert (few.exp().sum(dim=2) < 0.999).all()
+    assert few[:, :, PAD].isneginf().all()
+    assert few[:, :, PAD + 1 :].isfinite().all()
+
+
+@torch.inference_mode()
+def test_batch_mates_change_nothing():
+    model, sentences = random_model(4), random_sentences(9, 3, longest=9)
+    tokens = torch.full((3, 2), PAD)
+    together = CachedDecoder(model, packed(sentences), VOCABULARY).step(tokens)
+    for row, sentence in enumerate(sentences):
+        alone = CachedDecoder(model, packed([sentence]), VOCABULARY).step(tokens[:1])
+        torch.testing.assert_close(together[row], alone[0], rtol=1e-4, atol=1e-4)

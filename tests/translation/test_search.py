@@ -1,0 +1,268 @@
+"""Beam search against brute force, a plain-loop beam search that never stops early, and the full model's own scores."""
+
+import itertools
+import math
+import random
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support.toy import DECODING, random_model, random_sentences
+
+from transformer.config.experiment import EOS, PAD
+from transformer.model.packed import pack
+from transformer.translation.decoder import CachedDecoder
+from transformer.translation.search import beam_search, compact, expand, length_penalty
+
+CPU = torch.device("cpu")
+
+
+class Table:
+    """A decoder (search.Decoder) that looks log-probabilities up: `log_p(sentence, prefix)` is a list over V tokens."""
+
+    def __init__(self, log_p, sentences):
+        self.log_p = log_p
+        self.rows = [(sentence, []) for sentence in sentences]
+        self.sizes = []  # of the batch, one for each step
+
+    def step(self, tokens):
+        B, K = tokens.shape
+        self.sizes.append(B)
+        for (_, prefixes), row in zip(self.rows, tokens.tolist(), strict=True):
+            prefixes[:] = [(*prefix, token) for prefix, token in zip(prefixes or [()] * K, row, strict=True)]
+        return torch.tensor([[self.log_p(name, prefix[1:]) for prefix in prefixes] for name, prefixes in self.rows])
+
+    def select(self, sentences, parents):
+        self.rows = [
+            (self.rows[sentence][0], [self.rows[sentence][1][parent] for parent in row])
+            for sentence, row in zip(sentences.tolist(), parents.tolist(), strict=True)
+        ]
+
+
+def random_table(seed, V=4):
+    """Log-probabilities over PAD, which never follows, EOS and V - 2 words: arbitrary, but fixed for a prefix."""
+
+    def log_p(sentence, prefix):
+        source = random.Random(f"{seed} {sentence} {prefix}")
+        return normalized([-math.inf, *(source.gauss(0, 1.5) for _ in range(V - 1))])
+
+    return log_p
+
+
+def normalized(logits):
+    total = math.log(sum(map(math.exp, logits)))
+    return [logit - total for logit in logits]
+
+
+def search(log_p, limits, beam, alpha, sentences=None):
+    """`beam_search` of the table, a sentence for each limit."""
+    decoder = Table(log_p, sentences or range(len(limits)))
+    return beam_search(decoder, torch.tensor(limits), beam, alpha)
+
+
+def sequence_log_p(log_p, sentence, ids):
+    return sum(log_p(sentence, tuple(ids[:place]))[token] for place, token in enumerate(ids))
+
+
+def greedy(log_p, sentence, limit):
+    ids = []
+    while len(ids) < limit and ids[-1:] != [EOS]:
+        scores = log_p(sentence, tuple(ids))
+        ids.append(scores.index(max(scores)))
+    return ids
+
+
+def brute_force(log_p, sentence, limit, alpha, V=4):
+    """The best (ids, score) of all sequences of words that EOS ends within the limit."""
+    words = range(EOS + 1, V)
+    ended = ([*ids, EOS] for n in range(limit) for ids in itertools.product(words, repeat=n))
+    scored = [(sequence_log_p(log_p, sentence, ids) / ((5 + len(ids)) / 6) ** alpha, ids) for ids in ended]
+    score, ids = max(scored)
+    return ids, score
+
+
+def exhaustive_beam(log_p, sentence, limit, beam, alpha):
+    """Beam search in plain loops, as tensor2tensor defines it but without its stop: always run up to the limit."""
+    alive, finished = [(0.0, [])], []
+    for length in range(1, limit + 1):
+        candidates = [
+            (log_probability + value, [*ids, token])
+            for log_probability, ids in alive
+            for token, value in enumerate(log_p(sentence, tuple(ids)))
+            if value > -math.inf
+        ]
+        candidates = sorted(candidates, reverse=True)[: 2 * beam]
+        finished += [(value / ((5 + length) / 6) ** alpha, ids) for value, ids in candidates if ids[-1] == EOS]
+        finished = sorted(finished, reverse=True)[:beam]
+        alive = [candidate for candidate in candidates if candidate[1][-1] != EOS][:beam]
+    if finished:
+        return finished[0][1], finished[0][0]
+    return alive[0][1], alive[0][0] / ((5 + limit) / 6) ** alpha
+
+
+def test_length_penalty_by_hand():
+    assert length_penalty(1, 0.6) == 1
+    assert length_penalty(7, 0.5) == pytest.approx(math.sqrt(2))
+    assert length_penalty(torch.tensor([7, 31]), 1.0).tolist() == [2, 6]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_of_one_is_greedy(seed):
+    """Where EOS is never the runner-up: a runner-up EOS ends a hypothesis of its own beside the greedy one."""
+    arbitrary = random_table(seed, V=6)
+
+    def log_p(sentence, prefix):
+        scores = arbitrary(sentence, prefix)
+        return scores if max(scores) == scores[EOS] else normalized([-math.inf, -30.0, *scores[EOS + 1 :]])
+
+    found = search(log_p, [9] * 10, beam=1, alpha=0.0)
+    assert [ids for ids, _ in found] == [greedy(log_p, sentence, 9) for sentence in range(10)]
+    assert len({len(ids) for ids, _ in found}) > 3
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize(("V", "limit"), [(4, 4), (5, 4), (7, 3)])
+def test_a_wide_beam_is_brute_force(alpha, V, limit):
+    log_p, sentences = random_table(7, V), range(8)
+    found = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
+    for sentence, (ids, score) in zip(sentences, found, strict=True):
+        best, best_score = brute_force(log_p, sentence, limit, alpha, V)
+        assert ids == best
+        assert score == pytest.approx(best_score, rel=1e-5)
+
+
+def test_alpha_prefers_longer_translations():
+    log_p, limits = random_table(3), [6] * 30
+    lengths = [sum(len(ids) for ids, _ in search(log_p, limits, 4, alpha)) for alpha in (0.0, 0.6, 2.0)]
+    assert lengths[0] < lengths[1] < lengths[2]
+
+
+def test_eos_counts_in_the_length():
+    """At once: -1 / (6/6). After a word: -1.18 / (7/6) = -1.011. Not counting EOS, -1.2 would lose against -1.18."""
+    word, impossible = EOS + 1, -math.inf
+    table = {(): [impossible, -1.0, -0.5], (word,): [impossible, -0.68, -5.0]}
+    ((ids, score),) = search(lambda _, prefix: table.get(prefix, table[word,]), [2], beam=2, alpha=1.0)
+    assert ids == [EOS]
+    assert score == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("beam", [1, 2, 3, 5])
+def test_equals_a_search_that_never_stops_early(beam, alpha):
+    log_p = random_table(beam, V=6)
+    limits = [1 + sentence % 9 for sentence in range(40)]
+    found = search(log_p, limits, beam, alpha)
+    for sentence, (limit, (ids, score)) in enumerate(zip(limits, found, strict=True)):
+        expected, expected_score = exhaustive_beam(log_p, sentence, limit, beam, alpha)
+        assert ids == expected
+        assert score == pytest.approx(expected_score, rel=1e-5)
+
+
+def test_stops_once_no_alive_hypothesis_can_win():
+    """p(EOS) = e^-0.1: the best there is from the first step on; alive ones have at most e^-2.4, however long."""
+    decoder = Table(lambda *_: [-math.inf, -0.1, -2.4], [0])
+    ((ids, _),) = beam_search(decoder, torch.tensor([50]), 1, 0.6)
+    assert ids == [EOS]
+    assert len(decoder.sizes) == 1
+
+
+def test_goes_on_while_an_alive_hypothesis_can_win():
+    """It is behind by -1.2 against -1 after one token, and yet ahead in the end: -1.29 / (15 / 6) = -0.516."""
+
+    def log_p(_, prefix):
+        if not prefix:
+            return [-math.inf, -1.0, -1.2]
+        return [-math.inf, -9.0, -0.01] if len(prefix) < 9 else [-math.inf, -0.01, -9.0]
+
+    ((ids, score),) = search(log_p, [10], beam=1, alpha=1.0)
+    assert len(ids) == 10
+    assert score == pytest.approx(-0.516)
+
+
+def test_sentences_that_end_leave_the_batch():
+    log_p, limits = random_table(11), [2, 9, 5, 9, 9, 3, 9, 1]
+    decoder = Table(log_p, range(len(limits)))
+    found = beam_search(decoder, torch.tensor(limits), 2, 0.6)
+    assert decoder.sizes[0] == len(limits)
+    assert decoder.sizes == sorted(decoder.sizes, reverse=True)
+    assert len(set(decoder.sizes)) > 3
+    for sentence, limit in enumerate(limits):
+        assert found[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])[0]
+
+
+def test_nothing_finished_gives_the_best_alive_hypothesis():
+    def log_p(sentence, prefix):
+        scores = random_table(2)(sentence, prefix)
+        return [-math.inf, -math.inf, *scores[EOS + 1 :]]
+
+    ((ids, score),) = search(log_p, [5], beam=3, alpha=0.6)
+    assert len(ids) == 5
+    assert EOS not in ids
+    assert score == pytest.approx(sequence_log_p(log_p, 0, ids) / (10 / 6) ** 0.6, rel=1e-5)
+
+
+def test_within_the_limit_a_finished_hypothesis_is_preferred_to_a_likelier_alive_one():
+    """At the limit EOS is unlikely, and yet the only end."""
+    ((ids, _),) = search(lambda *_: [-math.inf, -6.0, -0.01], [1], beam=1, alpha=0.6)
+    assert ids == [EOS]
+
+
+def model_search(model, sentences, beam=4, alpha=0.6, vocabulary=29):
+    """(ids, score) of each sentence, all in one batch."""
+    with torch.inference_mode():
+        source = pack([torch.tensor(sentence).numpy() for sentence in sentences], CPU)
+        limits = torch.tensor([len(sentence) + DECODING.extra_length for sentence in sentences])
+        return beam_search(CachedDecoder(model, source, vocabulary), limits, beam, alpha)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_full_model_reproduces_the_score(seed):
+    model, sentences = random_model(seed), random_sentences(seed, 8)
+    for sentence, (ids, score) in zip(sentences, model_search(model, sentences), strict=True):
+        source, target = (pack([torch.tensor(tokens).numpy()], CPU) for tokens in (sentence, [PAD, *ids[:-1]]))
+        with torch.inference_mode():
+            log_p = (model(source, target) @ model.embedding.weight.T).log_softmax(dim=1)
+        total = log_p[torch.arange(len(ids)), ids].sum().item()
+        assert score == pytest.approx(total / ((5 + len(ids)) / 6) ** 0.6, rel=1e-4)
+
+
+def test_a_translation_does_not_depend_on_its_batch():
+    model, sentences = random_model(1), random_sentences(5, 512)
+    together = [ids for ids, _ in model_search(model, sentences)]
+    for size in (8, 64):
+        batches = [sentences[start : start + size] for start in range(0, len(sentences), size)]
+        assert [ids for batch in batches for ids, _ in model_search(model, batch)] == together
+    assert [model_search(model, [sentence])[0][0] for sentence in sentences[::8]] == together[::8]
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
+def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
+    """For vocabularies smaller than a group of tokens, as large as some groups, and in between."""
+    torch.manual_seed(seed)
+    alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
+    everything = (alive[:, :, None] + log_probabilities).flatten(1)
+    scores, parents, tokens = expand(alive, log_probabilities, count)
+    expected = everything.sort(dim=1, descending=True)
+    assert torch.equal(scores, expected.values[:, :count])
+    assert torch.equal(parents * V + tokens, expected.indices[:, :count])
+
+
+@given(st.lists(st.booleans(), min_size=1))
+def test_compact_moves_no_more_than_it_must(going):
+    places = compact(torch.tensor(going)).tolist()
+    assert sorted(places) == [place for place, goes in enumerate(going) if goes]
+    assert all(places[place] == place for place, goes in enumerate(going[: len(places)]) if goes)
+
+
+def test_limits_and_vocabulary_hold_for_the_model():
+    """Some of these sentences end by EOS and some at the limit; otherwise this would test one of the two only."""
+    model, sentences, vocabulary = random_model(1), random_sentences(5, 24), 29
+    found = [ids for ids, _ in model_search(model, sentences)]
+    assert all(len(ids) <= len(s) + DECODING.extra_length for s, ids in zip(sentences, found, strict=True))
+    assert all(PAD < token < vocabulary for ids in found for token in ids)
+    assert all(EOS not in ids[:-1] for ids in found)
+    ends = Counter(ids[-1] == EOS for ids in found)
+    assert ends[True] > 0
+    assert ends[False] > 0

@@ -1,0 +1,136 @@
+"""Raw text to raw text: every line answered in its place, whatever it is decoded together with."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
+
+from transformer.common.files import InputError
+from transformer.config.experiment import EOS, PAD, UNK
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+from transformer.model.packed import POSITIONS
+from transformer.translation.translator import Translator, by_length, search
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    vocabulary = Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"))
+    languages = (Moses(language, PREPARATION) for language in ("en", "de"))
+    return Translator(random_model(1), vocabulary, *languages, DECODING)
+
+
+LINES = random_lines(5, 20)
+
+
+def test_lines_keep_their_order(translator):
+    """Decoding starts with the longest; each line's answer is the one that it gets alone."""
+    translations = translator.translate(LINES)
+    assert translations == [translator.translate([line])[0] for line in LINES]
+    assert len(set(translations)) > 10
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 7, 10_000])
+def test_batch_tokens_change_no_translation(translator, batch_tokens):
+    other = replace(translator, decoding=replace(DECODING, batch_tokens=batch_tokens))
+    assert other.translate(LINES) == translator.translate(LINES)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_change_no_translation(translator, threads):
+    expected = translator.translate(LINES)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert translator.translate(LINES) == expected
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def ids_of(translator, sentences):
+    found = search(translator.model, len(translator.vocabulary), sentences, translator.decoding)
+    return [ids for ids, _ in found]
+
+
+def test_blank_lines_stay_blank(translator):
+    translations = translator.translate(["", LINES[0], "  \t", LINES[1], ""])
+    assert translations == ["", *translator.translate(LINES[:1]), "", *translator.translate(LINES[1:2]), ""]
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", " "]], ids=str)
+def test_nothing_to_translate(translator, lines):
+    assert translator.translate(lines) == [""] * len(lines)
+
+
+def test_search_gives_ids_of_subwords_without_eos(translator):
+    sentences = translator.vocabulary.encode(LINES)
+    found = ids_of(translator, sentences)
+    assert all(PAD < token < len(translator.vocabulary) and token != EOS for ids in found for token in ids)
+    assert max(map(len, found)) <= max(map(len, sentences)) + DECODING.extra_length
+
+
+def endless_model():
+    """Always says the same word, so that every translation goes up to its limit."""
+    model = random_model(1, N=1)
+    embedding, norm = model.embedding.weight, model.decoder[-1].residuals[2].norm
+    with torch.no_grad():
+        norm.weight.zero_()
+        norm.bias.copy_(embedding[UNK + 1])
+        embedding[EOS] = -embedding[UNK + 1]
+    return model
+
+
+def test_output_is_at_most_extra_length_longer_than_the_input(translator):
+    endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=3))
+    sentences = translator.vocabulary.encode(LINES)
+    assert [len(ids) for ids in ids_of(endless, sentences)] == [len(ids) + 3 for ids in sentences]
+
+
+def test_too_long_a_line_is_named(translator):
+    """One subword more than fits, counting EOS."""
+    most = POSITIONS - DECODING.extra_length
+    line = " ".join(["ab"] * most)
+    assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
+    problem = f"{most + 1} subwords, at most {most} can be translated"
+    with pytest.raises(InputError, match=f"^line 3: {problem}$"):
+        translator.translate([LINES[0], "", line])
+    with pytest.raises(InputError, match=f"^line 13: {problem}$"):
+        translator.translate([LINES[0], "", line], before=10)
+
+
+def test_the_longest_line_is_translated(translator):
+    """The last position that the decoder can reach is the last that the model has."""
+    endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=1, beam=1))
+    (found,) = ids_of(endless, translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
+    assert len(found) == POSITIONS
+
+
+sentence_lengths = st.lists(st.integers(1, 30), max_size=40)
+
+
+@given(sentence_lengths, st.integers(1, 100))
+def test_by_length(lengths, batch_tokens):
+    sentences = [[0] * length for length in lengths]
+    batches = by_length(sentences, batch_tokens)
+    order = [index for batch in batches for index in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
+    for batch in batches:
+        padded = len(batch) * max(lengths[index] for index in batch)
+        assert len(batch) == 1 or padded <= batch_tokens
+
+
+@given(sentence_lengths, st.integers(1, 100))
+def test_by_length_fills_its_batches(lengths, batch_tokens):
+    """No batch could have taken the first sentence of the next."""
+    batches = by_length([[0] * length for length in lengths], batch_tokens)
+    for batch in batches[:-1]:
+        assert lengths[batch[0]] * (len(batch) + 1) > batch_tokens
+
+
+def test_by_length_by_hand():
+    assert by_length([[0] * n for n in (2, 5, 3, 5, 1)], 10) == [[1, 3], [2, 0, 4]]

@@ -1,0 +1,117 @@
+"""Commands that share a machine's GPUs (workflow/scripts/gpus): real processes; the GPUs are names alone."""
+
+import os
+import select
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+GPUS = Path(__file__).parents[2] / "workflow/scripts/gpus"
+SHOW = ("sh", "-c", 'echo "${CUDA_VISIBLE_DEVICES-unset}"')
+HOLD = ("sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"; exec sleep 60')
+SURELY = 0.7  # seconds, in which what need not wait has begun
+
+
+@pytest.fixture
+def start(tmp_path: Path):
+    """Starts a command by `gpus` where these GPUs are; what still runs after the test is ended."""
+    processes = []
+
+    def start(launch: str, count: int, *command: str, there: str = "0,1,2", **env: str) -> subprocess.Popen:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+        env = kept | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": there} | env
+        processes.append(subprocess.Popen([GPUS, launch, str(count), "1", *command], env=env, **pipes))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def devices(process: subprocess.Popen) -> list[str]:
+    """The GPUs that the command has, as soon as it has them."""
+    assert select.select([process.stdout], [], [], 20)[0]
+    return process.stdout.readline().strip().split(",")
+
+
+def is_waiting(process: subprocess.Popen) -> bool:
+    return not select.select([process.stdout], [], [], SURELY)[0]
+
+
+def ended(process: subprocess.Popen) -> tuple[int, str, str]:
+    """Exit code, output and errors."""
+    out, err = process.communicate(timeout=20)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
+def test_no_two_commands_have_one_gpu(start, number):
+    """One and two at once have all three. Who wants two more waits for somebody's end, whatever that is."""
+    one, two = start("here", 1, *HOLD), start("here", 2, *HOLD)
+    first, others = devices(one), devices(two)
+    assert sorted(first + others) == ["0", "1", "2"]
+    assert (len(first), len(others)) == (1, 2)
+    third = start("here", 2, *HOLD)
+    assert is_waiting(third)
+    two.send_signal(number)
+    assert two.wait(20) == -number  # the command's own process: nothing stands between
+    assert sorted(devices(third)) == sorted(others)
+    assert one.poll() is None
+
+
+def test_a_gpu_is_free_when_all_of_a_command_has_ended(start):
+    """As a training's processes, which may outlive the one that started them."""
+    parent = start("here", 3, "sh", "-c", "sleep 60 & echo $!; wait")
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait(20)
+    other = start("here", 1, *HOLD)
+    assert is_waiting(other)
+    os.kill(child, signal.SIGKILL)
+    assert devices(other) == ["0"]
+
+
+def test_gpus_of_another_job_have_other_locks(start):
+    """Slurm numbers each job's GPUs from 0 where it shows a job no others: the same name is another GPU."""
+    assert len(devices(start("here", 3, *HOLD, SLURM_JOB_ID="7"))) == 3
+    assert ended(start("here", 3, *SHOW, SLURM_JOB_ID="8")) == (0, "0,1,2\n", "")
+
+
+def test_more_gpus_than_there_are(start):
+    assert ended(start("here", 4, *SHOW)) == (1, "", "gpus: expected 4 GPUs, found 3: 0, 1, 2\n")
+
+
+@pytest.mark.parametrize("hidden", ["", "-1", "NoDevFiles"])
+def test_without_gpus_the_processor_has_to_do(start, hidden):
+    code, out, err = ended(start("here", 2, *SHOW, there=hidden))
+    assert (code, out, err) == (0, f"{hidden}\n", "gpus: no GPU here: on the processor\n")
+
+
+def test_names_of_gpus(start):
+    assert ended(start("here", 2, *SHOW, there="GPU-1f, MIG-2e,-1,3")) == (0, "GPU-1f,MIG-2e\n", "")
+
+
+@pytest.mark.parametrize(("launch", "count"), [("job", 2), ("job", 4), ("here", 0), ("step", 0)])
+def test_a_command_that_needs_none_of_these_is_left_alone(start, launch, count):
+    """Even while all are taken: in a job of its own it has its own, and for no GPU nobody waits."""
+    assert len(devices(start("here", 3, *HOLD))) == 3
+    assert ended(start(launch, count, *SHOW)) == (0, "0,1,2\n", "")
+
+
+def test_arguments_and_exit_code_are_the_commands(start):
+    script = 'printf "%s|" "$@"; exit 7'
+    assert ended(start("here", 1, "sh", "-c", script, "sh", "a b", "", "*")) == (7, "a b||*|", "")
+
+
+def test_signals_reach_the_command(start):
+    """It has the process that Slurm or Snakemake started, and may save and leave by itself."""
+    heeds = start("here", 1, "sh", "-c", "trap 'echo saved; exit 3' USR1; echo ready; while :; do sleep 0.05; done")
+    assert heeds.stdout.readline() == "ready\n"
+    heeds.send_signal(signal.SIGUSR1)
+    assert ended(heeds) == (3, "saved\n", "")

@@ -1,0 +1,85 @@
+"""What the profiles ask for: of Slurm, rule by rule, as a file to be looked at when it changes; of this machine."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import yaml
+from support.project import ENVIRONMENT, ROOT, copy_project, snakemake
+
+ASKED = Path(__file__).parent / "asked-of-slurm.txt"
+# --cores: else a dry run counts with one; with these, a job has as many as on a cluster.
+PAPER = ["--dry-run", "--cores", "8", "--workflow-profile", "profiles/slurm", "--config", "scale=paper"]
+HERE = ("all", "decoding", "experiment", "fetch")  # where Snakemake runs, not on a node
+DERIVED = ("tmpdir", "mem", "mem_mib", "disk", "disk_mib")  # by Snakemake, of others
+
+
+def asked(listing: str) -> str:
+    """Each rule's threads and resources in a dry run, a line for each rule."""
+    lines = set()
+    for rule, about in re.findall(r"^ *rule (\w+):\n((?:(?!.*rule \w+:$) .*\n)*)", listing, re.MULTILINE):
+        if rule in HERE:
+            continue
+        threads = re.search(r"threads: (\d+)", about)
+        resources = re.search(r"resources: (.*)", about)[1].split(", ")
+        kept = sorted(entry for entry in resources if entry.split("=")[0] not in DERIVED)
+        lines.add(f"{rule}: threads={threads[1] if threads else 1}, {', '.join(kept)}\n")
+    return "".join(sorted(lines))
+
+
+def dry_run(project: Path) -> subprocess.CompletedProcess:
+    """Lists the paper's whole job, with Table 4."""
+    (project / "resources/wsj").mkdir(parents=True)
+    result = snakemake(project, *PAPER)
+    assert result.returncode == 0, result.stdout
+    return result
+
+
+@pytest.fixture
+def without_slurm(tmp_path, monkeypatch):
+    """A PATH without Slurm's commands, whether or not this machine has them."""
+    for command in ("bash", "sh", "env", "git", "which"):
+        (tmp_path / command).symlink_to(f"/usr/bin/{command}")
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:{tmp_path}")
+
+
+@pytest.mark.usefixtures("without_slurm")
+def test_slurm_is_asked_for_what_is_on_file(tmp_path):
+    """`python tests/test_profiles.py` writes the file anew."""
+    project = tmp_path / "project"
+    project.mkdir()
+    result = dry_run(copy_project(project))
+    found = asked(result.stdout)
+    assert len(found.splitlines()) > 15
+    assert found == ASKED.read_text()
+
+
+@pytest.mark.parametrize("name", ["slurm", "allocation"])
+def test_rules_in_a_profile_exist(name):
+    """A misspelt one would be ignored in silence."""
+    rules = {
+        rule
+        for file in (ROOT / "workflow/rules").glob("*.smk")
+        for rule in re.findall(r"^(?:rule|use rule \w+ as) (\w+)", file.read_text(), re.MULTILINE)
+    }
+    profile = yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
+    for key in ("set-resources", "set-threads", "groups"):
+        assert set(profile.get(key, {})) <= rules
+    assert set(profile.get("group-components", {})) <= set(profile.get("groups", {}).values())
+
+
+@pytest.mark.parametrize(("visible", "expected"), [("", 0), ("3", 1), ("0,1", 1)])
+def test_a_run_takes_one_of_this_machines_gpus(tmp_path, monkeypatch, visible, expected):
+    monkeypatch.setitem(ENVIRONMENT, "CUDA_VISIBLE_DEVICES", visible)
+    target = "results/demo/runs/en-de/base/1/test.hyp"
+    result = snakemake(copy_project(tmp_path), "--dry-run", "--printshellcmds", "--", target)
+    assert f"workflow/scripts/train here 1 {expected} " in result.stdout
+    assert f"workflow/scripts/gpus here {expected} " in result.stdout
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as project:
+        ASKED.write_text(asked(dry_run(copy_project(Path(project))).stdout))

@@ -1,0 +1,241 @@
+"""The data of the paper's scale by real Snakemake, from servers that misbehave: whole and right, or clearly refused.
+
+The archives are small; their members have the paths of WMT's.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+import zipfile
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import copy_project, snakemake
+from support.server import chunked, half, serve, serving, status, without_ranges
+
+LINES, FILTERED = 7, 5  # of a corpus, and of a test set's shorter edition
+
+
+def sentences(name: str, count: int = LINES) -> list[str]:
+    """Text that is found nowhere else, with what breaks lines for others."""
+    return [f"Sentence {number} of {name},\u2028no & more." for number in range(1, count + 1)]
+
+
+def plain(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def sgm(kind: str, lines: list[str], wrong_order: bool = False) -> bytes:
+    """WMT's test format: two sentences a document."""
+    documents = []
+    for start in range(0, len(lines), 2):
+        text = [line.replace("&", "&amp;") for line in lines[start : start + 2]]
+        segments = [f'<seg id="{number}">{line}</seg>' for number, line in enumerate(text, start=1)]
+        documents.append("\n".join([f'<doc sysid="x" docid="{start}-paper" genre="news">', *segments, "</doc>\n"]))
+    documents = documents[::-1] if wrong_order else documents
+    return f'<{kind}set setid="newstest2014" srclang="any">\n{"".join(documents)}</{kind}set>\n'.encode()
+
+
+def both(path: str, *languages: str) -> dict[str, bytes]:
+    """Members that end in a language."""
+    return {f"{path}.{language}": plain(sentences(f"{path}.{language}")) for language in languages}
+
+
+def newstest2014(folder: str, source: str, target: str, count: int, wrong_order: bool) -> dict[str, bytes]:
+    """Both sides of a test set: its first `count` sentences."""
+    name = f"{folder}/newstest2014-{target}{source}"
+    return {
+        f"{name}-src.{source}.sgm": sgm("src", sentences(f"newstest2014.{target}-{source}.{source}")[:count]),
+        f"{name}-ref.{target}.sgm": sgm(
+            "ref", sentences(f"newstest2014.{target}-{source}.{target}")[:count], wrong_order
+        ),
+    }
+
+
+GIGA = "giga-fren.release2.fixed"
+MEMBERS = {
+    "training-parallel-europarl-v7.tgz": both("training/europarl-v7.de-en", "de", "en")
+    | both("training/europarl-v7.fr-en", "fr", "en"),
+    "training-parallel-commoncrawl.tgz": both("commoncrawl.de-en", "de", "en") | both("commoncrawl.fr-en", "fr", "en"),
+    "training-parallel-nc-v9.tgz": both("training/news-commentary-v9.de-en", "de", "en")
+    | both("training/news-commentary-v9.fr-en", "fr", "en"),
+    "training-parallel-un.tgz": both("un/undoc.2000.fr-en", "fr", "en"),
+    "training-giga-fren.tar": {
+        f"{GIGA}.{language}.gz": gzip.compress(plain(sentences(f"{GIGA}.{language}"))) for language in ("en", "fr")
+    },
+    "wmt17-dev.tgz": both("dev/newstest2013", "en", "de", "fr")
+    | newstest2014("dev", "en", "de", LINES, wrong_order=False)
+    | newstest2014("dev", "en", "fr", LINES, wrong_order=False),
+    "wmt14-test-filtered.tgz": newstest2014("test", "en", "de", FILTERED, wrong_order=False),
+}
+CORPORA = {
+    "europarl-v7.de-en": ("training/europarl-v7.de-en", ["en", "de"]),
+    "europarl-v7.fr-en": ("training/europarl-v7.fr-en", ["en", "fr"]),
+    "commoncrawl.de-en": ("commoncrawl.de-en", ["en", "de"]),
+    "commoncrawl.fr-en": ("commoncrawl.fr-en", ["en", "fr"]),
+    "news-commentary-v9.de-en": ("training/news-commentary-v9.de-en", ["en", "de"]),
+    "news-commentary-v9.fr-en": ("training/news-commentary-v9.fr-en", ["en", "fr"]),
+    "undoc.2000.fr-en": ("un/undoc.2000.fr-en", ["en", "fr"]),
+    "giga-fren": (GIGA, ["en", "fr"]),
+    "newstest2013": ("dev/newstest2013", ["en", "de", "fr"]),
+    "newstest2014.de-en": ("newstest2014.de-en", ["en", "de"]),
+    "newstest2014.fr-en": ("newstest2014.fr-en", ["en", "fr"]),
+}  # what their sentences name, and their languages
+
+
+def packed(name: str, members: dict[str, bytes]) -> bytes:
+    """A .tar or .tgz, by its name."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w" if name.endswith(".tar") else "w:gz") as archive:
+        for path, content in members.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in members.items():
+            archive.writestr(path, content)
+    return buffer.getvalue()
+
+
+ARCHIVES = {name: packed(name, members) for name, members in MEMBERS.items()}
+
+
+def about(data: bytes, *urls: str, alternatives: tuple | list = ()) -> dict:
+    """What config.yaml says of a download."""
+    found = {"urls": [*urls], "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    return found | ({"alternatives": [*alternatives]} if alternatives else {})
+
+
+@pytest.fixture
+def server():
+    """All downloads, by their names, from a server that does as it should."""
+    with serving() as server:
+        server.script = {f"/{name}": [serve(data)] for name, data in ARCHIVES.items()}
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the project that loses patience soon."""
+    project = copy_project(tmp_path)
+    module = project / "transformer/download.py"
+    text = module.read_text("utf-8").replace("READ_SECONDS = 60", "READ_SECONDS = 1")
+    module.write_text(text.replace("PAUSE_SECONDS = 1.0", "PAUSE_SECONDS = 0.01"), encoding="utf-8")
+    return project
+
+
+def run(project: Path, server: ThreadingHTTPServer, downloads: dict, *arguments: str) -> subprocess.CompletedProcess:
+    """Snakemake with these downloads, and the others from the server."""
+    lines = {name: {"lines": LINES} for name in CORPORA} | {"newstest2014-filtered.de-en": {"lines": FILTERED}}
+    config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
+    config["downloads"] |= {
+        name: about(data, f"{server.address}/{name}") for name, data in ARCHIVES.items()
+    } | downloads
+    for name, corpus in lines.items():
+        config["corpora"][name] |= corpus
+    (project / "all.yaml").write_text(yaml.safe_dump(config | {"scale": "paper"}), encoding="utf-8")
+    return snakemake(project, *arguments, "--replace-workflow-config", "--configfile", "all.yaml")
+
+
+def test_from_servers_that_misbehave(project, server):
+    """Dead, wrong, cut, stalled, busy, moved, without ranges, without lengths: whole from raw archives to tokens."""
+    data = dict(ARCHIVES)
+    europarl, commoncrawl, nc, un, giga, dev, filtered = MEMBERS
+    at = server.address
+
+    archive = data[europarl] = zipped(MEMBERS[europarl])  # the one that is left
+    dead = "http://127.0.0.1:9/europarl.tgz"  # a port where nobody listens
+    server.script |= {f"/{europarl}": [status(404)], "/zip": [serve(archive, 1000), half(archive), serve(archive)]}
+    downloads = {
+        europarl: about(ARCHIVES[europarl], dead, f"{at}/{europarl}", alternatives=[about(archive, f"{at}/zip")])
+    }
+
+    server.script[f"/{commoncrawl}"] = [
+        serve(data[commoncrawl], 100),
+        without_ranges(data[commoncrawl], 50),
+        without_ranges(data[commoncrawl]),
+    ]
+
+    server.script |= {f"/{nc}": [serve(data[nc][::-1])], "/nc": [status(302, Location="/moved")]}
+    server.script["/moved"] = [serve(data[nc])]
+    downloads[nc] = about(data[nc], f"{at}/{nc}", f"{at}/nc")
+
+    server.script[f"/{un}"] = [status(503), half(data[un]), serve(data[un])]
+    server.script[f"/{giga}"] = [chunked(data[giga][:2000]), chunked(data[giga][:999], b""), serve(data[giga])]
+
+    edition = data[dev] = packed(dev, {"dev/README": b"of another year\n"} | MEMBERS[dev])
+    server.script |= {f"/{dev}": [status(404)], "/edition": [serve(edition)]}
+    downloads[dev] = about(ARCHIVES[dev], f"{at}/{dev}", alternatives=[about(edition, f"{at}/edition")])
+    downloads[filtered] = {"urls": [f"{at}/{filtered}"], "md5": hashlib.md5(data[filtered]).hexdigest()}
+
+    made = "results/paper/data"
+    splits = [f"{made}/{task}/{split}.json" for task in ("en-de", "en-fr") for split in ("train", "dev", "test")]
+    result = run(project, server, downloads, *splits, f"{made}/en-de/test.subsets.json")
+    assert result.returncode == 0, result.stderr
+    found = {path.name: path.read_bytes() for path in (project / "resources/downloads").iterdir()}
+    assert found == data
+    for corpus, (text, languages) in CORPORA.items():
+        for language in languages:
+            content = (project / f"resources/corpora/{corpus}.{language}").read_bytes()
+            assert content == plain(sentences(f"{text}.{language}"))
+    assert [json.loads((project / split).read_text())["kept"] for split in splits] == [21, 7, 7, 35, 7, 7]
+    subsets = json.loads((project / made / "en-de/test.subsets.json").read_text())["subsets"]
+    assert subsets["filtered"]["sentences"] == FILTERED
+
+    for change, consequence in (({"urls": [dead]}, "Nothing to be done"), ({"sha256": 64 * "0"}, "rule fetch:")):
+        result = run(project, server, downloads | {un: about(data[un], f"{at}/{un}") | change}, "--dry-run", *splits)
+        assert consequence in result.stdout + result.stderr
+
+
+def test_what_cannot_be_had_is_named_and_nothing_wrong_keeps_its_name(project, server):
+    data = dict(ARCHIVES)
+    europarl, commoncrawl, nc, un, giga, dev, _ = MEMBERS
+    at = server.address
+    wrong, archive = data[europarl][::-1], zipped(MEMBERS[europarl])
+    server.script |= {f"/{europarl}": [serve(wrong)], "/zip": [serve(archive + b"!")]}
+    server.script[f"/{commoncrawl}"] = [serve(data[commoncrawl], 100), status(503)]
+    server.script[f"/{nc}"] = [serve(b"<html>Moved</html>")]
+    cut, mixed = data[giga][:1600], packed(dev, MEMBERS[dev] | newstest2014("dev", "en", "de", LINES, wrong_order=True))
+    server.script |= {"/cut": [serve(cut)], "/mixed": [serve(mixed)]}
+    downloads = {
+        europarl: about(data[europarl], f"{at}/{europarl}", alternatives=[about(archive, f"{at}/zip")]),
+        un: about(data[un], "http://127.0.0.1:9/un.tgz"),
+        giga: about(cut, f"{at}/cut"),  # as if what is on the server had been damaged before its sum was taken
+        dev: about(mixed, f"{at}/mixed"),
+    }
+    corpora = ["europarl-v7.de-en.de", "commoncrawl.de-en.de", "news-commentary-v9.de-en.de", "undoc.2000.fr-en.fr"]
+    targets = [f"resources/corpora/{name}" for name in (*corpora, "giga-fren.fr", "newstest2014.de-en.de")]
+    result = run(project, server, downloads, *targets)
+    assert result.returncode == 1
+    sums = [hashlib.sha256(content).hexdigest() for content in (data[europarl], wrong)]
+    resources = "resources/downloads"
+    for message in (
+        f"{europarl}: no address gave it: {at}/{europarl}: expected SHA-256 {sums[0]}, found {sums[1]}; "
+        f"{at}/zip: expected {len(archive)} bytes, found {len(archive) + 1}",
+        f"{commoncrawl}: no address gave it: {at}/{commoncrawl}: ConnectionError: HTTP 503 ",
+        f"{nc}: no address gave it: {at}/{nc}: expected {len(data[nc])} bytes, found 18",
+        f"{un}: no address gave it: http://127.0.0.1:9/un.tgz: ConnectionRefusedError: ",
+        f"unpack: error: {resources}/{giga}: damaged or cut short: ",
+        f"unpack: error: {resources}/{dev}: dev/newstest2014-deen-ref.de.sgm, <seg> 1: expected document 0-paper, id 1 "
+        f"as in {resources}/{dev}: dev/newstest2014-deen-src.en.sgm, found document 6-paper, id 1",
+    ):
+        assert message in result.stderr
+    assert not any((project / target).exists() for target in targets)
+    left = {path.name for path in (project / resources).iterdir()}
+    assert left - {giga, dev} == {f"{commoncrawl}.{hashlib.sha256(data[commoncrawl]).hexdigest()[:8]}.part"}
+
+    server.script[f"/{commoncrawl}"] = [serve(data[commoncrawl])]
+    result = run(project, server, downloads, targets[1])
+    assert result.returncode == 0, result.stderr
+    assert server.requests[-1] == (f"/{commoncrawl}", "bytes=100-")
+    assert (project / targets[1]).read_bytes() == plain(sentences("commoncrawl.de-en.de"))

@@ -1,0 +1,139 @@
+"""Jobs and Snakemake itself killed in the middle of a training: the same command goes on where it was."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from support.project import ENVIRONMENT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake
+from support.toy import heed_signals
+
+ARGUMENTS = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine", "--", TRAINED]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    """A project whose data are prepared, and nothing is trained."""
+    return prepare(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture
+def project(prepared, tmp_path) -> Path:
+    return shutil.copytree(prepared, tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(prepared, tmp_path_factory) -> bytes:
+    """The weights of a training that nothing happened to."""
+    project = shutil.copytree(prepared, tmp_path_factory.mktemp("uninterrupted") / "project")
+    assert snakemake(project, *ARGUMENTS).returncode == 0
+    return (project / TRAINED).read_bytes()
+
+
+def begin(project: Path, *arguments: str) -> subprocess.Popen:
+    """Snakemake in a process group of its own, as in a terminal; returns when the training has saved a state."""
+    with open(project / "output", "w") as output:
+        process = subprocess.Popen(
+            [*SNAKEMAKE, *arguments, *ARGUMENTS],
+            cwd=project,
+            env=ENVIRONMENT,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=heed_signals,
+        )
+    late = time.time() + 600
+    while not list((project / RUN).glob("state/*/state/*.safetensors")):
+        assert process.poll() is None, (project / "output").read_text()
+        assert time.time() < late
+        time.sleep(0.05)
+    return process
+
+
+def training(snakemake: subprocess.Popen) -> psutil.Process:
+    """The process that trains, among those that Snakemake has started."""
+    children = psutil.Process(snakemake.pid).children(recursive=True)
+    (found,) = [child for child in children if child.cmdline()[1:4] == ["-m", "transformer", "train"]]
+    return found
+
+
+def goes_on(project: Path, uninterrupted: bytes, *arguments: str) -> None:
+    """The same command resumes, and ends with the weights of a training that nothing happened to."""
+    result = snakemake(project, *arguments, *ARGUMENTS)
+    assert result.returncode == 0, result.stderr
+    assert "resumed from step" in result.stdout
+    assert (project / TRAINED).read_bytes() == uninterrupted
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1], ids=lambda number: number.name)
+def test_training_killed(project, uninterrupted, number):
+    process = begin(project)
+    training(process).send_signal(number)
+    assert process.wait(timeout=60) != 0
+    assert not (project / TRAINED).exists()
+    if number != signal.SIGKILL:
+        assert f"interrupted by {number.name}: saved at step" in (project / "output").read_text()
+    goes_on(project, uninterrupted)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_training_killed_with_retries(project, uninterrupted, number):
+    """Snakemake deletes the failed job's outputs and runs it again; the states are none of those."""
+    process = begin(project, "--retries", "1")
+    training(process).send_signal(number)
+    assert process.wait(timeout=600) == 0
+    assert "resumed from step" in (project / "output").read_text()
+    assert (project / TRAINED).read_bytes() == uninterrupted
+
+
+def test_interrupted_by_a_person(project, uninterrupted):
+    """Ctrl-C reaches Snakemake, the training and `tee` at once."""
+    process = begin(project)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) != 0
+    assert "interrupted by SIGINT: saved at step" in (project / "output").read_text()
+    goes_on(project, uninterrupted)
+
+
+def test_snakemake_terminated(project, uninterrupted):
+    """As by a batch system: whichever of the two ends the training, nothing of it is lost."""
+    process = begin(project)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=60) != 0
+    goes_on(project, uninterrupted)
+
+
+def test_all_killed(project, uninterrupted):
+    """As by a power cut. The folder stays locked, and the job's outputs may be incomplete."""
+    process = begin(project)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    assert snakemake(project, "--unlock", *ARGUMENTS[:-2]).returncode == 0
+    goes_on(project, uninterrupted, "--rerun-incomplete")
+
+
+def test_snakemake_killed_alone(project, uninterrupted):
+    """Its job lives on; the job that Snakemake starts anew waits for that one instead of writing over it."""
+    process = begin(project)
+    process.kill()
+    process.wait(timeout=60)
+    assert snakemake(project, "--unlock", *ARGUMENTS[:-2]).returncode == 0
+    result = snakemake(project, *ARGUMENTS)
+    assert result.returncode == 0, result.stderr
+    assert "waiting: " in result.stdout
+    assert "trained before: " in result.stdout
+    assert len(json.loads((project / RUN / "run.json").read_text())["starts"]) == 1
+    assert (project / TRAINED).read_bytes() == uninterrupted
+
+
+def test_two_processes_train_a_run(project):
+    """As on a machine with two GPUs."""
+    result = snakemake(project, "--set-resources", "train:gpu=2", *ARGUMENTS)
+    assert result.returncode == 0, result.stderr
+    (start,) = json.loads((project / RUN / "run.json").read_text())["starts"]
+    assert start["processes"] == 2

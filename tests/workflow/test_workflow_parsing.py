@@ -1,0 +1,147 @@
+"""From treebanks to Table 4 with real Snakemake: the Penn Treebank's folders, made here, and what is refused."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from support.project import copy_project, last_line, snakemake
+
+from transformer.data.grammar import take
+
+WSJ = """
+corpora:
+  ptb-train: {treebank: {path: wsj, sections: [2, 4]}, lines: 30}
+  ptb-dev: {treebank: {path: wsj, sections: [22, 22]}, lines: 10}
+  ptb-test: {treebank: {path: flat, sections: [23, 23]}, lines: 10}
+scales:
+  ptb:
+    label: a few sentences
+    width: 16
+    depth: 2
+    seeds: [1]
+    base: {steps: 4, warmup_steps: 2, source_tokens: 300, target_tokens: 300, checkpoint_every: 1,
+      averaged_checkpoints: 2}
+    experiments: {}
+    tasks:
+      en-de: {source: en, target: de, train: [grammar-train], dev: grammar-dev, test: grammar-test, vocabulary: 600,
+        embedding_rows: 600}
+    parsing:
+      seeds: [1, 2]
+      parser: {}
+      tasks:
+        alone: &alone {training: WSJ only, label: "WSJ, section 23", train: [ptb-train], dev: ptb-dev, test: ptb-test,
+          elsewhere: grammar-test, vocabulary: 60, symbols: 50}
+        both: {<<: *alone, training: WSJ and trees of ours, phrases: 9, silver: {path: silver.trees, repeat: 3}}
+"""
+
+
+def combined(tree: str) -> str:
+    """The tree as a .mrg file has it: over several lines, the outermost bracket unnamed, with functions and a trace."""
+    tree = tree.replace("(NP ", "(NP-SBJ-1 ", 1).replace("(VP ", "\n    (VP (NP=2 (-NONE- *T*-1)) ", 1)
+    return f"\n( {tree} )\n"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A copy of the project, a treebank with sections 02 to 04 and 22 in folders and 23 in a flat one, and settings."""
+    project = copy_project(tmp_path_factory.mktemp("ptb"))
+    trees = [combined(item.tree) for item in take(7, 0, 50)]
+    files = ["wsj/02/wsj_0201.mrg", "wsj/03/wsj_0300.mrg", "wsj/04/wsj_0499.mrg", "wsj/22/wsj_2200.mrg"]
+    for number, name in enumerate([*files, "flat/wsj_2301.mrg"]):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("".join(trees[10 * number : 10 * number + 10]), encoding="utf-8")
+    (project / "silver.trees").write_text("".join(item.tree + "\n" for item in take(7, 50, 5)), encoding="utf-8")
+    (project / "ptb.yaml").write_text(WSJ)
+    return project
+
+
+OWN = ("--configfile", "ptb.yaml", "--config", "scale=ptb", "--")
+
+
+def test_from_the_penn_treebanks_files_to_table_4(project):
+    result = snakemake(project, *OWN, "results/ptb/tables/table4.md")
+    assert result.returncode == 0, result.stderr
+    with open(project / "results/ptb/tables/table4.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["by"] for row in rows].count("ours") == 2
+    assert len(rows) == 12 + 2
+    for row in rows[-2:]:
+        assert (row["label"], row["seeds"], row["sentences"]) == ("WSJ, section 23", "2", "10")
+        assert 0 <= float(row["f1"]) <= 100
+        assert float(row["f1_elsewhere"]) >= 0
+    # Traces and functions are gone: what is learned are the grammar's own trees.
+    trees = (project / "resources/corpora/ptb-test.trees").read_text(encoding="utf-8").splitlines()
+    assert trees == [f"(TOP {item.tree})" for item in take(7, 40, 10)]
+
+
+def test_the_mix_of_treebank_phrases_and_silver_trees(project):
+    alone, both = (
+        json.loads((project / f"results/ptb/data/{task}/train.json").read_text()) for task in ("alone", "both")
+    )
+    assert alone == {"kept": 30, "trees": 30, "phrases": 0, "repeat": 1, "silver": 0}
+    assert both == {"kept": 3 * (30 + 9) + 5, "trees": 30, "phrases": 9, "repeat": 3, "silver": 5}
+
+
+def test_a_missing_section_is_named_with_where_the_treebank_is_had(project):
+    (project / "wsj/03/wsj_0300.mrg").rename(project / "away")
+    result = snakemake(project, "--forcerun", "treebank", *OWN, "resources/corpora/ptb-train.trees")
+    (project / "away").rename(project / "wsj/03/wsj_0300.mrg")
+    assert result.returncode != 0
+    lines = (result.stdout + result.stderr).splitlines()
+    (line,) = {line for line in lines if line.startswith("transformer treebank: error: wsj: ")}
+    assert "found none for 03; " in line
+    assert line.endswith("https://catalog.ldc.upenn.edu/LDC99T42")
+
+
+def test_a_broken_tree_is_named_by_file_and_line(project):
+    file = project / "wsj/22/wsj_2200.mrg"
+    whole = file.read_text(encoding="utf-8")
+    file.write_text(whole + "\n( (S (NP (NN cat))\n", encoding="utf-8")
+    result = snakemake(project, "--forcerun", "treebank", *OWN, "resources/corpora/ptb-dev.trees")
+    file.write_text(whole, encoding="utf-8")
+    assert result.returncode != 0
+    where = f"wsj/22/wsj_2200.mrg, line {whole.count(chr(10)) + 2}: unbalanced brackets"
+    assert f"transformer treebank: error: {where}" in result.stdout + result.stderr
+
+
+def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
+    """`all` says so; whoever asks for Table 4 learns what is missing (above)."""
+    result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
+    assert result.returncode == 0, result.stderr
+    assert "`all` leaves out table4: no folder resources/wsj with the Penn Treebank" in result.stderr
+    assert "results/paper/tables/table4" not in result.stdout
+    result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", "results/paper/tables/table4.md")
+    assert "rule treebank" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sections: [22, 22]", "sections: [4, 22]", "dev corpus 'ptb-dev' shares sentences with 'ptb-train' in train"),
+        (
+            "vocabulary: 60, symbols",
+            "vocabulary: 65500, symbols",
+            "symbols and vocabulary are 65550 together, over 65535",
+        ),
+        ("train: [ptb-train]", "train: [ptb-dev]", "dev corpus 'ptb-dev' shares sentences with 'ptb-dev' in train"),
+        ("elsewhere: grammar-test", "elsewhere: multi30k-val", "corpus 'multi30k-val' has no trees, only en, de, fr"),
+        ("path: silver.trees", "path: gone.trees", "scales.ptb.parsing.tasks.both.silver: no such file: gone.trees"),
+        (
+            "path: silver.trees",
+            "text: [grammar-test], parser: alone, sentences: 9, keep: 1",
+            "elsewhere corpus 'grammar-test' shares sentences with 'grammar-test' in silver.text",
+        ),
+        (
+            "path: silver.trees",
+            "text: [grammar-dev], parser: both, sentences: 9, keep: 1",
+            "scales.ptb.parsing.tasks.both.silver.parser: expected a task without silver (alone)",
+        ),
+        ("        both:", "        en-de:", "config.yaml: scales.ptb.parsing.tasks: 'en-de' is a task of scale "),
+    ],
+)
+def test_parsing_tasks_that_do_not_fit_are_refused(project, old, new, message):
+    (project / "wrong.yaml").write_text(WSJ.replace(old, new))
+    result = snakemake(project, "--dry-run", "--configfile", "wrong.yaml", "--config", "scale=ptb")
+    assert result.returncode != 0
+    assert message in last_line(result)

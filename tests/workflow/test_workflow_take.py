@@ -1,0 +1,223 @@
+"""Data and runs made in one project are taken into another, which makes the rest and the same numbers from them."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import ENVIRONMENT, copy_project, last_line, own_corpus, snakemake
+
+OWN = ("--configfile", "own.yaml", "from.yaml", "--config", "scale=mine", "--")
+RESULTS, DATA = "results/mine", "results/mine/data/en-cs"
+BASE, BIG = (f"results/mine/runs/en-cs/{experiment}/1" for experiment in ("base", "big"))
+TABLE = "results/mine/tables/table2.csv"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """A project that has trained what Table 2 needs."""
+    project = copy_project(tmp_path_factory.mktemp("trained"))
+    own_corpus(project)
+    (project / "from.yaml").write_text("{}")
+    result = snakemake(project, *OWN, TABLE)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return project
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A project in which nothing is made."""
+    own_corpus(copy_project(tmp_path))
+    return tmp_path
+
+
+def make_folder(source: Path, folder: Path, keep: str) -> dict[str, str]:
+    """Copy what matches `keep`, and list it as a person would; returns what config.yaml says of the folder."""
+    shutil.copytree(source, folder)
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if not re.fullmatch(keep, str(path.relative_to(folder))):
+            path.unlink()
+    subprocess.run("sha256sum $(find . -type f) > SHA256SUMS", shell=True, cwd=folder, check=True)
+    return entry(folder)
+
+
+def entry(folder: Path) -> dict[str, str]:
+    """What config.yaml says of a folder as it is now."""
+    return {"path": folder.name, "sha256": hashlib.sha256((folder / "SHA256SUMS").read_bytes()).hexdigest()}
+
+
+def configure(project: Path, data: dict | None = None, **runs: dict) -> None:
+    """Write from.yaml, in which data and runs, by experiment, are made elsewhere."""
+    scale = {"from": {f"en-cs/{experiment}/1": run for experiment, run in runs.items()}}
+    scale |= {"tasks": {"en-cs": {"from": data}}} if data else {}
+    (project / "from.yaml").write_text(yaml.safe_dump({"scales": {"mine": scale}}))
+
+
+def make(project: Path, target: str, *options: str) -> str:
+    """Make a file; returns all that Snakemake printed."""
+    result = snakemake(project, *options, *OWN, target)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def rules(said: str) -> set[str]:
+    """The rules that were run."""
+    return set(re.findall(r"^(?:local)?rule (\w+):", said, re.MULTILINE))
+
+
+def same(one: Path, other: Path, *paths: str) -> None:
+    for path in paths:
+        assert (one / path).read_bytes() == (other / path).read_bytes(), path
+
+
+def test_tables_from_taken_runs(trained, project):
+    """One with checkpoints, of which the average is made here, and one with translations and no weights."""
+    base = make_folder(trained / BASE, project / "base", r"(?!average|test).*")  # with state/ and all
+    big = make_folder(trained / BIG, project / "big", r"run\.json|decoding\.yaml|test\.hyp")
+    (project / BIG).mkdir(parents=True)
+    shutil.copy(trained / BIG / "average.safetensors", project / BIG)  # of an earlier training: not what translated
+    configure(project, base=base, big=big)
+    expected = {
+        "unpack",
+        "experiment",
+        "decoding",
+        "take",
+        "take_checkpoints",
+        "average",
+        "translate",
+        "score",
+        "table2",
+    }
+    assert rules(make(project, TABLE)) == expected
+    same(project, trained, TABLE, f"{BASE}/average.safetensors", f"{BASE}/test.hyp", f"{BIG}/test.hyp")
+    assert not (project / DATA).exists()
+    kept = [path for run in (BASE, BIG) for path in (project / run).rglob("*") if path.is_file()]
+    assert not [path for path in kept if "state" in path.parts or path.name == "SHA256SUMS"]
+    for run, weights in ((BASE, True), (BIG, False)):
+        about = json.loads((project / run / "test.json").read_text())["run"]
+        assert (about["weights_sha256"] is not None) == weights
+        assert about["averaged_steps"] == [3, 4]
+        assert about["taken"]["from"] == Path(run).parent.name
+    assert "Nothing to be done" in make(project, TABLE)
+    on_a_node(project, f"{BIG}/test.json")
+    command = [sys.executable, "-m", "transformer", "explain", "table2", "big", "en-cs", "--scale", "mine"]
+    said = subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "taken from big (run.json " in said.stdout
+
+
+def on_a_node(project: Path, score: str) -> None:
+    """Plan a score as a cluster's job does, where nobody sees the folders."""
+    for folder in ("base", "big"):
+        shutil.rmtree(project / folder)
+    job = ["--mode", "remote", "--allowed-rules", "score", "--force", "--dry-run"]
+    assert rules(make(project, score, *job)) == {"score"}
+
+
+def test_training_on_taken_data(trained, project):
+    """Takes all of them, and needs no corpus."""
+    (project / "train.en").unlink()
+    configure(project, make_folder(trained / DATA, project / "data", ".*"))
+    assert rules(make(project, f"{DATA}/data.json")) == {"take"}
+    same(project, trained, *(f"{DATA}/{file.name}" for file in (project / DATA).iterdir()))
+    assert rules(make(project, f"{BASE}/last.safetensors", "--dry-run")) == {"experiment", "train"}
+
+
+def test_a_taken_vocabulary(trained, project):
+    """The rest of the data is made."""
+    configure(project, make_folder(trained / DATA, project / "data", r"vocabulary\.model"))
+    assert rules(make(project, f"{DATA}/data.json")) == {"unpack", "tokenize", "take", "encode"}
+    same(project, trained, f"{DATA}/data.json", f"{DATA}/train.source.ids")
+
+
+def test_a_run_of_other_settings(trained, project):
+    configure(project, base=make_folder(trained / BASE, project / "base", r"run\.json|experiment\.yaml"))
+    own = project / "own.yaml"
+    own.write_text(own.read_text().replace("base: {steps: 4, warmup_steps: 2", "base: {steps: 5, warmup_steps: 3"))
+    result = snakemake(project, *OWN, f"{BASE}/run.json")
+    assert result.returncode != 0
+    problem = f"expected the settings of {BASE}/experiment.yaml, found others in training.steps, training.warmup_steps"
+    assert f"transformer take: error: base/experiment.yaml: {problem}\n" in result.stdout + result.stderr
+
+
+@pytest.fixture
+def taking(trained, project) -> Path:
+    """A project that takes its base model's run."""
+    configure(
+        project, base=make_folder(trained / BASE, project / "base", r"run\.json|vocabulary\.model|average\.safetensors")
+    )
+    return project
+
+
+WHERE = "config.yaml: scales.mine.from.en-cs/base/1"
+
+
+def refused(project: Path, target: str = f"{BASE}/average.safetensors") -> str:
+    """The line that Snakemake ends with, before any job."""
+    result = snakemake(project, "--dry-run", *OWN, target)
+    assert result.returncode != 0
+    assert "Traceback" not in result.stdout + result.stderr
+    return last_line(result)
+
+
+def test_what_training_alone_makes_is_not_trained(taking):
+    problem = "base/SHA256SUMS: expected last.safetensors, which is needed; a run that is taken is not trained here"
+    assert refused(taking, "results/mine/tables/table3.md") == f"{WHERE}: {problem}"
+
+
+def test_a_run_that_is_none_of_the_scale(taking):
+    """By a folder's name it would be the base model's."""
+    runs = {"./base/1": entry(taking / "base")}
+    (taking / "from.yaml").write_text(yaml.safe_dump({"scales": {"mine": {"from": runs}}}))
+    assert refused(taking) == "config.yaml: scales.mine.from../base/1: expected one of the tasks (en-cs), found '.'"
+
+
+NO_SUM = "0" * 64
+LINES = {  # each a fault, and what is said of the list that it is in
+    f"{NO_SUM}  ../run.json": ": '../run.json' leads out of the folder",
+    f"{NO_SUM} */run.json": ": '/run.json' leads out of the folder",
+    f"{NO_SUM}  ./notes.txt": ": no rule makes 'notes.txt'",
+    f"{NO_SUM}  test.hyp": ": expected decoding.yaml beside test.hyp",
+    "run.json": ", line 4: expected a sum and a path, found 'run.json'",
+}
+READ_ALL = """
+include: "Snakefile"
+
+for number, folder in enumerate(FOLDERS):
+    try:
+        read_folder("mine/runs/en-cs/base/1", folder, f"fault {number}")
+    except SystemExit as refusal:
+        print(refusal)
+"""
+
+
+def test_lists_that_are_refused(taking):
+    """All in one run of Snakemake, by the function that reads each: another sum, no list, and each of LINES."""
+    sums, folders = (taking / "base/SHA256SUMS").read_text(), [{"path": "base", "sha256": NO_SUM}]
+    problems = [f": expected SHA-256 {NO_SUM}, found {entry(taking / 'base')['sha256']}"]
+    folders.append({"path": "none", "sha256": NO_SUM})
+    problems.append(": cannot be read: No such file or directory")
+    for number, (line, problem) in enumerate(LINES.items()):
+        (folder := taking / f"fault-{number}").mkdir()
+        (folder / "SHA256SUMS").write_text(f"{sums}{line}\n")
+        folders.append(entry(folder))
+        problems.append(problem)
+    (taking / "all.smk").write_text(READ_ALL.replace("FOLDERS", repr(folders)))
+    said = make(taking, f"{BASE}/average.safetensors", "--snakefile", "all.smk", "--dry-run")
+    expected = [
+        f"config.yaml: fault {number}: {folder['path']}/SHA256SUMS{problem}"
+        for number, (folder, problem) in enumerate(zip(folders, problems, strict=True))
+    ]
+    assert re.findall("config.yaml: fault.*", said) == expected
+
+
+def test_a_run_taken_at_another_scale(taking):
+    """Is not trained because its scale is not the configured one."""
+    result = snakemake(taking, "--dry-run", "--configfile", "own.yaml", "from.yaml", "--", f"{BASE}/last.safetensors")
+    assert result.returncode != 0
+    assert last_line(result) == f"{WHERE}: taken at its own scale alone: add --config scale=mine"

@@ -1,0 +1,78 @@
+"""What the stages' command lines have in common."""
+
+import argparse
+import json
+from pathlib import Path
+
+from transformer.common.files import replacing
+
+PRINT = "-"  # the --json that is no file
+
+
+def stage_parser(stage: str, manual: str | None) -> argparse.ArgumentParser:
+    """The parser of `python -m transformer STAGE`, whose --help begins with the module's docstring."""
+    return argparse.ArgumentParser(
+        prog=f"transformer {stage}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number above zero."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, found {text}")
+    return int(text)
+
+
+def part_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every stage takes whose work many jobs may share."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--part", nargs=2, type=positive, default=(1, 1), metavar=("K", "N"), help="do the K-th of N parts alone"
+    )
+    which.add_argument("--parts", type=positive, default=1, metavar="N", help="put N parts together")
+
+
+def json_object(text: str) -> dict:
+    """An argument that is a JSON object."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"expected a JSON object, found {text}")
+    return value
+
+
+def scoring_arguments(parser: argparse.ArgumentParser, made: str) -> None:
+    """What every stage that scores takes; `made` is what the run did with its weights."""
+    parser.add_argument("--run", type=Path, metavar="DIR", help=f"the folder of the run that {made}")
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help=f"what it {made} with; RUN/average.safetensors if not given"
+    )
+    parser.add_argument(
+        "--untaken", action="store_true", help="the weights were not taken with the run: they are not read"
+    )
+    parser.add_argument(
+        "--json", nargs="?", const=PRINT, metavar="FILE", help="the score file to write; print it if not given"
+    )
+
+
+def score_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every table of scores takes."""
+    parser.add_argument("--score", required=True, metavar="JSON", nargs="*", help="score files, written with --run")
+    parser.add_argument("--expected", default=[], metavar="RUN", nargs="*", help="all runs, as task/experiment/seed")
+    parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without their endings")
+
+
+def leave(score: dict, listing: str, file: str | None) -> None:
+    """Print the `listing` and write the score to `file`, if there is one; or, if that is PRINT, print the score."""
+    print(as_json(score) if file == PRINT else listing)
+    if file not in (None, PRINT):
+        with replacing(file) as written:
+            written.write(as_json(score) + "\n")
+
+
+def as_json(score: dict) -> str:
+    """Indented; the draws, if there are any, in one line at the end."""
+    text = json.dumps({key: score[key] for key in score if key != "draws"}, indent=2, ensure_ascii=False)
+    return f'{text[:-2]},\n  "draws": {json.dumps(score["draws"])}\n}}' if "draws" in score else text

@@ -1,0 +1,52 @@
+"""Where a number comes from: code, libraries, machine, time."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
+
+
+def commit() -> str:
+    """The commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
+    try:
+        changes = "+changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        return git("rev-parse", "HEAD") + changes
+    except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
+        return "unknown"
+
+
+def git(*arguments: str) -> str:
+    """What git says of the folder that this package lies in."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def versions() -> dict[str, str]:
+    """Python's and each library's version."""
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+def hardware(device) -> str:
+    """Return the name of the torch.device that did the work; of a processor, with how many threads of it."""
+    import torch  # by then it is loaded; whoever asks for a commit alone does without
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{processor()}, {torch.get_num_threads()} of {os.cpu_count()} cores"
+
+
+def processor() -> str:
+    """The processor's own name where Linux tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def now() -> str:
+    """UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,148 @@
+"""Text as bytes split on `\\n` alone: corpora hold bare CR, NEL and U+2028 inside their sentences."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer.common.files import InputError
+
+SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
+SEGMENT = re.compile(r"<seg\b(?P<segment>[^>]*)>(?P<text>.*?)</seg>", re.IGNORECASE)
+ELEMENT = re.compile(rf"{SEGMENT.pattern}|<doc\b(?P<document>[^>]*)>", re.IGNORECASE)
+BLOCK = 2**20  # bytes
+
+
+def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Iterator[str]:
+    """The lines of a UTF-8 file without their ends (`\\n` or `\\r\\n`), in constant memory.
+
+    start, stop: only those lines, counted from 0 as in a slice; the others are not decoded.
+    Raises InputError, naming the file and the line, where the bytes are not UTF-8 or the file cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield from decode_lines(islice(file, start, stop), path, start + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
+    """The text of `lines`, each cut at `\\n` as binary files do. Raises InputError naming `name` and the line.
+
+    first: the number of the first of them.
+    """
+    for number, line in enumerate(lines, start=first):
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
+            raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
+        yield text.removesuffix("\n").removesuffix("\r")
+
+
+def read_blocks(path: str | Path) -> Iterator[bytes]:
+    """The bytes of a file, in constant memory. Raises InputError where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(BLOCK):
+                yield block
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def count_lines(path: str | Path) -> int:
+    """How many lines `read_lines` gives, found without decoding them."""
+    lines, block = 0, b"\n"
+    for block in read_blocks(path):
+        lines += block.count(b"\n")
+    return lines + (not block.endswith(b"\n"))
+
+
+def draw(items: Iterable, total: int, most: int) -> Iterator:
+    """At most `most` of the `total` items, at equal distances: the same ones each time."""
+    for number, item in enumerate(items):
+        if number * most // total < (number + 1) * most // total:
+            yield item
+
+
+def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+    """The lines of two files side by side. Raises InputError when they are empty or of unequal length."""
+    empty = True
+    for left, right in zip_longest(read_lines(source), read_lines(target)):
+        if left is None or right is None:
+            raise no_pairs(source, target, count_lines(source), count_lines(target))
+        empty = False
+        yield left, right
+    if empty:
+        raise no_pairs(source, target, 0, 0)
+
+
+def count_pairs(source: str | Path, target: str | Path) -> int:
+    """How many pairs `read_pairs` gives, found without decoding them. Raises the same InputError."""
+    left, right = count_lines(source), count_lines(target)
+    if left != right or not left:
+        raise no_pairs(source, target, left, right)
+    return left
+
+
+def no_pairs(source: str | Path, target: str | Path, left: int, right: int) -> InputError:
+    """Why two files of so many lines are not sentence pairs."""
+    if left or right:
+        return InputError(f"expected as many lines on both sides, found: {source} has {left}, {target} has {right}")
+    return InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
+
+
+class Segment(NamedTuple):
+    """A sentence of a WMT .sgm file, and which one it is; None is what the file does not say."""
+
+    document: str | None
+    id: str | None
+    text: str
+
+
+def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
+    """The `<seg>` elements of a WMT .sgm file in order, entities in their text resolved and spaces around it cut off.
+
+    Raises InputError, naming `name`, when there is none, or one that does not end on its line.
+    """
+    document, found = None, False
+    for number, line in enumerate(lines, start=1):
+        if len(SEGMENT.findall(line)) != len(SEGMENT_START.findall(line)):
+            raise InputError(f"{name}, line {number}: expected every <seg> to end with </seg> on its line")
+        for element in ELEMENT.finditer(line):
+            if element["document"] is not None:
+                document = attribute(element["document"], "docid")
+            else:
+                found = True
+                text = html.unescape(element["text"]).replace("\n", " ").strip()  # &#10; would break the line
+                yield Segment(document, attribute(element["segment"], "id"), text)
+    if not found:
+        raise InputError(f"{name}: expected <seg> elements, found none")
+
+
+def attribute(tag: str, key: str) -> str | None:
+    """The value of an attribute, by what stands within its tag."""
+    match = re.search(rf"""\b{key}\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", tag, re.IGNORECASE)
+    return html.unescape(match[1].strip("\"'")) if match else None
+
+
+def in_order(
+    segments: Iterable[Segment], others: Iterable[Segment], name: str | Path, other: str | Path
+) -> Iterator[Segment]:
+    """Pass on the segments of the file `name`, each of which `other` has at the same place, as far as both say.
+
+    Raises InputError, naming both files, at the first segment of which that is not so.
+    """
+    for number, (here, there) in enumerate(zip_longest(segments, others), start=1):
+        if not (
+            here and there and all(None in ids or len({*ids}) == 1 for ids in zip(here[:2], there[:2], strict=True))
+        ):
+            raise InputError(f"{name}, <seg> {number}: expected {place(there)} as in {other}, found {place(here)}")
+        yield here
+
+
+def place(segment: Segment | None) -> str:
+    """Which segment it is, for a message."""
+    return f"document {segment.document}, id {segment.id}" if segment else "none"

@@ -1,0 +1,219 @@
+"""One run, resolved: `experiment.yaml` as frozen dataclasses. No torch here.
+
+The workflow gathers what config.yaml says of a run; `resolve` lays the rows over each other, shrinks them to the scale
+and `save`s the result. Every later stage `load`s that one file.
+"""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from transformer.common.files import InputError, replacing
+from transformer.config.fidelity import preset
+
+UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
+PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
+
+
+class Section:
+    """A frozen dataclass that reads itself from a mapping and refuses what does not fit."""
+
+    @classmethod
+    def read(cls, data: Any, where: str) -> Self:
+        """Build from `data`; `where` says in errors whose keys these are. Raises InputError on any mismatch."""
+        if not isinstance(data, dict):
+            raise InputError(f"{where}: expected a mapping, found {type(data).__name__}")
+        fields = {field.name: field.type for field in dataclasses.fields(cls)}
+        for key in [*fields, *data]:
+            if key not in data or key not in fields:
+                raise InputError(f"{where}: {'missing' if key in fields else 'unknown'} key {key!r}")
+        values = {key: checked(data[key], kind, f"{where}: {key}") for key, kind in fields.items()}
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+
+def checked(value: Any, kind: type, where: str) -> Any:
+    """`value` as a `kind`; an int serves as a float. Raises InputError naming `where`."""
+    if issubclass(kind, Section):
+        return kind.read(value, where)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise InputError(f"{where}: expected {kind.__name__}, found {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class Model(Section):
+    """§3 and Table 3, in the paper's symbols."""
+
+    N: int
+    d_model: int
+    d_ff: int
+    h: int
+    d_k: int
+    d_v: int
+    P_drop: float
+    P_drop_attention: float
+    positions: str
+    embedding_rows: int
+    output_rows: int  # the first rows of the embedding, which the softmax covers: all, but for the parser
+    sinusoids: str  # this and the next: see presets.py
+    target_spaces: int
+
+    def __post_init__(self):
+        choices = {
+            "positions": ("sinusoid", "learned", "words"),
+            "sinusoids": ("interleaved", "concatenated"),
+            "target_spaces": (0, 32),
+        }
+        if self.output_rows > self.embedding_rows:
+            raise InputError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
+        for key, allowed in choices.items():
+            if getattr(self, key) not in allowed:
+                raise InputError(f"{key}: expected {' or '.join(map(str, allowed))}, found {getattr(self, key)!r}")
+
+
+@dataclass(frozen=True)
+class Training(Section):
+    """§5: how long, how fast, on how much."""
+
+    steps: int
+    rate: float  # times equation 3
+    warmup_steps: int
+    source_tokens: int
+    target_tokens: int
+    checkpoint_every: int
+    averaged_checkpoints: int
+    epsilon_ls: float
+    beta1: float
+    beta2: float
+    epsilon: float
+
+    def __post_init__(self):
+        least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
+        if self.steps < least:
+            raise InputError(
+                f"steps: expected {least} at least, for {self.averaged_checkpoints} checkpoints, found {self.steps}"
+            )
+
+
+@dataclass(frozen=True)
+class Preparation(Section):
+    """§5.1: how text becomes words."""
+
+    normalize_punctuation: bool
+    escape: bool
+    max_words: int
+    max_ratio: float
+    vocabulary_sentences: int
+
+
+@dataclass(frozen=True)
+class Running(Section):
+    """How a training is watched; no result depends on it."""
+
+    log_every: int
+    evaluate_every: int
+    bleu_sentences: int
+    save_every: int
+
+
+@dataclass(frozen=True)
+class Decoding(Section):
+    """§6.1: beam search. Kept beside the experiment, so that another beam trains nothing anew."""
+
+    beam: int
+    alpha: float
+    extra_length: int
+    batch_tokens: int
+
+    def __post_init__(self):
+        for key, least in (("beam", 1), ("alpha", 0), ("extra_length", 0), ("batch_tokens", 1)):
+            if getattr(self, key) < least:
+                raise InputError(f"{key}: expected {least} at least, found {getattr(self, key)}")
+
+
+@dataclass(frozen=True)
+class Experiment(Section):
+    """One run: what is trained, on what, with which seed."""
+
+    scale: str
+    label: str
+    task: str
+    experiment: str
+    seed: int
+    fidelity: str  # the preset (presets.py) that some of the model's values are from
+    source: str
+    target: str
+    model: Model
+    training: Training
+    preparation: Preparation
+    running: Running
+
+    def digest(self, data_sha256: str) -> str:
+        """Identity of a training: everything that changes its result, with the checksum of the data it learns from."""
+        training = dataclasses.asdict(self) | {"data": data_sha256}
+        for key in UNTRAINED:
+            del training[key]
+        return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
+
+
+def resolve(parts: dict) -> Experiment:
+    """The run that `parts` describes: `rows` laid over each other in order, then divided by `width` and `depth`.
+
+    `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows,
+    output_rows.
+    """
+    parts = dict(parts)
+    for key in ("experiment", "fidelity", "rows", "width", "depth", "optimizer", "embedding_rows", "output_rows"):
+        if key not in parts:
+            raise InputError(f"parts of a run: missing key {key!r}")
+    row = {key: value for row in parts.pop("rows") for key, value in row.items()}
+    row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
+    row |= dataclasses.asdict(preset(parts["fidelity"]))
+    for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
+        by = parts.pop(divisor)
+        row |= {key: divided(row[key], by, f"{parts['experiment']}: {key}") for key in keys if key in row}
+    sections = {}
+    for name, section in (("model", Model), ("training", Training)):
+        names = [field.name for field in dataclasses.fields(section)]
+        sections[name] = {key: row.pop(key) for key in names if key in row}
+    if row:
+        raise InputError(f"{parts['experiment']}: unknown key {next(iter(row))!r}")
+    return Experiment.read(parts | sections, parts["experiment"])
+
+
+def divided(value: int, by: int, where: str) -> int:
+    """`value / by`, exactly. Raises InputError where it is no int or does not divide."""
+    if checked(value, int, where) % by:
+        raise InputError(f"{where}: {value} cannot be divided by {by}")
+    return value // by
+
+
+def load(path: str | Path, section: type[Section] = Experiment) -> Any:
+    """Read a YAML file as `section`. Raises InputError naming the file and the key."""
+    return section.read(read_yaml(path), str(path))
+
+
+def read_yaml(path: str | Path) -> Any:
+    """The content of a YAML file. Raises InputError naming the file."""
+    try:
+        return yaml.safe_load(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def save(section: Section, path: str | Path) -> None:
+    """Write `section` as YAML, in the order of its fields."""
+    with replacing(path) as file:
+        yaml.safe_dump(dataclasses.asdict(section), file, sort_keys=False)

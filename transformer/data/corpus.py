@@ -1,0 +1,200 @@
+"""§5.1: text files to clean, tokenised text, and that to token arrays on disk.
+
+Text streams through in chunks of lines that worker processes take in turn; memory does not grow with the corpus.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from transformer.common.files import InputError, replacing
+from transformer.common.text import count_lines, read_lines
+from transformer.config.experiment import Preparation
+from transformer.data.parts import WHOLE, Part, join, part_range, read_part
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+
+CHUNK = 2000  # lines that a worker takes at once: enough to hide the hand-over, little to hold in memory
+SIDES = ("source", "target")
+TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
+OFFSET = np.dtype("<i8")
+BLOCK = 2**20  # offsets that are gathered at once
+
+
+def keep(source: str, target: str, preparation: Preparation) -> bool:
+    """Whether a tokenised training pair is clean: neither side empty or over-long, the two not too unequal."""
+    short, long = sorted((len(source.split()), len(target.split())))
+    return short > 0 and long <= preparation.max_words and long <= short * preparation.max_ratio
+
+
+def write_tokenized(
+    corpora: list[tuple[Path, Path]],
+    outputs: tuple[Path, Path],
+    languages: tuple[str, str],
+    preparation: Preparation,
+    clean: bool,
+    processes: int,
+    part: Part = WHOLE,
+) -> dict[str, int]:
+    """Tokenise the (source, target) files of `corpora`, or a part of them, one after the other into the two `outputs`.
+
+    `clean` drops pairs that `keep` refuses; without it every pair stays. Returns how many pairs were read and kept.
+    """
+    counts = {"read": 0, "kept": 0}
+    with ExitStack() as stack:
+        files = [stack.enter_context(replacing(path)) for path in outputs]
+        for read, kept in parallel(Tokenize(languages, preparation, clean), read_part(corpora, part), processes):
+            counts["read"] += read
+            counts["kept"] += len(kept)
+            for side, file in enumerate(files):
+                file.writelines(pair[side] + "\n" for pair in kept)
+        if part == WHOLE:
+            check_kept(counts, corpora)
+    return counts
+
+
+def check_kept(counts: dict[str, int], corpora: list[tuple[Path, Path]]) -> None:
+    """Cleaning has left something."""
+    if not counts["kept"]:
+        raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning")
+
+
+class Tokenize:
+    """A worker's task: pairs of raw lines to (how many, the tokenised pairs that stay)."""
+
+    def __init__(self, languages: tuple[str, str], preparation: Preparation, clean: bool):
+        self.moses = [Moses(language, preparation) for language in languages]
+        self.preparation, self.clean = preparation, clean
+
+    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
+        source, target = self.moses
+        tokenized = [(source.tokenize(left), target.tokenize(right)) for left, right in pairs]
+        return len(pairs), [pair for pair in tokenized if not self.clean or keep(*pair, self.preparation)]
+
+
+class Encode:
+    """A worker's task: lines of text, or of a parser's symbols, to token ids, each sentence ending in EOS."""
+
+    def __init__(self, vocabulary: Path, symbols: bool):
+        self.subwords, self.symbols = Subwords(vocabulary), symbols
+
+    def __call__(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids end to end, and the sentences' lengths: arrays, since a process is sent lists far more slowly."""
+        sentences = self.subwords.encode_symbols(lines) if self.symbols else self.subwords.encode(lines)
+        ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
+        return ids, np.fromiter(map(len, sentences), OFFSET)
+
+
+def write_tokens(
+    text: Path,
+    vocabulary: Path,
+    ids: Path,
+    offsets: Path,
+    processes: int,
+    symbols: bool = False,
+    part: Part = WHOLE,
+) -> int:
+    """Encode a tokenised text file, or a part of it, into the files of a `TokenArray`. Returns the number of tokens.
+
+    symbols: the lines are linearised trees.
+    """
+    end, lines = 0, read_lines(text, *part_range(count_lines(text), part))
+    with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
+        offset_file.write(np.zeros(1, OFFSET).tobytes())
+        for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes):
+            id_file.write(chunk.tobytes())
+            ends = end + np.cumsum(lengths)
+            offset_file.write(ends.tobytes())
+            end = int(ends[-1])
+    return end
+
+
+def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> int:
+    """Write the (ids, offsets) files of `parts` end to end as those of the whole. Returns the number of tokens."""
+    end = 0
+    with replacing(offsets, "wb") as file:
+        file.write(np.zeros(1, OFFSET).tobytes())
+        for _, path in parts:
+            try:
+                ends = np.memmap(path, OFFSET, mode="r")
+            except (OSError, ValueError) as error:  # as in TokenArray.open
+                raise InputError(f"{path}: no offsets of a token array: {error}") from error
+            for start in range(1, len(ends), BLOCK):
+                file.write((end + ends[start : start + BLOCK]).tobytes())
+            end += int(ends[-1])
+    join([path for path, _ in parts], ids)
+    return end
+
+
+@dataclass(frozen=True)
+class TokenArray:
+    """One side of a corpus, memory-mapped: ids end to end, sentence i being ids[offsets[i]:offsets[i + 1]]."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def open(cls, ids: str | Path, offsets: str | Path) -> Self:
+        try:
+            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
+        except (OSError, ValueError) as error:  # missing, empty, or cut within a number
+            raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
+        if len(array.ids) != array.offsets[-1]:
+            raise InputError(f"{ids}: expected {array.offsets[-1]} tokens, as {offsets} says, found {len(array.ids)}")
+        return array
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The sentences at `indices` end to end, as int64, and their lengths."""
+        starts = self.offsets[indices]
+        lengths = self.offsets[indices + 1] - starts
+        moved = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return self.ids[moved + np.arange(len(moved))].astype(np.int64), lengths
+
+
+def parallel(task: Callable[[list], object], items: Iterable, processes: int) -> Iterator:
+    """`task` of each chunk of `items`, in order, over `processes`; only a few chunks are in flight at any time.
+
+    Processes are spawned: forking a process whose libraries run threads can deadlock.
+    """
+    chunks = iter(lambda: list(itertools.islice(iterator, CHUNK)), [])
+    iterator = iter(items)
+    if processes == 1:
+        yield from map(task, chunks)
+        return
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=set_task, initargs=(task,)) as pool:
+        pending: deque = deque()
+        for chunk in chunks:
+            pending.append(pool.submit(run_task, chunk))
+            if len(pending) > 2 * processes:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def set_task(task: Callable) -> None:
+    """In a worker: what `run_task` runs."""
+    global _task
+    _task = task
+
+
+def run_task(chunk: list) -> object:
+    return _task(chunk)

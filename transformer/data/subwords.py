@@ -1,0 +1,138 @@
+"""§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece.
+
+What a parser writes is no text (§6.3): its brackets and tags are symbols, each with an id of its own. They come after
+the special ids and before the subwords, so that the softmax need only cover the first rows.
+"""
+
+import io
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import sentencepiece
+
+from transformer.common.files import InputError, replacing
+from transformer.common.text import draw, read_lines
+from transformer.config.experiment import EOS, PAD, UNK
+
+SPECIAL = 3  # PAD, EOS and UNK
+SYMBOL = "symbol "  # begins a symbol's name; no subword has a space in it
+UNUSED = "unused {}"  # no symbol has one either
+
+
+def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
+    """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
+
+    The text is taken as it is (identity normalisation); the same texts give the same vocabulary. `symbols` are put in
+    front of the subwords, counted in `size`. Raises InputError where the texts do not hold that many subwords, or need
+    more.
+    """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=evenly(texts, sentences),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size,
+            pad_id=PAD,
+            eos_id=EOS,
+            unk_id=UNK,
+            bos_id=-1,
+            normalization_rule_name="identity",
+            character_coverage=1.0,
+            # Words are what Moses says, as in subword-nmt: no split at a change of script or at a digit.
+            split_by_unicode_script=False,
+            control_symbols=[SYMBOL + symbol for symbol in symbols],
+            num_threads=1,
+            minloglevel=2,  # errors; it would warn that a million lines are many
+        )
+    except RuntimeError as error:
+        raise InputError(f"{', '.join(map(str, texts))}: {refusal(str(error), size)}") from None
+    with replacing(output, "wb") as file:
+        file.write(model.getvalue())
+
+
+def find_symbols(text: Path, rows: int) -> list[str]:
+    """The symbols in a file of linearised trees, sorted; then as many without a use as fill `rows`, with PAD, EOS, UNK.
+
+    Raises InputError where the file has more.
+    """
+    symbols = sorted({symbol for line in read_lines(text) for symbol in line.split()})
+    room = rows - SPECIAL - len(symbols)
+    if room < 0:
+        raise InputError(f"{text}: expected {rows - SPECIAL} different symbols at most, found {len(symbols)}")
+    return [*symbols, *(UNUSED.format(number) for number in range(room))]
+
+
+def evenly(texts: list[Path], most: int) -> Iterator[str]:
+    """At most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
+    # Decoded, too: inside SentencePiece an error would lose its words.
+    total = sum(1 for text in texts for _ in read_lines(text))
+    return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
+
+
+def refusal(error: str, size: int) -> str:
+    """SentencePiece's error, in plain words where the size is at fault."""
+    if limit := re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", error):
+        return f"vocabulary of {size} is larger than the text allows: {limit[1]}"
+    if limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        return f"vocabulary of {size} is smaller than the text's characters need: {limit[1]}"
+    return f"no vocabulary can be learned: {error}"
+
+
+class Subwords:
+    """A learned vocabulary. Raises InputError where its special ids are not this project's."""
+
+    def __init__(self, path: str | Path):
+        self.path = str(path)
+        self.processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self.processor.load(self.path)
+        except (OSError, RuntimeError):
+            raise InputError(f"{path}: not a SentencePiece model") from None
+        found = (self.processor.pad_id(), self.processor.eos_id(), self.processor.unk_id(), self.processor.bos_id())
+        if found != (PAD, EOS, UNK, -1):
+            raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {found}")
+
+    def __len__(self) -> int:
+        return self.processor.vocab_size()
+
+    def __getstate__(self) -> str:
+        return self.path
+
+    def __setstate__(self, path: str) -> None:
+        self.__init__(path)
+
+    def encode(self, lines: list[str]) -> list[list[int]]:
+        """Tokenised sentences to ids, each ending in EOS."""
+        return self.processor.encode(lines, add_eos=True, num_threads=1)  # whoever wants more starts processes
+
+    def decode(self, sentences: list[list[int]]) -> list[str]:
+        """Ids (with or without EOS) to tokenised sentences."""
+        return self.processor.decode(sentences)
+
+    @cached_property
+    def symbols(self) -> dict[str, int]:
+        """A parser's symbols and their ids, which are the first after the special ones; empty for text alone."""
+        pieces = map(self.processor.id_to_piece, range(SPECIAL, len(self)))
+        names = itertools.takewhile(lambda piece: piece.startswith(SYMBOL), pieces)
+        symbols = [name.removeprefix(SYMBOL) for name in names]
+        return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
+
+    def new_word(self, rows: int) -> list[bool]:
+        """Of each of `rows` ids, whether it begins a word or tags one: PAD, EOS, subwords after a space, and tags."""
+        pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
+        tags = {number for symbol, number in self.symbols.items() if symbol[0] not in "()"}
+        begins = [token in tags or piece.startswith("\u2581") for token, piece in enumerate(pieces)]
+        begins[PAD] = begins[EOS] = True
+        return begins + [False] * (rows - len(begins))
+
+    def encode_symbols(self, lines: list[str]) -> list[list[int]]:
+        """Linearised trees to ids, each ending in EOS; a symbol that is not in the vocabulary is UNK."""
+        return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]
+
+    def decode_symbols(self, ids: list[int]) -> list[str]:
+        """The symbols of ids without EOS; UNK, which says nothing, is ""."""
+        return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(SYMBOL) for token in ids]

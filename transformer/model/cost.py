@@ -1,0 +1,65 @@
+"""What a model costs: its parameters, and the floating-point operations of its training (Table 2)."""
+
+from typing import NamedTuple
+
+from transformer.config.experiment import Model
+
+
+def parameters(model: Model) -> int:
+    """Trained numbers: the one embedding matrix (§3.4), and the layers' matrices, biases and LayerNorms.
+
+    Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The code's table
+    of target languages counts where the model has it; that of learned positions (Table 3, row E) does not.
+    """
+    keys, values = model.h * model.d_k, model.h * model.d_v
+    attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
+    feed_forward = 2 * model.d_model * model.d_ff + model.d_ff + model.d_model
+    layer_norm = 2 * model.d_model
+    encoder_layer = attention + feed_forward + 2 * layer_norm
+    decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
+    embeddings = (model.embedding_rows + model.target_spaces) * model.d_model
+    return embeddings + model.N * (encoder_layer + decoder_layer)
+
+
+def agreeing_rows(model: Model, millions: int) -> range:
+    """The numbers of embedding rows with which the count of parameters, in millions and rounded, is `millions`."""
+    rest = parameters(model) - model.embedding_rows * model.d_model
+    least, beyond = (-(-(millions * 10**6 + half - rest) // model.d_model) for half in (-(10**6) // 2, 10**6 // 2))
+    return range(least, beyond)
+
+
+class Lengths(NamedTuple):
+    """Sums over sentence pairs of lengths Lₛ and Lₜ in tokens, end of sentence included."""
+
+    source: int  # Σ Lₛ
+    target: int  # Σ Lₜ
+    source_squares: int  # Σ Lₛ²
+    target_squares: int  # Σ Lₜ²
+    products: int  # Σ Lₛ Lₜ
+
+
+def training_flops(model: Model, lengths: Lengths) -> float:
+    """FLOPs of learning from these tokens: forward, and backward at twice its cost (`forward_flops` says of what)."""
+    return 3 * forward_flops(model, lengths)
+
+
+def forward_flops(model: Model, lengths: Lengths) -> float:
+    """FLOPs of the matrix products in one forward pass; a multiplication and an addition are two.
+
+    With S = Σ Lₛ, T = Σ Lₜ and V rows under the softmax:
+
+        2 N (3P + F) (S + T) + 2 V d_model T + 2 N h (d_k + d_v) (Σ Lₛ² + Σ Lₜ² + Σ Lₛ Lₜ)
+
+        P = d_model h (d_k + d_v)     F = 2 d_model d_ff
+
+    A token's self-attention projects 2P. The attention between encoder and decoder adds P: to a source token its keys
+    and values, to a target token its query and output. The last term is Q Kᵀ and its product with V in all three
+    attentions, masked or not. LayerNorm, softmax's exponentials, biases,
+    dropout and the optimiser are no matrix products and not counted.
+    """
+    projections = model.d_model * model.h * (model.d_k + model.d_v)
+    feed_forward = 2 * model.d_model * model.d_ff
+    layers = 2 * model.N * (3 * projections + feed_forward) * (lengths.source + lengths.target)
+    softmax = 2 * model.output_rows * model.d_model * lengths.target
+    pairs = lengths.source_squares + lengths.target_squares + lengths.products
+    return float(layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)

@@ -1,0 +1,91 @@
+"""Sentences laid end to end, without padding between them: what the model reads (§5.1).
+
+Only attention knows where sentences begin: by a padded grid, or by the offsets that flash attention takes.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Sentences laid end to end.
+
+    ids: [n] token ids. positions: [n] place of each token in its sentence. Attention works on either of two layouts:
+    a padded grid [B, L], or, where `offsets` is given, flash attention's.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    shape: tuple[int, int]  # (B, L)
+    slots: Tensor | None = None  # [n] place of each token in the grid, row by row; None where they fill it in order
+    mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None where there is no padding
+    offsets: Tensor | None = None  # [B + 1] int32, where each sentence begins, and the end of the last
+
+
+FILLER = 128  # tokens: about what a sentence has that fills up a batch; batches' sizes are multiples of it
+
+
+LONGEST = (128, 512, POSITIONS)  # what no sentence of a batch is longer than; flash attention works on 128 at once
+
+
+def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
+    """Lay sentences of token ids end to end (see `Packed`), for padded attention."""
+    lengths = np.array([len(sentence) for sentence in sentences])
+    return lay(np.concatenate(sentences).astype(np.int64), lengths, device)
+
+
+def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device, grain: int = 1) -> Packed:
+    """For padded attention: ids [n] of sentences end to end, and the lengths [B] of these."""
+    B, L = shape = (len(lengths), int(lengths.max()))
+    positions = places(lengths)
+    sides = [put(extended(side, grain), device) for side in (ids, positions)]
+    full = len(ids) == B * L
+    if full and len(ids) % grain == 0:
+        return Packed(*sides, shape)
+    slots = put(np.repeat(np.arange(B) * L, lengths) + positions, device)
+    if full:
+        return Packed(*sides, shape, slots)
+    padding = np.where(np.arange(L) < lengths[:, None], np.float32(0), np.float32(-np.inf))
+    return Packed(*sides, shape, slots, put(padding[:, None, None, :], device))
+
+
+def extended(tokens: np.ndarray, grain: int) -> np.ndarray:
+    """With zeros, which are PAD and first places, up to a multiple of `grain`."""
+    return np.pad(tokens, (0, -len(tokens) % grain))
+
+
+def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
+    """The same for flash attention. L is one of a few values: for each, code is compiled anew."""
+    L = next(bound for bound in LONGEST if bound >= lengths.max())
+    offsets = put(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), device)
+    return Packed(put(ids, device), put(places(lengths), device), (len(lengths), L), offsets=offsets)
+
+
+def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
+    """Lengths [2, sentences] of what fills up a batch of these lengths [2, pairs]; none is 0."""
+    rest = sizes(lengths, room) - lengths.sum(axis=1)
+    E = min(math.ceil(rest.max() / FILLER), rest.min())
+    return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)
+
+
+def sizes(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
+    """[2] the tokens of each side when filled up: its room, or what it has, and FILLER more; a multiple of FILLER."""
+    return (np.maximum(lengths.sum(axis=1), room) // FILLER + 2) * FILLER
+
+
+def places(lengths: np.ndarray) -> np.ndarray:
+    """Of each token of sentences end to end, its place in its sentence."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def put(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """On `device`, without waiting for what a GPU still has to do."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -1,0 +1,97 @@
+"""What a page says of a run behind its numbers: how it was trained, averaged, decoded and scored."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer.common.files import read_json
+from transformer.scoring.scorefiles import item
+from transformer.tables.cells import averaged_text, flops_text
+
+BRACKETS = {"F1": "f1", "Recall": "recall", "Precision": "precision"}
+
+
+class Scored(NamedTuple):
+    """One score file of a run."""
+
+    file: str
+    averaged: str
+    decoding: str
+    measures: list[tuple[str, float, str]]  # name, score from 0 to 100, signature
+
+
+class Card(NamedTuple):
+    """A run: facts are headings and texts; stale is what has changed since it was scored, by the score file."""
+
+    run: str
+    facts: dict[str, str]
+    scores: list[Scored]
+    stale: dict[str, str]
+
+
+def facts(run: dict, where: str) -> dict[str, str]:
+    """What run.json says, for readers. Raises InputError, which begins with `where`, where it lacks something."""
+
+    def said(key: str):
+        return item(run, key, where)
+
+    return {
+        "Commit": said("commit"),
+        "Data (SHA-256)": said("data_sha256"),
+        "Settings (digest)": said("digest"),
+        "Fidelity": said("fidelity"),
+        "Steps": f"{said('steps'):,}",
+        "Parameters": f"{said('parameters'):,}",
+        "FLOPs": flops_text(said("flops")),
+        "Time": f"{said('seconds'):,.0f} s",
+        "Hardware": said("hardware"),
+        "Started": "; ".join(start_text(start) for start in said("starts")),
+        "Finished": said("finished"),
+    } | taken_facts(run)
+
+
+def taken_facts(run: dict) -> dict[str, str]:
+    """Where a run is from that was not trained here."""
+    if "taken" not in run:
+        return {}
+    return {"Taken from": f"{run['taken']['from']}, run.json's SHA-256 {run['taken']['sha256']}"}
+
+
+def start_text(start: dict) -> str:
+    """`2026-11-21T15:09:28+00:00 at step 0, 2 × NVIDIA H200`."""
+    return f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
+
+
+def scored(path: str) -> Scored:
+    """One score file, of a translation or of parses. Raises InputError naming the file."""
+    score = read_json(path)
+    run, scores = item(score, "run", path), item(score, "scores", path)
+    decoding = item(run, "decoding", f"{path}, run")
+    untaken = "" if run.get("weights_sha256", "") is not None else ", weights not taken with the run"
+    return Scored(
+        Path(path).name,
+        averaged_text(item(run, "averaged_steps", f"{path}, run")) + untaken,
+        ", ".join(f"{key} {value}" for key, value in decoding.items()),
+        bracket_measures(score) if "by" in score else bleu_measures(scores, path),
+    )
+
+
+def bleu_measures(scores: dict, where: str) -> list[tuple[str, float, str]]:
+    """Every variant, with a star on the one that the paper reports."""
+    paper = item(scores, "paper", f"{where}, scores")
+    variants = {name: variant for name, variant in scores.items() if name != "paper"}
+    return [
+        (
+            name + (" *" if name == paper else ""),
+            item(variant, "score", f"{where}, {name}"),
+            item(variant, "signature", f"{where}, {name}"),
+        )
+        for name, variant in variants.items()
+    ]
+
+
+def bracket_measures(score: dict) -> list[tuple[str, float, str]]:
+    """F1 and its parts; their signature is by whose tags words are left out."""
+    found = score["scores"]["all"]
+    return [
+        (name, found[key], f"COLLINS.prm, by {score['by']}") for name, key in BRACKETS.items() if found[key] is not None
+    ]

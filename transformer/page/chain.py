@@ -1,0 +1,112 @@
+"""The chain behind a table's cell: from the cell to the data, with what is there now checked against what was used."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from transformer.common.files import InputError, read_json, sha256
+from transformer.config.experiment import Decoding, load
+from transformer.scoring.runs import ADDED
+from transformer.scoring.scorefiles import item, read_run, read_table
+from transformer.tables.cells import averaged_text
+
+# The score files behind each table's cells.
+SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json"}
+ROUNDING = 1e-9  # of a mean, by another order of its terms
+
+
+@dataclass(frozen=True)
+class Link:
+    """One thing that a number depends on; `stale` says what has changed since, or is empty."""
+
+    name: str
+    what: str
+    stale: str = ""
+
+
+def cell(results: Path, table: str, experiment: str, task: str) -> tuple[Link, list[Path]]:
+    """The cell of BLEU, or of F1, and the score files that it is the mean of.
+
+    Raises InputError where the table has no such cell, or its runs are not there.
+    """
+    shown, runs = read_cell(results / "tables" / f"{table}.csv", table, experiment, task)
+    paths = [results / "runs" / run / SCORES[table] for run in runs]
+    mean = sum(number_of(path) for path in paths) / len(paths)
+    stale = "" if abs(shown - mean) < ROUNDING else f"its scores make {mean:.4f} now"
+    return Link("cell", f"{results}/tables/{table}.csv: {shown:.4f}, of {len(paths)} runs", stale), paths
+
+
+def read_cell(path: Path, table: str, experiment: str, task: str) -> tuple[float, list[str]]:
+    """The number in a table's CSV file, and the runs that it says are behind it."""
+    frame, prefix = read_table(path, []), f"{task}_" if table == "table2" else ""
+    runs, number = f"{prefix}runs", "f1" if table == "table4" else f"{prefix}bleu"
+    found = frame[frame[runs].str.startswith(f"{task}/{experiment}/")] if runs in frame else frame[:0]
+    if len(found) != 1:
+        raise InputError(f"{path}: expected a number for {experiment} on {task}, found none: make the table anew")
+    return float(found[number].iloc[0]), found[runs].iloc[0].split()
+
+
+def number_of(path: Path) -> float:
+    """What a score file adds to its cell: the paper's variant of BLEU, or F1."""
+    where = f"{path}, scores"
+    scores = item(read_json(path), "scores", str(path))
+    if "all" in scores:
+        return item(scores["all"], "f1", where)
+    return item(item(scores, item(scores, "paper", where), where), "score", where)
+
+
+def chain(path: Path) -> Iterator[Link]:
+    """The links behind a score file, from the score to the data. Raises InputError where it is no run's score."""
+    score, where = read_json(path), str(path)
+    run, about, folder = read_run(score, where), score["run"], path.parent
+    yield Link("score", f"{path}: {number_of(path):.4f}, {signature(score)}")
+    for side in ("hyp", "ref", "test", "gold"):
+        if side in score:
+            yield checked(side, score[side], item(score, f"{side}_sha256", where), partial(sha256, score[side]))
+    shown = ", ".join(f"{key} {value}" for key, value in run["decoding"].items())
+    yield checked("decoding", shown, run["decoding"], lambda: asdict(load(folder / "decoding.yaml", Decoding)))
+    weights = folder / ("last.safetensors" if ".last" in path.name else "average.safetensors")
+    shown, used = f"{weights}: {averaged_text(run['averaged_steps'])}", item(about, "weights_sha256", f"{where}, run")
+    if used is None:
+        yield Link("weights", f"{shown}; not taken with the run, so not checked")
+    else:
+        yield checked("weights", shown, used, lambda: sha256(weights))
+    shown = f"{folder}: {taken_text(about)}commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s"
+    shown += f" on {run['hardware']}"
+    said = {key: value for key, value in about.items() if key not in ADDED}
+    yield checked("run", shown, said, lambda: read_json(folder / "run.json"))
+    experiment = folder / "experiment.yaml"
+    shown = f"{experiment}: with the data, digest {run['digest'][:12]}"
+    yield checked("experiment", shown, run["digest"], lambda: load(experiment).digest(run["data_sha256"]))
+    data = folder.parents[3] / "data" / run["task"] / "data.json"
+    shown = f"{data}: {run['data_sha256'][:12]}"
+    if "taken" in about and not data.exists():
+        yield Link("data", f"{shown}; not here, so not checked")
+        return
+    yield checked("data", shown, run["data_sha256"], lambda: item(read_json(data), "sha256", str(data)))
+
+
+def checked(name: str, what: str, used: Any, now: Callable[[], Any]) -> Link:
+    """The link, stale where `now()` is not what was used, or cannot be read any more."""
+    try:
+        return Link(name, what, "" if now() == used else "has changed since")
+    except (InputError, OSError) as error:
+        return Link(name, what, f"cannot be checked: {error}")
+
+
+def taken_text(run: dict) -> str:
+    """Where a run was taken from, with the sum of its run.json there; empty if it was trained here."""
+    return f"taken from {run['taken']['from']} (run.json {run['taken']['sha256'][:12]}), " if "taken" in run else ""
+
+
+def signature(score: dict) -> str:
+    """How the number was computed."""
+    scores = score["scores"]
+    return f"labelled F1 by {score['by']}" if "all" in scores else scores[scores["paper"]]["signature"]
+
+
+def stale(path: Path) -> str:
+    """What has changed since a score file was written, in words; empty if nothing."""
+    return "; ".join(f"{link.name} {link.stale}" for link in chain(path) if link.stale)

@@ -1,0 +1,119 @@
+"""Sentences to look at: what a run did best, what it did worst, and some drawn by lot.
+
+A single sentence is ranked by chrF, for BLEU of one is 0 more often than not; a parse by its labelled F1.
+"""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from sacrebleu.metrics import CHRF
+
+from transformer.common.text import read_pairs
+from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
+from transformer.parsing.trees import Close, Open, Tree, bracketed, words
+
+SEED = 1  # of the lot
+
+
+class Sample(NamedTuple):
+    """One sentence of a test set."""
+
+    line: int  # from 1
+    score: float  # 0 to 100
+    source: str
+    reference: str
+    ours: str
+
+
+class Samples(NamedTuple):
+    """Of one run, by "best", "worst" and "by lot"."""
+
+    run: str
+    measure: str  # what `Sample.score` is
+    kinds: dict[str, list[Sample]]
+
+
+def choose(scores: list[float], most: int) -> dict[str, list[int]]:
+    """At most `most` places of each kind, none in two: the earlier of equal ones; a short list has no worst or lot."""
+    ranked = sorted(range(len(scores)), key=lambda place: -scores[place])
+    best, rest = ranked[:most], ranked[most:]
+    worst = sorted(rest, key=lambda place: scores[place])[:most]
+    others = sorted(set(rest) - set(worst))
+    by_lot = random.Random(SEED).sample(others, min(most, len(others)))
+    return {"best": best, "worst": worst, "by lot": sorted(by_lot)}
+
+
+def gather(run: str, measure: str, scores: list[float], most: int, sample: Callable[[int], Sample]) -> Samples:
+    """The chosen sentences, `sample` giving the one at a place."""
+    kinds = {kind: [sample(place) for place in places] for kind, places in choose(scores, most).items()}
+    return Samples(run, measure, kinds)
+
+
+def translations(run: str, hypotheses: str | Path, sources: str | Path, references: str | Path, most: int) -> Samples:
+    """Of plain text, a sentence a line in all three files. Raises InputError where they are not of equal length."""
+    asked = [source for source, _ in read_pairs(sources, references)]
+    pairs = list(read_pairs(hypotheses, references))
+    metric = CHRF()
+    scores = [metric.sentence_score(ours, [reference]).score for ours, reference in pairs]
+
+    def sample(place: int) -> Sample:
+        ours, reference = pairs[place]
+        return Sample(place + 1, scores[place], asked[place], reference, ours)
+
+    return gather(run, f"chrF of the sentence, `{metric.get_signature().format()}`", scores, most, sample)
+
+
+def parses(run: str, trees: str | Path, gold: str | Path, most: int) -> Samples:
+    """Of a parser's trees and the treebank's, in brackets and indented.
+
+    Errors as in `read_gold_and_test`. A sentence without a bracket that counts is left out.
+    """
+    pairs = list(read_gold_and_test(gold, trees))
+    compared = [compare(right, ours, line, by_gold=True) for line, (right, ours) in enumerate(pairs, start=1)]
+    found = [(score, one) for one in compared if (score := f1(one)) is not None]
+
+    def sample(place: int) -> Sample:
+        score, sentence = found[place]
+        right, ours = pairs[sentence.number - 1]
+        return Sample(sentence.number, score, " ".join(words(right)), indented(right), indented(ours))
+
+    measure = "labelled F1 of the sentence; words left out by the treebank's tags"
+    return gather(run, measure, [score for score, _ in found], most, sample)
+
+
+def f1(sentence: Sentence) -> float | None:
+    """In percent: 0 for a tree that is missing or over other words; None where there is no bracket to compare."""
+    if sentence.status != "ok":
+        return 0.0
+    brackets = sentence.gold + sentence.test
+    return 200 * sentence.matched / brackets if brackets else None
+
+
+def indented(tree: Tree) -> str:
+    """A constituent on each line, two spaces further in than the one around it; those of words alone are whole."""
+    lines: list[str] = []
+    depth = place = 0
+    while place < len(tree):
+        event, end = tree[place], place + 1
+        if isinstance(event, Close):
+            lines[-1] += ")"
+            depth -= 1
+        else:
+            end = end_of_flat(tree, place)
+            lines.append("  " * depth + bracketed(tree[place:end]))
+            depth += isinstance(event, Open) and end == place + 1
+        place = end
+    return "\n".join(lines)
+
+
+def end_of_flat(tree: Tree, place: int) -> int:
+    """Where the constituent that begins at `place` has ended, if it holds words alone; else the next place."""
+    if isinstance(tree[place], Open):
+        for end in range(place + 1, len(tree)):
+            if isinstance(tree[end], Open):
+                break
+            if isinstance(tree[end], Close):
+                return end + 1
+    return place + 1

@@ -1,0 +1,90 @@
+"""What a page begins with: how close ours came to the paper, and what the trainings took."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer.scoring.scorefiles import item, read_table
+from transformer.tables.cells import Cell, Row, difference_text, interval_text, mean_text
+
+CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # what transformer.provenance says of a processor
+HOUR = 3600  # seconds
+
+
+class Usage(NamedTuple):
+    """What the trainings took of one kind of processor."""
+
+    unit: str  # core or GPU: what an hour is of
+    hours: float
+    runs: int
+    hardware: list[str]
+
+
+def closeness_of_table_2(path: str | Path) -> list[Row]:
+    """BLEU of our systems, task by task, from the CSV file of Table 2. Raises InputError where a column is missing."""
+    table = read_table(path, ["model", "by"])
+    tasks = [column.removesuffix("_difference") for column in table if column.endswith("_difference")]
+    return [
+        {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | closeness(row, f"{task}_bleu", f"{task}_", path)
+        for row in table[table["by"] == "ours"].to_dict("records")
+        for task in tasks
+        if row[f"{task}_bleu"]
+    ]
+
+
+def closeness_of_table_4(path: str | Path) -> list[Row]:
+    """F1 of our parsers, from the CSV file of Table 4. Raises InputError where a column is missing."""
+    table = read_table(path, ["by", "training"])
+    ours = table[table["by"] == "ours"].to_dict("records")
+    return [
+        {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | closeness(row, "f1", "", path) for row in ours
+    ]
+
+
+def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) -> Row:
+    """From a row of a CSV file: `score` is a column, of the others the names begin with `prefix`."""
+
+    def number(column: str) -> float:
+        return float(item(row, column, str(path)) or "nan")
+
+    low, high, paper, difference = (number(f"{prefix}{name}") for name in ("low", "high", "paper", "difference"))
+    ours = {
+        "Ours": mean_text(number(score), number(f"{score}_sd"), 1),
+        "95 %": interval_text(low, high, 1),
+        "Difference": difference_text(difference, 1),
+    }
+    runs = tuple(item(row, f"{prefix}runs", str(path)).split())
+    return {"Paper": mean_text(paper, float("nan"), 1)} | {
+        heading: Cell(text, runs if text else ()) for heading, text in ours.items()
+    }
+
+
+def usage(runs: dict[str, dict]) -> list[Usage]:
+    """Hours of training by unit, of run.json files by the run's name. Raises InputError naming the run.
+
+    A run that went on elsewhere counts in full on the machine where it ended: run.json does not say what each did.
+    """
+    hours: defaultdict[str, list[float]] = defaultdict(list)
+    hardware: defaultdict[str, set[str]] = defaultdict(set)
+    for name, run in runs.items():
+        last = item(run, "starts", f"run {name}")[-1]
+        unit, processor, units = units_of(item(last, "hardware", f"run {name}, starts"))
+        units *= item(last, "processes", f"run {name}, starts")
+        hours[unit].append(item(run, "seconds", f"run {name}") / HOUR * units)
+        hardware[unit].add(processor)
+    return [Usage(unit, sum(of_unit), len(of_unit), sorted(hardware[unit])) for unit, of_unit in sorted(hours.items())]
+
+
+def units_of(hardware: str) -> tuple[str, str, int]:
+    """The unit, the processor's name, and how many units one process had."""
+    cores = CORES.fullmatch(hardware)
+    return ("core", cores[1], int(cores[2])) if cores else ("GPU", hardware, 1)
+
+
+def moved(runs: dict[str, dict]) -> list[str]:
+    """The runs that were started on more than one kind of machine."""
+    machines = {
+        name: {(start["hardware"], start["processes"]) for start in run["starts"]} for name, run in runs.items()
+    }
+    return [name for name, kinds in machines.items() if len(kinds) > 1]

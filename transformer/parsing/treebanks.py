@@ -1,0 +1,108 @@
+"""§6.3: the treebanks, each as its cleaned trees in order; trees that hold nothing but traces are left out.
+
+The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, is under licence: whoever has it names
+its folder. GUM (the Georgetown University Multilayer corpus, with GENTLE for its second test set) is there for all.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from transformer.common.files import InputError
+from transformer.common.text import decode_lines, read_lines
+from transformer.data.archive import open_bytes, read_members
+from transformer.parsing.trees import Tree, clean, one_a_line, parse
+
+LICENCE = (
+    "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
+    "https://catalog.ldc.upenn.edu/LDC99T42"
+)
+GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
+GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents that have underscores for words: their text is not public
+SPLIT = re.compile(r"## +(\S+)")
+DOCUMENT = re.compile(r" *\* +(\S+)")
+
+
+def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
+    """The Wall Street Journal's sections `first` to `last` in the Penn Treebank, as LDC99T42 has it in parsed/mrg/wsj.
+
+    path: the folder with a folder of files for each section (02/wsj_0201.mrg), or with the files of all sections side
+    by side. Raises InputError: before anything is read, if a section has no files; as `parse`. A missing file goes
+    unseen, as the treebank's own numbering has holes: count the trees.
+    """
+    files = penn_files(Path(path), first, last)
+    return chain.from_iterable(cleaned(parse(read_lines(file), file)) for file in files)
+
+
+def penn_files(path: Path, first: int, last: int) -> list[Path]:
+    """The files of the sections, in order."""
+    sections = {f"{number:02}": section_files(path, f"{number:02}") for number in range(first, last + 1)}
+    missing = [section for section, files in sections.items() if not files]
+    if missing:
+        example = f"{missing[0]}/wsj_{missing[0]}01.mrg or wsj_{missing[0]}01.mrg"
+        raise InputError(
+            f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
+            f"found none for {', '.join(missing)}; {LICENCE}"
+        )
+    return [*chain.from_iterable(sections.values())]
+
+
+def section_files(path: Path, section: str) -> list[Path]:
+    """The files of a section, in its own folder or else in `path`; a CD may have their names in capitals."""
+    name = re.compile(rf"wsj_{section}\d\d\.mrg", re.IGNORECASE)
+    for folder in (path / section, path):
+        files = [file for file in folder.glob("*") if name.fullmatch(file.name)]
+        if files:
+            return sorted(files)
+    return []
+
+
+def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
+    """The trees of a split of GUM (train, dev, test or test2), and the names of its documents that come without words.
+
+    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
+    of each split in splits.md. Raises InputError as `read_members` and `parse`, and naming what is not in the archive.
+    """
+    contents = {name.partition("/")[2]: content for name, content in read_members(path, GUM_MEMBER.fullmatch)}
+    documents = split_documents(path, contents.get("splits.md"), split)
+    without = [document for document in documents if GUM_WITHOUT_WORDS in document]
+    files = {document: f"const/{document}.ptb" for document in documents if document not in without}
+    missing = [document for document, file in files.items() if file not in contents]
+    if missing:
+        raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
+    return chain.from_iterable(parse_member(path, file, contents[file]) for file in files.values()), without
+
+
+def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
+    """The documents that GUM's splits.md lists under `## SPLIT`."""
+    if table is None:
+        raise InputError(f"{path}: expected the repository of GUM, found no splits.md in its outermost folder")
+    documents: dict[str, list[str]] = {}
+    listed: list[str] = []
+    for line in decode_lines(io.BytesIO(table), f"{path}: splits.md"):
+        if heading := SPLIT.match(line):
+            listed = documents.setdefault(heading[1], [])
+        elif item := DOCUMENT.match(line):
+            listed.append(item[1])
+    if split not in documents:
+        raise InputError(f"{path}: splits.md: expected a split {split}, found {', '.join(documents) or 'none'}")
+    return documents[split]
+
+
+def parse_member(path: str | Path, member: str, content: bytes) -> Iterator[Tree]:
+    """The cleaned trees in a member of an archive."""
+    name = f"{path}: {member}"
+    return cleaned(parse(decode_lines(io.BytesIO(content), name), name))
+
+
+def read_plain(path: str | Path) -> Iterator[Tree]:
+    """The trees of a text, plain or .gz, with one on each line. Raises InputError as `open_bytes` and `one_a_line`."""
+    with open_bytes(path) as stream:
+        yield from filter(None, map(clean, one_a_line(decode_lines(stream, path), path)))
+
+
+def cleaned(trees: Iterable[tuple[int, Tree]]) -> Iterator[Tree]:
+    """What `parse` finds, cleaned."""
+    return filter(None, (clean(tree) for _, tree in trees))

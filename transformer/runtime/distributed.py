@@ -1,0 +1,113 @@
+"""§5.2: the processes that train one model together, one per GPU; torchrun starts them.
+
+    torchrun --standalone --nproc-per-node 8 -m transformer train ...
+
+NCCL between GPUs, gloo between CPUs. Nobody waits for the dead: where a process ends, the sums of the others fail at
+once (gloo) or torchrun ends them within half a minute (NCCL).
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from transformer.common.files import InputError
+
+VARIABLES = (("WORLD_SIZE", "1"), ("RANK", "0"), ("LOCAL_RANK", "0"))
+TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among the `size` that train together; alone, rank 0 of 1."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Replace `tensor` by its sum over all processes. Raises ConnectionError where one of them has ended."""
+        if self.size > 1:
+            with watched():
+                dist.all_reduce(tensor)
+        return tensor
+
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Replace these tensors by those of rank 0."""
+        if self.size > 1:
+            with watched():
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
+
+    def agree(self, value: Any) -> Any:
+        """Rank 0's value, a plain one such as a number or a dict."""
+        return self.gather(value)[0]
+
+    def gather(self, value: Any) -> list:
+        """The values of all processes, in the order of their ranks."""
+        values = [value]
+        if self.size > 1:
+            values = [None] * self.size
+            with watched():
+                dist.all_gather_object(values, value)
+        return values
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Say in plain words that a partner is gone, unless it is this process's own GPU that failed."""
+    try:
+        yield
+    except (torch.AcceleratorError, torch.OutOfMemoryError):
+        raise
+    except RuntimeError as error:
+        said = str(error).split("\n")[0]
+        raise ConnectionError(f"another process of this training has ended; its message says why ({said})") from error
+
+
+@contextmanager
+def joined() -> Iterator[World]:
+    """The world that torchrun's environment variables describe. Raises InputError where GPUs are too few."""
+    size, rank, local = (int(os.environ.get(name, default)) for name, default in VARIABLES)
+    if size == 1:
+        yield World(0, 1, best_device())
+        return
+    device = best_device()
+    if device.type == "cpu":
+        dist.init_process_group("gloo", timeout=TIMEOUT)
+    elif local < torch.cuda.device_count():
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", timeout=TIMEOUT, device_id=device)
+    else:
+        raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
+    yield World(rank, size, device)
+    with watched():
+        dist.barrier()  # whoever left first would look dead to the others
+    dist.destroy_process_group()
+
+
+def end(code: int = 0) -> None:
+    """End this process with `code`; alone and with 0, return. Among others it ends at once, without Python's own end:
+
+    taking leave of a partner that is gone can take for ever, and gloo's threads may still be letting go of tensors, for
+    which they need Python: where it is ending, that aborts the process.
+    """
+    if "RANK" in os.environ:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    if code:
+        sys.exit(code)
+
+
+def best_device() -> torch.device:
+    """The GPU where there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

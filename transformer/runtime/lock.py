@@ -1,0 +1,58 @@
+"""One training at a time in a folder."""
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from transformer.common.files import InputError
+from transformer.runtime.distributed import World
+from transformer.runtime.signals import Interrupted, StopSignals, say
+
+REMINDER = 60  # seconds
+
+
+@contextmanager
+def alone(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
+    """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it, and say so.
+
+    When Snakemake is killed its jobs live on: a second training of the same run would write over the first one's files.
+    Rank 0 takes the lock, and all wait for it. Raises Interrupted on a stop signal to any process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a+", encoding="utf-8") as file:
+        waited = 0
+        while not world.agree(world.rank == 0 and taken(file)):
+            for heard in filter(None, world.gather(stop.received)):
+                raise Interrupted(f"{heard}: waiting for {folder}")
+            if world.rank == 0 and waited % REMINDER == 0:
+                file.seek(0)
+                say(f"waiting: {folder} is in use by {file.read() or 'another process'}")
+            waited += 1
+            time.sleep(1)
+        if world.rank == 0:
+            file.truncate(0)
+            file.write(holder())
+            file.flush()
+        yield
+
+
+def holder() -> str:
+    """Who this is, for whoever waits: the batch system's job, if it is one, and the process."""
+    job = os.environ.get("SLURM_JOB_ID")
+    return f"{f'job {job}, ' if job else ''}process {os.getpid()} on {socket.gethostname()}"
+
+
+def taken(file: IO) -> bool:
+    """Whether this process now has the lock. Raises InputError on a file system without locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise InputError(f"{file.name}: expected a file system that can lock files, found: {error.strerror}") from error
+    return True

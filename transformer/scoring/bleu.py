@@ -1,0 +1,132 @@
+"""One translation by every measure that is in use for the paper's tasks, each with a signature that says how.
+
+The paper's 28.4 is not a sacreBLEU score: the authors made the reference's quotes plain, tokenised with Moses, split
+German compounds at hyphens and ran multi-bleu.perl. On the same output the measures differ by a point of BLEU and more.
+"""
+
+import re
+from importlib.metadata import version
+
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+from transformer.common.files import InputError
+
+PAPER = "plain_quotes"  # what the paper reports
+HYPHENATED = re.compile(rb"(\S)-(\S)")
+# Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
+QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
+PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quote in quotes})
+
+
+def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """Measures of detokenised sentences, one reference each, in `language` (as "de"), from 0 to 100; TER may be more.
+
+    Each is {"score": float, "signature": str}; "paper" names the one that the paper reports. By multi-bleu.perl on
+    Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case; compound_split (German alone), split at
+    hyphens; plain_quotes, the same, in any language, with the reference's quotes made plain; normalized, the same with
+    Moses' punctuation normaliser on both sides instead. By sacreBLEU on the text as it is: sacrebleu (tokens of 13a)
+    and intl, both also in lower case (_lc), chrf2, and ter, an error rate. Raises InputError on unequal or empty sides.
+    """
+    if len(hypotheses) != len(references):
+        raise InputError(f"BLEU: expected a hypothesis per reference, found {len(hypotheses)} and {len(references)}")
+    if not hypotheses:
+        raise InputError("BLEU: expected sentences, found none")
+    by_tokens = token_scores(hypotheses, references, language)
+    return {"paper": PAPER} | by_tokens | text_scores(hypotheses, references)
+
+
+def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """The measures that multi-bleu.perl takes of Moses tokens."""
+    sides, moses, split = (hypotheses, references), f"moses-{language}", "+split" if language == "de" else ""
+    words = [tokenize(side, language) for side in sides]
+    measures = {"tokenized": multi_bleu(*words, moses)}
+    measures["tokenized_lc"] = multi_bleu(*words, moses, lowercase=True)
+    words = [without_compounds(side, language) for side in words]
+    if split:
+        measures["compound_split"] = multi_bleu(*words, f"{moses}+split")
+    words[1] = paper_reference(references, language)
+    measures["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
+    words = [paper_tokens(normalize(side, language), language) for side in sides]
+    measures["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
+    return measures
+
+
+def text_scores(hypotheses: list[str], references: list[str]) -> dict:
+    """The measures that sacreBLEU takes of plain text."""
+    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
+    metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
+    metrics |= {"chrf2": CHRF(), "ter": TER()}
+    return {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
+
+
+def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
+    """The tokens, separated by spaces, whose `token_bleu` against those of `paper_reference` is what the paper reports.
+
+    Of its French BLEU nothing is known: it is taken alike, but for the compounds.
+    """
+    return without_compounds(tokenize(hypotheses, language, escape), language)
+
+
+def paper_reference(references: list[str], language: str) -> list[str]:
+    """The same of a reference, every Unicode quote of which was made plain before.
+
+    With „“ left in, a model that learned from text with plain quotes, as was the authors', loses a token at each.
+    """
+    return paper_tokens(plain_quotes(references), language)
+
+
+def plain_quotes(sentences: list[str]) -> list[str]:
+    """Every Unicode quote made a plain one, nothing else."""
+    return [line.translate(PLAIN) for line in sentences]
+
+
+def tokenize(sentences: list[str], language: str, escape: bool = False) -> list[str]:
+    """Moses tokens, separated by spaces. `escape` writes `&apos;` for `'` and so on, as the Moses script does.
+
+    On both sides it changes no BLEU; on one alone it costs some.
+    """
+    tokenizer = MosesTokenizer(language)
+    return [tokenizer.tokenize(line, escape=escape, return_str=True) for line in sentences]
+
+
+def normalize(sentences: list[str], language: str) -> list[str]:
+    """Moses' normalised punctuation, which changes dashes, spaces and the order of quote and comma, too."""
+    normalizer = MosesPunctNormalizer(language)
+    return [normalizer.normalize(line) for line in sentences]
+
+
+def without_compounds(words: list[str], language: str) -> list[str]:
+    """Split at hyphens in German, whose compounds the authors split; else as they are."""
+    return split_compounds(words) if language == "de" else words
+
+
+def split_compounds(sentences: list[str]) -> list[str]:
+    """`Text-Datei` becomes `Text ##AT##-##AT## Datei`, as in the authors' get_ende_bleu.sh.
+
+    On bytes, like perl there: in `ä-ö-ü` a match takes but a part of `ö`, so that both hyphens are split; of `a-b-c`
+    only the first is.
+    """
+    return [HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
+
+
+def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
+    """`token_bleu`; in its signature our `tokenizer`, and the library that ran it, stand for `tok:none`."""
+    found = measure(token_bleu(lowercase), hypotheses, references)
+    signature = found["signature"].replace("tok:none", f"tok:{tokenizer}")
+    return {**found, "signature": f"{signature}|sacremoses:{version('sacremoses')}"}
+
+
+def token_bleu(lowercase: bool = False) -> BLEU:
+    """BLEU of tokens separated by spaces, as multi-bleu.perl counts it: unsmoothed, 0 where no n-gram of an order fits.
+
+    sacreBLEU does the arithmetic. Lower case is Unicode's; `multi-bleu.perl -lc` knows ASCII's alone.
+    """
+    # force: no warning that the text looks tokenised, which is as it should be
+    return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
+    """One score of the whole and sacreBLEU's signature of it."""
+    score = metric.corpus_score(hypotheses, [references]).score
+    return {"score": score, "signature": metric.get_signature().format()}

@@ -1,0 +1,179 @@
+"""Table 3 (§6.2): variations on the base model, our numbers beside the paper's.
+
+Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages none.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from transformer.common.files import InputError
+from transformer.scoring.scorefiles import read_scores, read_table, require_one
+from transformer.scoring.significance import RESAMPLES, SEED, p_value
+from transformer.tables.cells import (
+    DIFFERENCE_NOTE,
+    Cell,
+    Row,
+    difference_cell,
+    difference_text,
+    gaps,
+    interval,
+    interval_cell,
+    ladder,
+    mean_draws,
+    mean_text,
+    ours,
+    provenance,
+)
+from transformer.tables.render import Table
+
+PRINTED = ["perplexity", "bleu", "parameters"]  # by the paper, which leaves some blank
+
+LEVEL = 0.05
+MARK = "†"
+MARK_NOTE = (
+    "Against base: BLEU less base's, each in its own column, so that the paper's variations can be compared with ours "
+    f"on other data; ours is the mean over the seeds that both have. {MARK} cannot be told from base: p ≥ {LEVEL} for "
+    f"equal BLEU (column p of the CSV file), by paired bootstrap resampling, {RESAMPLES:,} draws of the sentences with "
+    f"seed {SEED}. The test knows the chance that lies in the choice of sentences, not the one in training: another "
+    "seed alone can move a row from one side to the other."
+)
+
+
+def read_variations(path: str | Path) -> pd.DataFrame:
+    """What the paper printed, by experiment: row, changed and `PRINTED`, all text; errors as in `read_table`."""
+    columns = ["experiment", "row", "changed", *PRINTED]
+    return read_table(path, columns)[columns].set_index("experiment")
+
+
+def read_runs(scores: list[str]) -> pd.DataFrame:
+    """`read_scores` of one task's last checkpoints. Raises InputError as well where files are something else."""
+    runs = read_scores(scores)
+    require_one("task", runs)
+    for run in runs.itertuples():
+        check_run(run)
+    for _, of_experiment in runs.groupby("experiment"):
+        require_one("steps", of_experiment)
+        require_one("parameters", of_experiment)
+    return runs
+
+
+def check_run(run) -> None:
+    """`run`, a row of `read_runs`, was evaluated and is not an average."""
+    if pd.isna(run.dev_perplexity):
+        raise InputError(f"{run.file}, run: expected a dev_perplexity, found none")
+    if run.averaged_steps != [run.steps]:
+        raise InputError(f"{run.file}: expected a score of step {run.steps} alone, found one of {run.averaged_steps}")
+
+
+def against_base(runs: pd.DataFrame) -> pd.DataFrame:
+    """By experiment, `difference`: its BLEU less base's, and `p`: how likely that is, were the two equal.
+
+    Both are of the seeds that both have; base, and experiments that share no seed with it, are left out.
+    """
+    base, found = runs[runs["experiment"] == "base"], {}
+    for experiment, of_experiment in runs[runs["experiment"] != "base"].groupby("experiment"):
+        pairs = of_experiment.merge(base, on="seed", suffixes=("", "_base"))
+        if len(pairs):
+            difference = (pairs["bleu"] - pairs["bleu_base"]).mean()
+            differences = mean_draws(pairs["draws"]) - mean_draws(pairs["draws_base"])
+            found[experiment] = difference, p_value(difference, differences)
+    return pd.DataFrame.from_dict(found, orient="index", columns=["difference", "p"])
+
+
+def table3(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """A row per experiment, by its name: those of `paper` in its order, then any of our own.
+
+    paper: from `read_variations`; runs: from `read_runs`. Columns: row and changed; the paper's cells as `paper_bleu`
+    and so on; of ours the means over seeds with their standard deviations (`bleu`, `bleu_sd`), parameters, steps,
+    number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`difference`), with
+    p; then the paper's above its base's (`paper_difference`), and ours above the paper's (`from_paper`).
+    """
+    found = runs.groupby("experiment", sort=False).agg(
+        perplexity=("dev_perplexity", "mean"),
+        perplexity_sd=("dev_perplexity", "std"),
+        bleu=("bleu", "mean"),
+        bleu_sd=("bleu", "std"),
+        sacrebleu=("sacrebleu", "mean"),
+        sacrebleu_sd=("sacrebleu", "std"),
+        parameters=("parameters", "first"),
+        steps=("steps", "first"),
+        seeds=("seed", "count"),
+        runs=("name", " ".join),
+    )
+    intervals = {experiment: interval(seeds) for experiment, seeds in runs.groupby("experiment")}
+    limits = pd.DataFrame.from_dict(intervals, orient="index", columns=["low", "high"])
+    printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
+    experiments = [*printed.index, *found.index.difference(printed.index, sort=False)]
+    table = printed.reindex(experiments, fill_value="").join(found.join([limits, against_base(runs)]))
+    numbers = pd.to_numeric(table["paper_bleu"])
+    table["paper_difference"] = numbers - numbers.get("base", float("nan"))
+    table["from_paper"] = table["bleu"] - numbers
+    return table.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
+
+
+def table3_for_readers(
+    table: pd.DataFrame, runs: pd.DataFrame, label: str, shrunk: tuple[int, int], expected: list[str]
+) -> Table:
+    """`table`, and under it how each number was computed and where it came from; `expected` names all its runs.
+
+    label: the dev set behind ours. shrunk: what the scale divides the paper's widths and depths by.
+    """
+    caption = (
+        "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set, and millions of "
+        f"parameters. “paper” is what the paper printed, for newstest2013. “ours” are {label}, by the last checkpoint "
+        "alone, without averaging (§6.2); ± is the standard deviation over seeds."
+    )
+    rows = [table3_cells(row, runs) for row in table.reset_index().to_dict("records")]
+    notes = [*gaps(expected, runs), DIFFERENCE_NOTE, MARK_NOTE]
+    notes += [] if shrunk == (1, 1) else [shrinking_note(*shrunk)]
+    if len(runs):
+        base = runs[runs["experiment"] == "base"]
+        notes += ["How base was scored (* is the variant in the table):", ladder(base)] if len(base) else []
+        notes += ["Where ours come from:", provenance(runs)]
+    return Table("table3", caption, rows, notes)
+
+
+def table3_cells(row: dict, runs: pd.DataFrame) -> Row:
+    """One line of the table, each of the paper's cells beside ours."""
+    of_row = runs[runs["experiment"] == row["experiment"]]
+    is_base, low, high = row["experiment"] == "base", row["low"], row["high"]
+    return {
+        "Row": row["row"],
+        "Experiment": row["experiment"],
+        "Changed": row["changed"],
+        "PPL, paper": row["paper_perplexity"],
+        "PPL, ours": ours(mean_text(row["perplexity"], row["perplexity_sd"], 2), of_row),
+        "BLEU, paper": row["paper_bleu"],
+        "BLEU, ours": ours(mean_text(row["bleu"], row["bleu_sd"], 1), of_row),
+        "95 %": interval_cell(low, high, of_row),
+        "Difference": difference_cell(row["from_paper"], row["paper_bleu"], low, high, of_row),
+        "Against base, paper": "" if is_base else difference_text(row["paper_difference"], 1),
+        "Against base, ours": against_base_cell(row, runs),
+        "sacreBLEU, ours": ours(mean_text(row["sacrebleu"], row["sacrebleu_sd"], 1), of_row),
+        "Parameters, paper": row["paper_parameters"],
+        "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), of_row),
+        "Seeds": count_text(row["seeds"], 1, 0),
+        "Steps": count_text(row["steps"], 1, 0),
+    }
+
+
+def against_base_cell(row: dict, runs: pd.DataFrame) -> Cell:
+    """By how much BLEU is above base's, marked where that may be chance; blank where they share no seed."""
+    if pd.isna(row["p"]):
+        return Cell("")
+    behind = runs[runs["experiment"].isin(["base", row["experiment"]])]
+    return ours(difference_text(row["difference"], 1) + (f" {MARK}" if row["p"] >= LEVEL else ""), behind)
+
+
+def count_text(count: int, unit: float, decimals: int) -> str:
+    """`65.126`, or `100,000` where the unit is 1; blank for an experiment that was not run."""
+    return "" if pd.isna(count) else f"{count / unit:,.{decimals}f}"
+
+
+def shrinking_note(width: int, depth: int) -> str:
+    """What the rows' values mean at a scale that is not the paper's."""
+    return (
+        f"The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {width} and N by "
+        f"{depth}, and may set further values of its own (`scales` in config.yaml), so that two rows can be one model."
+    )

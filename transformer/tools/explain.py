@@ -1,0 +1,46 @@
+"""Print the chain behind a table's cell, and whether anything in it has changed since.
+
+    python -m transformer explain table2 base en-de
+    python -m transformer explain table4 parser supervised --scale demo
+
+The cell of BLEU, or of F1, of an experiment on a task: the scores it is the mean of, what was scored, how it was
+decoded, the weights, the run, its experiment and its data. What is not any more what the number was made from is marked
+STALE, and the exit code is 1. The scale is config.yaml's if not given.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from transformer.commandline import stage_parser
+from transformer.config.experiment import read_yaml
+from transformer.page.chain import SCORES, Link, cell, chain
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print a line per link."""
+    args = parse(argv)
+    results = Path("results", args.scale or read_yaml("config.yaml")["scale"])
+    first, scores = cell(results, args.table, args.experiment, args.task)
+    links = [first, *(link for path in scores for link in chain(path))]
+    for link in links:
+        print(line(link))
+    if any(link.stale for link in links):
+        sys.exit("STALE: run snakemake, and the table is made anew from what is there")
+
+
+def line(link: Link) -> str:
+    """The link; the first of a run begins a paragraph."""
+    mark = f"\n{'':12}STALE: {link.stale}" if link.stale else ""
+    space = "\n" if link.name == "score" else ""
+    return f"{space}{link.name:12}{link.what}{mark}"
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = stage_parser("explain", __doc__)
+    parser.add_argument("table", choices=SCORES, help="the table")
+    parser.add_argument("experiment", help="the row: base, big or another experiment; parser in table4")
+    parser.add_argument("task", help="the task, such as en-de, or supervised in table4")
+    parser.add_argument("--scale", help="the scale")
+    return parser.parse_args(argv)

@@ -1,0 +1,93 @@
+"""§5.1: batches of about 25,000 source and 25,000 target tokens, of sentences of about one length.
+
+The plan is a contract: given the seed and the epoch it is one list of batches, whatever the machine.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from transformer.common.files import InputError
+from transformer.config.experiment import PAD
+from transformer.data.corpus import TokenArray
+from transformer.model.packed import POSITIONS, Packed, extended, fill, lay, lay_flat, put
+
+
+def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
+    """The batches of one epoch, in the order of training: arrays of sentence indices, each pair that fits exactly once.
+
+    lengths: [2, sentences], tokens on the source and on the target side, EOS included. budgets: the most tokens that a
+    batch may have on either side.
+    """
+    random = np.random.default_rng((seed, epoch))
+    shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets)))
+    # By source, then target length; which of the equals stand together is new in each epoch.
+    order = shuffled[np.lexsort(lengths[::-1, shuffled])]
+    ends = np.cumsum(lengths[:, order], axis=1)
+    batches, start = [], 0
+    while start < len(order):
+        before = ends[:, start] - lengths[:, order[start]]
+        stop = min(
+            np.searchsorted(side, spent + budget, "right")
+            for side, spent, budget in zip(ends, before, budgets, strict=True)
+        )
+        batches.append(order[start:stop])
+        start = stop
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def fits(lengths: np.ndarray, budgets: tuple[int, int]) -> np.ndarray:
+    """[sentences] whether the model has positions for both sides of a pair, and a batch has room for it."""
+    return (lengths <= np.minimum(budgets, POSITIONS)[:, None]).all(axis=0)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """source, and target shifted right to begin with PAD; labels: [n_target] the tokens to predict, EOS last."""
+
+    source: Packed
+    target: Packed
+    labels: torch.Tensor
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Both sides of an encoded corpus."""
+
+    source: TokenArray
+    target: TokenArray
+
+    def __post_init__(self):
+        if len(self.source) != len(self.target):
+            raise InputError(f"source has {len(self.source)} sentences, target has {len(self.target)}")
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """[2, sentences]."""
+        return np.stack([self.source.lengths, self.target.lengths])
+
+    def batch(
+        self, indices: np.ndarray, device: torch.device, room: tuple[int, int] | None = None, grain: int = 1
+    ) -> Batch:
+        """The sentences at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
+
+        With `room`, for flash attention: sentences of PAD fill both sides up to `sizes`, so that compiled code always
+        meets the same shapes. Their labels are PAD, which no loss counts.
+        """
+        source, source_lengths = self.source.gather(indices)
+        labels, target_lengths = self.target.gather(indices)
+        target = np.roll(labels, 1)
+        target[np.cumsum(target_lengths) - target_lengths] = PAD
+        if room is None:
+            sides = (lay(source, source_lengths, device, grain), lay(target, target_lengths, device, grain))
+            return Batch(*sides, put(extended(labels, grain), device))
+        lengths = np.stack([source_lengths, target_lengths])
+        fillers = fill(lengths, room)
+        more = [np.full(n, PAD) for n in fillers.sum(axis=1)]
+        return Batch(
+            lay_flat(np.concatenate([source, more[0]]), np.concatenate([source_lengths, fillers[0]]), device),
+            lay_flat(np.concatenate([target, more[1]]), np.concatenate([target_lengths, fillers[1]]), device),
+            put(np.concatenate([labels, more[1]]), device),
+        )

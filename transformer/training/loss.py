@@ -1,0 +1,83 @@
+"""§5.4 Label smoothing, and the perplexity that Table 3 reports."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from transformer.config.experiment import PAD
+
+# Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
+CHUNK, CHUNK_CUDA = 256, 4096
+
+
+class SmoothedCrossEntropy(torch.autograd.Function):
+    """Sum over tokens of the smoothed cross-entropy of softmax(output E^T), and of the plain one.
+
+    The target distribution gives 1 - epsilon to the true token and epsilon / (V - 1) to each other row (the authors'
+    code). The gradient is computed with the loss, a chunk of tokens at a time: the [n, V] logits never exist whole.
+    """
+
+    @staticmethod
+    def forward(
+        ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype, learn: bool
+    ):
+        """output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD where there is nothing to predict.
+
+        dtype: of the products. learn: whether gradients are wanted, which cannot be asked in here. Two scalars.
+        """
+        E, E_sum = embedding.to(dtype), embedding.sum(dim=0)
+        smoothed, plain = output.new_zeros(()), output.new_zeros(())
+        output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
+        off = epsilon / (E.shape[0] - 1)
+        counted = (labels != PAD).to(output.dtype)[:, None]
+        chunk = CHUNK_CUDA if output.is_cuda else CHUNK
+        for start in range(0, len(labels), chunk):
+            part = slice(start, start + chunk)
+            x, label, count = output[part], labels[part, None], counted[part]
+            logits = (x.to(dtype) @ E.T).float()
+            largest = logits.amax(dim=1, keepdim=True)
+            true = logits.gather(1, label)
+            exponentials = logits.sub_(largest).exp_()
+            total = exponentials.sum(dim=1, keepdim=True)
+            log_total = total.log() + largest
+            nll = log_total - true
+            others = log_total * E.shape[0] - (x @ E_sum)[:, None]  # -sum over all rows of log p
+            plain += (count * nll).sum()
+            smoothed += (count * ((1 - epsilon - off) * nll + off * others)).sum()
+            if not learn:
+                continue
+            # The gradient is p - q. Of q, `off` is the same for all rows, and goes into the products as one vector; p
+            # is the exponentials over their total, by which the smaller factors are divided.
+            gradient = exponentials.scatter_add_(1, label, (off - 1 + epsilon) * total).to(dtype)
+            output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
+            embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
+        embedding_gradient -= off * (counted * output).sum(dim=0)
+        ctx.save_for_backward(output_gradient, embedding_gradient)
+        ctx.mark_non_differentiable(plain)
+        return smoothed, plain
+
+    @staticmethod
+    def backward(ctx, smoothed_gradient: Tensor, _) -> tuple:
+        output_gradient, embedding_gradient = ctx.saved_tensors
+        return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
+
+
+def smoothed_cross_entropy(
+    output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """(smoothed, plain): sums over the tokens, in nats. See SmoothedCrossEntropy for shapes; perplexity = exp(mean)."""
+    return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
+
+
+def batch_losses(model: nn.Module, batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The same of a model's output on a batches.Batch; matrix products in `dtype`."""
+    embedding = model.embedding.output_weight()
+    with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):
+        output = model(batch.source, batch.target)
+    return smoothed_cross_entropy(output.float(), embedding, batch.labels, epsilon, dtype)
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), infinite where that is too large for a float."""
+    return math.exp(loss) if loss < 700 else math.inf

@@ -1,0 +1,17 @@
+"""§5.3 Optimizer: Adam and the learning rate of equation 3."""
+
+import torch
+from torch import nn
+
+from transformer.config.experiment import Training
+
+
+def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
+    """§5.3, equation 3: d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), for step = 1, 2, ..."""
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
+def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
+    """Adam over all parameters, in float32; the rate is set before each step."""
+    betas = (training.beta1, training.beta2)
+    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)

@@ -1,0 +1,101 @@
+"""§5.2 Resume states: all that a training needs to go on as if nothing had happened.
+
+The weights, Adam's moments, and how far the run has come. No random state: what is random is derived from seed and step
+(training.py), and the batches from seed and epoch (batches.py).
+"""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+
+from transformer.model import weights as checkpoints
+from transformer.model.transformer import Transformer
+from transformer.runtime.signals import say
+from transformer.runtime.writer import Writer
+
+KEPT = 2  # the newest, and one before it in case a disk damages the newest
+
+
+@dataclass
+class Progress:
+    """How far a run has come."""
+
+    digest: str
+    step: int = 0
+    epoch: int = 0
+    position: int = 0  # batches of this epoch already trained on
+    source_tokens: int = 0
+    target_tokens: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    dev_perplexity: float | None = None
+    dev_bleu: float | None = None
+    starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
+
+
+class States:
+    """The states of one run, `folder`/{step}.safetensors."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def paths(self) -> list[Path]:
+        """Newest first."""
+        return sorted(self.folder.glob("*.safetensors"), reverse=True)
+
+    def save(self, model: Transformer, adam: torch.optim.Adam, progress: Progress, writer: Writer) -> None:
+        """Have a state written, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
+        tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+        tensors |= checkpoints.adam_tensors(model, adam)
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):
+            raise FloatingPointError("weights are not finite; not saved")
+        writer.wait()
+        writer.do(self.write, checkpoints.snapshot(tensors), asdict(progress))
+
+    def write(self, tensors: dict[str, torch.Tensor], about: dict) -> None:
+        """A state's file; then drop the oldest."""
+        checkpoints.save(self.folder / f"{about['step']:08}.safetensors", tensors, about)
+        for old in self.paths()[KEPT:]:
+            old.unlink()
+
+    def restore(self, model: Transformer, adam: torch.optim.Adam, digest: str) -> Progress:
+        """Put back the newest state that is whole and of the run `digest`; how far it was, step 0 if there is none.
+
+        Any other is refused with a line that names it, and set aside: it must not count among those that are kept.
+        """
+        for path in self.paths():
+            try:
+                tensors, progress = read(path, model, digest)
+            except checkpoints.Unusable as error:
+                say(f"refused a resume state: {error}")
+                path.rename(path.with_suffix(".refused"))
+                continue
+            prefix = "model."
+            weights = {n.removeprefix(prefix): tensor for n, tensor in tensors.items() if n.startswith(prefix)}
+            model.load_state_dict(weights)
+            checkpoints.restore_adam(model, adam, tensors)
+            say(f"resumed from step {progress.step} ({path})")
+            return progress
+        return Progress(digest)
+
+
+def read(path: Path, model: Transformer, digest: str) -> tuple[dict[str, torch.Tensor], Progress]:
+    """The tensors and the progress in a state file. Raises Unusable where it is damaged or not this run's."""
+    tensors, about = checkpoints.load(path)
+    if about.keys() != asdict(Progress(digest)).keys():
+        raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
+    if about["digest"] != digest:
+        raise checkpoints.Unusable(f"{path}: state of another experiment: {about['digest']}")
+    shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    checkpoints.require(path, {f"model.{n}": shape for n, shape in shapes.items()} | adam_shapes(model), tensors)
+    return tensors, Progress(**about)
+
+
+def adam_shapes(model: Transformer) -> dict[str, torch.Size]:
+    """Of the tensors that `checkpoints.adam_tensors` gives."""
+    shapes = {}
+    for name, parameter in model.named_parameters():
+        for key in checkpoints.ADAM:
+            shapes[f"adam.{key}.{name}"] = torch.Size() if key == "step" else parameter.shape
+    return shapes

@@ -1,0 +1,198 @@
+"""Is a training on track? What it logged beside what a right one did, and the usual mistakes by their marks.
+
+The tolerances are measured: eight right trainings of demo scale that differ in the seed alone, 300 steps each, windows
+of 50 steps. Any two were at most this far apart, at any step: smoothed loss 8%, gradient norm 19%, dev perplexity 0.39
+nats, dev BLEU 18 points, source tokens of a batch 4%, target tokens 1%; at 600 steps (three) and on Multi30k (three) no
+further, but for a gradient norm of 28%. Over 10 steps, or one, they vary about twice as much. float32 instead of
+bfloat16, or batches cut into four pieces, is less than another seed.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from tabulate import tabulate
+
+from transformer.common.files import InputError
+from transformer.config.experiment import read_yaml
+
+
+class Measure(NamedTuple):
+    """One of the numbers that are compared."""
+
+    heading: str  # in the table; "" for none
+    format: str
+    tolerance: float  # of ln(ours / reference); of dev BLEU, points
+
+
+MEASURES = {
+    "rate": Measure("rate", ".3g", 0.01),
+    "smoothed_loss": Measure("smoothed loss", ".3f", 0.12),
+    "gradient_norm": Measure("gradient norm", ".3g", 0.33),
+    "dev_perplexity": Measure("dev perplexity", ".3g", 0.6),
+    "dev_bleu": Measure("dev BLEU", ".1f", 25),
+    "batch_source_tokens": Measure("", ",.0f", 0.15),
+    "batch_target_tokens": Measure("", ",.0f", 0.05),
+}
+SPAN = 50  # steps; a mean over fewer varies more, and has up to twice the tolerance
+MEANS = ["smoothed_loss", "plain_loss", "gradient_norm", "batch_source_tokens", "batch_target_tokens"]
+
+# Settings that do not bend the curves.
+FREE = {"scale", "label", "seed", "training.steps", "training.checkpoint_every", "training.averaged_checkpoints"}
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a training has logged by now."""
+
+    path: Path
+    lines: pd.DataFrame  # a row per step, the keys of metrics.jsonl and plain_loss = ln(perplexity)
+    settings: dict[str, Any]  # of the experiment.yaml beside it, as section.key; empty where there is none
+
+
+class Comparison:
+    """Two trainings at some steps that both logged.
+
+    ours, reference: a row per step, a column per measure, and plain_loss; means are over the steps since the last row.
+    deviation: ln(ours / reference); of dev BLEU and plain_loss, the difference. wrong: where that is out of tolerance.
+    """
+
+    def __init__(self, run: Log, reference: Log):
+        """Raises InputError where the two logged no step in common."""
+        self.logs = run, reference
+        steps = handful(*self.logs)
+        self.ours, self.reference = (at(steps, log.lines) for log in self.logs)
+        with np.errstate(divide="ignore"):
+            self.deviation = np.log(self.ours / self.reference)
+        for name in ("dev_bleu", "plain_loss"):
+            self.deviation[name] = self.ours[name] - self.reference[name]
+        more = np.sqrt(SPAN / np.diff(steps, prepend=0)).clip(1, 2)
+        self.wrong = pd.DataFrame(
+            {name: self.deviation[name].abs() > measure.tolerance * more for name, measure in MEASURES.items()}
+        )
+
+    @property
+    def off(self) -> int | None:
+        """The first step at which the run is off the trajectory."""
+        wrong = self.wrong.any(axis=1)
+        return int(wrong.idxmax()) if wrong.any() else None
+
+
+def read_log(path: Path) -> Log:
+    """Of a run's folder, or of a metrics.jsonl. Raises InputError naming the file, and the line where one is wrong."""
+    file = newest(path) if path.is_dir() else path
+    try:
+        lines = pd.DataFrame(entries(file), columns=["step", *MEASURES, "perplexity"]).astype(float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{file}: expected numbers: {error}") from None
+    for name in ("smoothed_loss", "perplexity", "rate"):
+        if lines[name].isna().all():
+            raise InputError(f"{file}: expected the log of a training, found no {name}")
+    lines["plain_loss"] = np.log(lines["perplexity"])
+    beside = (path if path.is_dir() else path.parent) / "experiment.yaml"
+    settings = flat(read_yaml(beside), beside) if beside.exists() else {}
+    return Log(file, lines.astype({"step": int}).groupby("step").last(), settings)
+
+
+def newest(run: Path) -> Path:
+    """The metrics.jsonl that was written last: of a run in training, it lies in the state of its configuration."""
+    files = [path for pattern in ("metrics.jsonl", "state/*/metrics.jsonl") for path in run.glob(pattern)]
+    if not files:
+        raise InputError(f"{run}: no metrics.jsonl, neither here nor in state/*/")
+    return max(files, key=lambda path: path.stat().st_mtime)
+
+
+def entries(file: Path) -> list[dict]:
+    """The objects in a metrics.jsonl, but for a last line that is still being written."""
+    try:
+        *lines, _ = file.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read: {error}") from None
+    return [entry(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def entry(line: str, where: str) -> dict:
+    """One object, which has a step."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or type(found.get("step")) is not int:
+        raise InputError(f"{where}: expected a JSON object with a step, found {line[:50]!r}")
+    return found
+
+
+def flat(settings: Any, where: Path) -> dict[str, Any]:
+    """`settings` without sections, keys as section.key; without those that change no curve."""
+    if not isinstance(settings, dict):
+        raise InputError(f"{where}: expected a mapping, found {type(settings).__name__}")
+    found = {}
+    for key, value in settings.items():
+        found |= {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {key: value}
+    return {key: value for key, value in found.items() if key not in FREE and not key.startswith("running.")}
+
+
+def handful(run: Log, reference: Log) -> list[int]:
+    """The first and the last common step and some between, with dev scores where there are some."""
+    trained = [log.lines["smoothed_loss"].dropna().index for log in (run, reference)]
+    common = trained[0].intersection(trained[1])
+    if common.empty:
+        ours, theirs = (
+            f"steps {steps[0]} to {steps[-1]} in {log.path}"
+            for steps, log in zip(trained, (run, reference), strict=True)
+        )
+        raise InputError(f"no common steps: {ours}, {theirs}")
+    evaluated = [step for step in common if all(log.lines["dev_perplexity"].notna()[step] for log in (run, reference))]
+    between = spread(evaluated if len(evaluated) > 3 else common, 5)
+    return sorted({int(common[0]), *between, *evaluated[-1:], int(common[-1])})
+
+
+def spread(steps: Sequence[int], count: int) -> list[int]:
+    """At most `count` of them, evenly, with both ends."""
+    return [int(steps[i]) for i in np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int)]
+
+
+def at(steps: list[int], lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines at `steps`. What is a mean since the last line becomes one since the last of `steps`."""
+    trained = lines[lines["smoothed_loss"].notna()]
+    span = trained.index.to_series().diff().fillna(trained.index[0])
+    sums = trained[MEANS].mul(span, axis=0).cumsum().loc[steps]
+    means = sums.diff().fillna(sums).div(np.diff(steps, prepend=0), axis=0)
+    return lines.loc[steps].assign(**means)
+
+
+def page(c: Comparison, mistakes: list[str]) -> str:
+    """What to show: the table, the settings that differ, the verdict, and what it looks like if that is bad."""
+    ours, theirs = (log.settings for log in c.logs)
+    both = sorted(ours.keys() & theirs.keys())
+    changed = [f"{key} {ours[key]} (reference {theirs[key]})" for key in both if ours[key] != theirs[key]]
+    lines = [table(c), "", "reference in brackets; ! where they are further apart than right runs with two seeds"]
+    if changed:
+        lines.append(f"settings that differ: {', '.join(changed)}")
+    if c.off is None:
+        lines.append(f"on the expected trajectory, up to step {c.ours.index[-1]}")
+    else:
+        lines.append(f"off the expected trajectory from step {c.off}")
+        lines += [f"looks like {mistake}" for mistake in mistakes]
+    return "\n".join(lines)
+
+
+def table(c: Comparison) -> str:
+    """A row per step."""
+    shown = {name: measure for name, measure in MEASURES.items() if measure.heading}
+    rows = [[step, *(cell(c, step, name) for name in shown)] for step in c.ours.index]
+    headings = ["step", *(measure.heading for measure in shown.values())]
+    return tabulate(rows, headings, tablefmt="simple", disable_numparse=True, stralign="right")
+
+
+def cell(c: Comparison, step: int, name: str) -> str:
+    """`! 2.94 (2.46)`; - where one did not log it, blank where neither did."""
+    numbers = [of.at[step, name] for of in (c.ours, c.reference)]
+    if np.isnan(numbers).all():
+        return ""
+    ours, theirs = ("-" if np.isnan(number) else format(number, MEASURES[name].format) for number in numbers)
+    return f"{'! ' if c.wrong.at[step, name] else ''}{ours} ({theirs})"

@@ -1,0 +1,116 @@
+"""§6.1 Beam search with a length penalty. Knows how to ask for the next token's log-probabilities, not the model."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from transformer.config.experiment import EOS, PAD
+
+GROUP = 16  # tokens of which at first only the likeliest is ranked
+
+
+class Decoder(Protocol):
+    """What beam search needs of a model: the scores of the next token, for hypotheses that it keeps track of.
+
+    A sentence has one hypothesis at first; `select` says which it has next.
+    """
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Append `tokens` [B, K] to the hypotheses; log-probabilities of what follows each: [B, K, V]."""
+
+    def select(self, sentences: Tensor, parents: Tensor) -> None:
+        """Keep only `sentences` [b] of the B, and of each the hypotheses `parents` [b, K], in this order."""
+
+
+def length_penalty(length: Tensor | int, alpha: float) -> Tensor | float:
+    """((5 + length) / 6)^alpha, of Wu et al. (2016); the length counts EOS. Divides a log-probability."""
+    return ((5 + length) / 6) ** alpha
+
+
+def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> list[tuple[list[int], float]]:
+    """The best translation of each sentence, and its score: log-probability over length penalty.
+
+    limits: [B] the most tokens that a translation may have, EOS included; on the device that does the work. The ids
+    end in EOS, unless no hypothesis ended within the limit. Each step takes the 2 * beam best continuations: those that
+    end compete for the best finished one, the beam best of the others stay alive. A sentence is done when no alive
+    hypothesis can still win: its log-probability only falls, and the penalty divides by no more than the limit's.
+    """
+    results = Results(limits)
+    sentences = torch.arange(len(limits), device=limits.device)  # the b of the B that are still searched
+    alive = torch.zeros(len(limits), 1, device=limits.device)
+    history = torch.full((len(limits), 1, 1), PAD, device=limits.device)
+    while len(sentences):
+        length = history.shape[2]
+        scores, parents, tokens = expand(alive, decoder.step(history[:, :, -1]), 2 * beam)
+        ended = scores.masked_fill(tokens != EOS, -torch.inf).topk(1, dim=1)
+        results.offer(sentences, ended.values, extend(history, parents, tokens, ended.indices), alpha)
+        alive, order = scores.masked_fill(tokens == EOS, -torch.inf).topk(min(beam, scores.shape[1]), dim=1)
+        history = extend(history, parents, tokens, order)
+        at_limit, best = limits[sentences] <= length, results.scores[sentences]
+        if (late := at_limit & best.isneginf()).any():
+            results.offer(sentences[late], alive[late], history[late], alpha)
+        can_win = alive[:, 0] / length_penalty(limits[sentences], alpha) > best
+        going = compact(can_win & ~at_limit)
+        decoder.select(going, parents.gather(1, order)[going])
+        sentences, alive, history = sentences[going], alive[going], history[going]
+    return results.to_list()
+
+
+def expand(alive: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `count` best continuations, or all: log-probability, parent hypothesis and token of each, [B, count].
+
+    alive: [B, K]. log_probabilities: [B, K, V]. The best `count` tokens are all in the `count` groups whose likeliest
+    tokens are the likeliest; to rank groups, and then the tokens of those, is faster than to rank all tokens.
+    """
+    B, K, V = log_probabilities.shape
+    groups = V // GROUP  # each with every groups-th token; the few that are left over are in none
+    grouped = log_probabilities[:, :, : groups * GROUP].unflatten(2, (GROUP, groups))
+    likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
+    chosen = likeliest.topk(min(count, K * groups), dim=1, sorted=False).indices[:, :, None]
+    members = torch.arange(0, groups * GROUP, max(groups, 1), device=alive.device)
+    first = chosen // max(groups, 1) * V + chosen % max(groups, 1)
+    others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * GROUP :].flatten().expand(B, -1)
+    candidates = torch.cat([(first + members).flatten(1), others], dim=1)  # as parent * V + token
+    parents, tokens = candidates // V, candidates % V
+    sentences = torch.arange(B, device=alive.device)[:, None]
+    scores = log_probabilities[sentences, parents, tokens] + alive.gather(1, parents)
+    scores, order = scores.topk(min(count, K * V), dim=1)
+    return scores, parents.gather(1, order), tokens.gather(1, order)
+
+
+def extend(history: Tensor, parents: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    """Hypotheses [b, K, length] and one token more: of the continuations, those `chosen` [b, k]. [b, k, length + 1]."""
+    sentences = torch.arange(len(history), device=history.device)[:, None]
+    return torch.cat([history[sentences, parents.gather(1, chosen)], tokens.gather(1, chosen)[:, :, None]], dim=2)
+
+
+def compact(going: Tensor) -> Tensor:
+    """The places of the sentences that go on. The last take the places of those that do not; all others stay."""
+    count = int(going.sum())
+    places = torch.arange(count, device=going.device)
+    places[~going[:count]] = going[count:].nonzero().flatten() + count
+    return places
+
+
+class Results:
+    """The best translation of each of B sentences so far."""
+
+    def __init__(self, limits: Tensor):
+        self.scores = torch.full((len(limits),), -torch.inf, device=limits.device)
+        self.ids = torch.full((len(limits), int(limits.max())), PAD, device=limits.device)
+        self.lengths = torch.zeros_like(limits)
+
+    def offer(self, sentences: Tensor, log_probabilities: Tensor, history: Tensor, alpha: float) -> None:
+        """Keep the first hypothesis of each of `sentences` [b] if it is better. [b, k], and [b, k, 1 + length]."""
+        length = history.shape[2] - 1  # it begins with PAD
+        scores = log_probabilities[:, 0] / length_penalty(length, alpha)
+        better = (scores > self.scores[sentences]).nonzero().flatten()
+        self.scores[sentences[better]] = scores[better]
+        self.ids[sentences[better], :length] = history[better, 0, 1:]
+        self.lengths[sentences[better]] = length
+
+    def to_list(self) -> list[tuple[list[int], float]]:
+        """Ids and score of each sentence."""
+        columns = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist())
+        return [(ids[:length], score) for ids, length, score in zip(*columns, strict=True)]

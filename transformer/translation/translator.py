@@ -1,0 +1,133 @@
+"""Raw text in one language to raw text in the other."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from transformer.common.files import InputError
+from transformer.config.experiment import EOS, Decoding
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+from transformer.model.packed import POSITIONS, pack
+from transformer.model.transformer import Transformer
+from transformer.translation.decoder import CachedDecoder, Weights
+from transformer.translation.search import Decoder, beam_search
+
+
+class TooLong(InputError):
+    """The line `index` of a text has more subwords than the model has positions for."""
+
+    def __init__(self, index: int, message: str):
+        super().__init__(message)
+        self.index = index
+
+
+class Engine(Protocol):
+    """What translates in place of the model (engines.py)."""
+
+    def search(self, sentences: list[list[int]], decoding: Decoding) -> list[tuple[list[int], float]]:
+        """As the function below."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A trained model with all that stands between it and plain text."""
+
+    model: Transformer | Engine
+    vocabulary: Subwords
+    source: Moses
+    target: Moses
+    decoding: Decoding
+
+    def translate(self, lines: list[str], before: int = 0) -> list[str]:
+        """One translation per line, in order; a blank line stays blank. Raises TooLong.
+
+        before: how many lines came before these, for that error.
+        """
+        full = [index for index, line in enumerate(lines) if line.strip()]
+        sentences = self.vocabulary.encode([self.source.tokenize(lines[index]) for index in full])
+        most = POSITIONS - self.decoding.extra_length
+        for index, sentence in zip(full, sentences, strict=True):
+            if len(sentence) > most:
+                line = f"line {before + index + 1}: {len(sentence)} subwords, at most {most} can be translated"
+                raise TooLong(index, line)
+        found = self.search(sentences)
+        decoded = self.vocabulary.decode([ids for ids, _ in found])
+        translations = [""] * len(lines)
+        for index, words in zip(full, decoded, strict=True):
+            translations[index] = self.target.detokenize(words)
+        return translations
+
+    def search(self, sentences: list[list[int]]) -> list[tuple[list[int], float]]:
+        if isinstance(self.model, Transformer):
+            return search(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights)
+        return self.model.search(sentences, self.decoding)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The model's, as its decoder wants them, for however many calls."""
+        return Weights(self.model)
+
+
+def search(
+    model: Transformer,
+    vocabulary: int,
+    sentences: list[list[int]],
+    decoding: Decoding,
+    steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
+    weights: Weights | None = None,
+) -> list[tuple[list[int], float]]:
+    """Token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
+
+    Sentences of like length are decoded together. No output is longer than the model has positions for. steer: makes of
+    a decoder for these sentences, given by their indices, one that allows less. weights: the model's, if they are at
+    hand already.
+    """
+    device = model.embedding.weight.device
+    weights = weights or Weights(model)
+
+    @torch.inference_mode()
+    def decode(batch: list[int]) -> list[tuple[list[int], float]]:
+        source = pack([np.array(sentences[index]) for index in batch], device)
+        # §6.1: input length + 50; EOS counts on both sides.
+        lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
+        limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
+        decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
+        return beam_search(decoder, limits, decoding.beam, decoding.alpha)
+
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    fair = -(-sum(map(len, sentences)) // threads)
+    batches = by_length(sentences, min(decoding.batch_tokens, fair))
+    results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
+    for batch, found in zip(batches, side_by_side(decode, batches, threads), strict=True):
+        for index, (ids, score) in zip(batch, found, strict=True):
+            results[index] = ([token for token in ids if token != EOS], score)
+    return results
+
+
+def side_by_side(function: Callable, items: list, threads: int) -> list:
+    """`function` of each item, in order. Each thread has items of its own: a step's products are small to share."""
+    if min(threads, len(items)) < 2:
+        return list(map(function, items))
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(function, items))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:
+    """Indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, one at least."""
+    batches: list[list[int]] = []
+    for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):
+        if batches and len(sentences[batches[-1][0]]) * (len(batches[-1]) + 1) <= batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
