@@ -445,7 +445,7 @@ def test_cost_is_shown_with_a_price_alone(capsys):
     assert re.search(r" cost$", priced, re.MULTILINE)
 
 
-def test_readme_shows_what_is_printed(capsys):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    command, shown = re.search(r"```console\n\$ python -m transformer plan (.*)\n((?s:.*?))```", readme).groups()
+def test_docs_show_what_is_printed(capsys):
+    page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
+    command, shown = re.search(r"```console\n\$ python -m transformer plan (.*)\n((?s:.*?))```", page).groups()
     assert printed(capsys, *shlex.split(command)) == shown

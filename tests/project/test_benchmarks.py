@@ -12,7 +12,7 @@ import pytest
 import torch
 from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
-from benchmarks import decode, decoders, prepare, readme, results, train, workers, workflow, workload
+from benchmarks import decode, decoders, page, prepare, results, train, workers, workflow, workload
 from benchmarks.loops import Step
 from transformer.common.files import InputError
 from transformer.config.experiment import Model
@@ -284,21 +284,21 @@ def test_workflow_without_a_finished_job_is_refused(tmp_path):
         workflow.read_jobs(tmp_path / "log")
 
 
-def test_readme_section_is_put_between_the_marks():
-    text = f"a\n{readme.BEGIN}\nold\n{readme.END}\nb\n"
-    assert readme.filled(text, "new\n") == f"a\n{readme.BEGIN}\n\nnew\n\n{readme.END}\nb\n"
+def test_tables_are_put_between_the_marks():
+    text = f"a\n{page.BEGIN}\nold\n{page.END}\nb\n"
+    assert page.filled(text, "new\n") == f"a\n{page.BEGIN}\n\nnew\n\n{page.END}\nb\n"
     with pytest.raises(InputError, match="expected <!-- speed --> and <!-- /speed --> once each"):
-        readme.filled(text.replace(readme.END, ""), "new\n")
+        page.filled(text.replace(page.END, ""), "new\n")
 
 
-def test_readme_shows_the_recorded_results():
-    text = readme.README.read_text(encoding="utf-8")
-    assert readme.filled(text, readme.section(results.FOLDER)) == text
+def test_page_on_speed_shows_the_recorded_results():
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.filled(text, page.tables(results.FOLDER)) == text
 
 
 def test_recorded_tables_are_those_of_the_results():
     recorded = sorted(results.FOLDER.glob("*.json"))
     for path in recorded:
         result = json.loads(path.read_text(encoding="utf-8"))
-        assert path.with_suffix(".md").read_text(encoding="utf-8") == readme.TABLES[result["benchmark"]](result)
+        assert path.with_suffix(".md").read_text(encoding="utf-8") == page.TABLES[result["benchmark"]](result)
     assert {path.stem for path in results.FOLDER.glob("*.md")} == {path.stem for path in recorded}

@@ -1,26 +1,82 @@
-"""What README.md shows is what was recorded: its tables are those of results/record/demo, its files are there."""
+"""README.md and docs/: what they link to and show exists, and the recorded results are those of results/record."""
 
+import contextlib
 import re
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from snakemake.utils import update_config
+
+from transformer.__main__ import main, verbs
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-RECORD = ROOT / "results/record/demo/tables"
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "benchmarks/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = {path: path.read_text(encoding="utf-8") for path in PAGES}
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "table3", "table4"])
-def test_tables_are_the_recorded_ones(name):
-    grid = (RECORD / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[1]
+def links(page: Path) -> set[Path]:
+    """Return the files and folders that a page links to or shows as images."""
+    targets = re.findall(r'\]\(([^)#]+)[^)]*\)|src="([^"]+)"', TEXT[page])
+    return {(page.parent / (link or image)).resolve() for link, image in targets if not link.startswith("http")}
+
+
+def examples(page: Path) -> list[dict]:
+    """Return the YAML that a page shows."""
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", TEXT[page], re.DOTALL)]
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    assert [str(path) for path in links(page) if not path.exists()] == []
+
+
+@each_page
+def test_headings_that_links_name_are_there(page):
+    for target, heading in re.findall(r"\]\(([^)#]*\.md)#([^)]+)\)", TEXT[page]):
+        text = (page.parent / target).read_text(encoding="utf-8")
+        assert heading in {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line[:1] == "#"}
+
+
+@each_page
+def test_verbs_and_options_exist(page, capsys):
+    for verb, options in re.findall(r"python -m transformer\s+([a-z]\w*)([^\n`|<#]*)", TEXT[page]):
+        assert verb in verbs()
+        with contextlib.suppress(SystemExit):
+            main([verb, "--help"])
+        assert set(re.findall(r"--[\w-]+", options)) <= set(re.findall(r"--[\w-]+", capsys.readouterr().out)), verb
+
+
+@each_page
+def test_benchmarks_exist(page):
+    for name in re.findall(r"-m benchmarks\.(\w+)", TEXT[page]):
+        assert (ROOT / f"benchmarks/{name}.py").exists()
+
+
+@each_page
+def test_keys_exist(page):
+    """In YAML, added to config.yaml and to the README's examples as Snakemake adds it, and after --config."""
+    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    for example in [*examples(README), *examples(page)]:
+        update_config(config, example)
+    errors = Draft202012Validator(schema).iter_errors(config)
+    assert [error.message for error in errors if error.validator != "pattern"] == []  # SHA-256s may be shortened
+    assert set(re.findall(r"--config (\w+)=", TEXT[page])) <= config.keys()
+
+
+def test_readme_is_short_and_leads_to_every_page():
+    assert len(TEXT[README].split()) <= 1800
+    assert {page for page in PAGES if page.parent == ROOT / "docs"} <= links(README)
+
+
+def test_table_in_readme_is_the_recorded_one():
+    grid = (ROOT / "results/record/multi30k/table2.md").read_text(encoding="utf-8").split("\n\n")[1]
     assert grid.startswith("|")
-    assert f"\n{grid}\n" in README
-
-
-def test_links_lead_somewhere():
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("http")]
-    assert len(links) > 30
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert f"\n{grid}\n" in TEXT[README]
 
 
 def test_what_is_recorded_is_small():

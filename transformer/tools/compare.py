@@ -1,6 +1,6 @@
 """Say by a training's early steps whether it is on track, and which usual mistake it looks like.
 
-    python -m transformer compare results/demo/runs/en-de/base/1 results/record/demo/en-de/base/1
+    python -m transformer compare results/multi30k/runs/en-de/base/1 results/record/multi30k/runs/en-de/base/1
 
 RUN and REFERENCE are folders of runs, in training or finished, or metrics.jsonl files. REFERENCE went well, with the
 same settings; its seed may be another. Exits with 1 where RUN is off REFERENCE's trajectory. transformer/compare.py

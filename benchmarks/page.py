@@ -1,6 +1,6 @@
-"""Put the recorded results into the project's README.md, between two marks.
+"""Put the recorded results into docs/speed.md, between two marks.
 
-python -m benchmarks.readme
+python -m benchmarks.page
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from benchmarks import decode, prepare, train, workflow
 from benchmarks.results import FOLDER, command
 from transformer.common.files import InputError, read_json, replacing
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs/speed.md"
 BEGIN, END = "<!-- speed -->", "<!-- /speed -->"
-TABLES: dict[str, Callable[[dict], str]] = {  # in the order of the section
+TABLES: dict[str, Callable[[dict], str]] = {  # in the order of the page
     "train": train.table,
     "decode": decode.table,
     "prepare": prepare.table,
@@ -21,23 +21,23 @@ TABLES: dict[str, Callable[[dict], str]] = {  # in the order of the section
 
 
 def main() -> None:
-    """Replace what stands between the marks."""
-    text = README.read_text(encoding="utf-8")
-    with replacing(README) as file:
-        file.write(filled(text, section(FOLDER)))
+    """Replace the text between the marks."""
+    text = PAGE.read_text(encoding="utf-8")
+    with replacing(PAGE) as file:
+        file.write(filled(text, tables(FOLDER)))
 
 
 def filled(text: str, new: str) -> str:
-    """`text` with `new` between the marks. Raises InputError where they are not there, once each and in order."""
+    """Return `text` with `new` between the marks. Raises InputError unless each is there once, in order."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end or BEGIN in rest:
-        raise InputError(f"{README.name}: expected {BEGIN} and {END} once each, in this order")
+        raise InputError(f"{PAGE.name}: expected {BEGIN} and {END} once each, in this order")
     return f"{before}{begin}\n\n{new}\n{end}{after}"
 
 
-def section(folder: Path) -> str:
-    """The tables of all results in `folder`, by benchmark and name."""
+def tables(folder: Path) -> str:
+    """Return the tables of all results in `folder`, by benchmark and name."""
     results = [read_json(path) for path in sorted(folder.glob("*.json"))]
     results.sort(key=lambda result: list(TABLES).index(result["benchmark"]))
     return "\n".join(TABLES[result["benchmark"]](result) for result in results)
