@@ -18,7 +18,8 @@ from support.toy import make_experiment
 from transformer.__main__ import main
 from transformer.common.files import InputError
 from transformer.config import settings
-from transformer.config.settings import RunName
+from transformer.config.runs import RunName
+from transformer.config.scales import tasks_of
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
 from transformer.plan import plan, speed, storage
@@ -307,9 +308,7 @@ def test_own_corpora_count_as_large_as_they_are(tmp_path, capsys):
     file = own_corpus(tmp_path)
     config = settings.read([str(file)], ["scale=mine"])
     size = (tmp_path / "train.en").stat().st_size + (tmp_path / "train.cs").stat().st_size
-    assert storage.learned(config, settings.tasks_of(config)["en-cs"]) * storage.LINE * 2 == pytest.approx(
-        size, abs=300
-    )
+    assert storage.learned(config, tasks_of(config)["en-cs"]) * storage.LINE * 2 == pytest.approx(size, abs=300)
     (tmp_path / "train.en").unlink()
     shown = printed(capsys, "--configfile", str(file), "--config", "scale=mine")
     assert "table3" in shown
@@ -332,7 +331,7 @@ def test_downloads_are_the_tasks_own():
 def test_lines_are_those_known_or_near():
     """WMT's counts; an edition of unknown count is estimated from its archive: near v12's 270,769."""
     config = settings.read([], ["scale=paper"])
-    tasks = settings.tasks_of(config)
+    tasks = tasks_of(config)
     assert storage.learned(config, tasks["en-de"]) == 4_520_620
     assert storage.learned(config, tasks["en-fr"]) == 40_842_333
     assert storage.learned(config, tasks["semi-supervised"]) == 39_832 + 1_000_000

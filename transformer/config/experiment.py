@@ -15,6 +15,7 @@ import yaml
 
 from transformer.common.files import InputError, replacing
 from transformer.config.fidelity import preset
+from transformer.config.yamlfile import read_yaml
 
 UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
@@ -201,16 +202,6 @@ def divided(value: int, by: int, where: str) -> int:
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:
     """Read a YAML file as `section`. Raises InputError naming the file and the key."""
     return section.read(read_yaml(path), str(path))
-
-
-def read_yaml(path: str | Path) -> Any:
-    """The content of a YAML file. Raises InputError naming the file."""
-    try:
-        return yaml.safe_load(Path(path).read_bytes())
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 
 
 def save(section: Section, path: str | Path) -> None:

@@ -1,9 +1,12 @@
-# Answers the take rule's questions: which files were made elsewhere, and which of a taken run are not to be had.
+# The questions of rules/take.smk: which files were made elsewhere, and which of a taken run are not to be had.
 import hashlib
+import os
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
-SUMS = "SHA256SUMS"  # the list in a folder made elsewhere, as sha256sum writes it
+from transformer.config.elsewhere import SUMS
+
 ARRAYS = collect("{split}.{side}.{kind}", split=["train", "dev"], side=["source", "target"], kind=["ids", "offsets"])
 TRAINED = ["run.json", "last.safetensors", "metrics.jsonl", "vocabulary.model", "checkpoints"]  # by training alone
 
@@ -26,22 +29,7 @@ def folders_elsewhere(scale):
         for task in (task for task in tasks if "from" in tasks[task]):
             yield f"{scale}/data/{task}", tasks[task]["from"], f"scales.{scale}.{section}.{task}.from"
     for run, folder in about.get("from", {}).items():
-        check_run_name(scale, *run.split(os.sep), f"scales.{scale}.from.{run}")
         yield f"{scale}/runs/{run}", folder, f"scales.{scale}.from.{run}"
-
-
-def check_run_name(scale, task, experiment, seed, where):
-    """The run is one of the scale's; else it would be trained here, and the folder passed over."""
-    about, parsing = config["scales"][scale], parsing_of(scale)
-    parses = task in parsing["tasks"]
-    seeds = map(str, parsing["seeds"] if parses else about["seeds"])
-    for what, found, expected in (
-        ("tasks", task, [*about["tasks"], *parsing["tasks"]]),
-        ("experiments", experiment, [PARSER] if parses else config["experiments"]),
-        ("seeds", seed, list(seeds)),
-    ):
-        if found not in expected:
-            refuse(where, f"expected one of the {what} ({', '.join(expected)}), found '{found}'")
 
 
 def read_sums(folder, where):
