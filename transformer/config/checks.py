@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,19 +34,25 @@ def refuse(where: str, problem: str) -> NoReturn:
 def check(config: dict) -> None:
     """Raise InputError, which says where and what, at the first fault of a configuration."""
     check_finite(config)
-    error = best_match(Validator(read_yaml(SCHEMA)).iter_errors(config))
+    error = best_match(validator().iter_errors(config))
     if error:
         refuse(".".join(map(str, error.absolute_path)) or "top level", error.message)
     check_names(config)
     for scale in config["scales"]:
         chosen = at(config, scale)
-        check_tasks_names(config, scale)
+        check_names_of_scale(config, scale)
         for name, task in scale_of(chosen)["tasks"].items():
             check_translator(config, scale, task, f"scales.{scale}.tasks.{name}")
         for name, task in parsing_of(chosen)["tasks"].items():
             check_parser(config, scale, task, f"scales.{scale}.parsing.tasks.{name}")
         for run in scale_of(chosen).get("from", {}):
             check_run(chosen, run, f"scales.{scale}.from.{run}")
+
+
+@cache
+def validator() -> Any:
+    """Return what compares a configuration with the schema."""
+    return Validator(read_yaml(SCHEMA))
 
 
 def check_finite(config: dict) -> None:
@@ -66,7 +73,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_names(config: dict) -> None:
-    """Scales, experiments and downloads that are named exist."""
+    """Refuse names of a scale and of downloads that are not there, and tables without the experiments they compare."""
     named(config, "scales", config["scale"], "scale")
     for experiment in dict.fromkeys((*TABLE_2, *WHY)):
         if experiment not in config["experiments"]:
@@ -88,8 +95,8 @@ def places_of(name: str, corpus: dict) -> Iterator[tuple[str, dict]]:
         yield f"corpora.{name}.files.{language}", entry
 
 
-def check_tasks_names(config: dict, scale: str) -> None:
-    """Experiments of a scale are known; none of its translators has a parser's name, by which the rules tell them."""
+def check_names_of_scale(config: dict, scale: str) -> None:
+    """Refuse unknown experiments, and a task that translates here and parses at some scale: rules go by its name."""
     entry = config["scales"][scale]
     for experiment in entry["experiments"]:
         named(config, "experiments", experiment, f"scales.{scale}.experiments")
@@ -100,7 +107,7 @@ def check_tasks_names(config: dict, scale: str) -> None:
 
 
 def check_translator(config: dict, scale: str, task: dict, where: str) -> None:
-    """A task's corpora exist, have its languages and are not tested on; its embedding holds its vocabulary."""
+    """Refuse corpora that lack a task's languages or are learned from and tested on, and too large a vocabulary."""
     for experiment in task.get("experiments", {}):
         named(config, "experiments", experiment, f"{where}.experiments")
     for name in [*task["train"], task["dev"], task["test"], *task.get("subsets", {}).values()]:
@@ -117,7 +124,7 @@ def check_translator(config: dict, scale: str, task: dict, where: str) -> None:
 
 
 def check_parser(config: dict, scale: str, task: dict, where: str) -> None:
-    """A parsing task's corpora hold trees and are not tested on; another task's parser makes its silver trees."""
+    """Refuse corpora that hold no trees or are learned from and tested on, and more symbols and subwords than ids."""
     for name in [*task["train"], *(task[split] for split in ("dev", "test", "elsewhere") if split in task)]:
         corpus = named(config, "corpora", name, where)
         if "files" in corpus:
@@ -133,7 +140,7 @@ def check_parser(config: dict, scale: str, task: dict, where: str) -> None:
 
 
 def check_silver(config: dict, scale: str, task: dict, where: str) -> None:
-    """Silver trees lie on this machine, or are made of English by a parser that learns from none."""
+    """Refuse silver trees that are not on this machine, nor made of English by a parser that learns from none."""
     silver = task["silver"]
     if "path" in silver:
         check_file(config, scale, task, silver, where)
@@ -151,13 +158,13 @@ def check_silver(config: dict, scale: str, task: dict, where: str) -> None:
 
 
 def check_splits(config: dict, task: dict, where: str) -> None:
-    """No sentence is both learned from and tested on."""
+    """Refuse sentences that are both learned from and tested on."""
     if shared := shared_by_splits(config, task):
         refuse(where, shared)
 
 
 def check_file(config: dict, scale: str, task: dict, entry: dict, where: str) -> None:
-    """The file of this machine exists, where the chosen scale needs it.
+    """Refuse a file of this machine that is not there, where the chosen scale needs it.
 
     A task whose data were made elsewhere may do without: if not, Snakemake names the missing input.
     """
@@ -166,7 +173,7 @@ def check_file(config: dict, scale: str, task: dict, entry: dict, where: str) ->
 
 
 def check_run(config: dict, run: str, where: str) -> None:
-    """A run made elsewhere is one of the scale's; else it would be trained here, and its folder passed over."""
+    """Refuse a run made elsewhere that is none of the scale's: it would be trained here, and its folder passed over."""
     task, experiment, seed = run.split("/")
     scale, parsing = scale_of(config), parsing_of(config)
     parses = task in parsing["tasks"]
