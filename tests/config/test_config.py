@@ -10,6 +10,10 @@ import yaml
 
 from transformer.common.files import InputError
 from transformer.config.experiment import Decoding, Experiment, Model, Section, load, resolve, save
+from transformer.config.fidelity import PRESETS, preset
+from transformer.config.runs import RunName
+from transformer.config.runs import parts as configured_parts
+from transformer.config.scales import at
 
 CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("utf-8"))
 ROW = CONFIG["base"]
@@ -40,6 +44,18 @@ def test_fidelity_names_values_of_the_model_and_nothing_else_changes(parts):
     assert (code.fidelity, code.model.sinusoids, code.model.target_spaces) == ("paper-code", "concatenated", 32)
     as_text = dataclasses.replace(code.model, sinusoids="interleaved", target_spaces=0)
     assert dataclasses.replace(code, fidelity="paper-text", model=as_text) == text
+
+
+def test_a_fidelity_never_changes_its_meaning():
+    """Frozen here: a run of another reading needs a preset of another name."""
+    assert {name: dataclasses.asdict(values) for name, values in PRESETS.items()} == {
+        "paper-text": {"sinusoids": "interleaved", "target_spaces": 0},
+        "paper-code": {"sinusoids": "concatenated", "target_spaces": 32},
+    }
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        preset("paper-text").target_spaces = 32
+    with pytest.raises(TypeError):
+        PRESETS["paper-text"] = preset("paper-code")
 
 
 def test_an_unknown_fidelity_is_named(parts):
@@ -326,26 +342,8 @@ TABLE_3 = {
 
 
 def configured(scale: str, task: str, experiment: str) -> Experiment:
-    """A run of config.yaml: base, the experiment, and what the scale and the task change of either."""
-    settings = CONFIG["scales"][scale]
-    about = settings["tasks"][task]
-    rows = [ROW, settings["base"], CONFIG["experiments"][experiment], settings["experiments"].get(experiment, {})]
-    return resolve(
-        {
-            "scale": scale,
-            "label": settings["label"],
-            "task": task,
-            "experiment": experiment,
-            "seed": 1,
-            "source": about["source"],
-            "target": about["target"],
-            "rows": [*rows, about.get("experiments", {}).get(experiment, {})],
-            "embedding_rows": about["embedding_rows"],
-            "output_rows": about["embedding_rows"],
-        }
-        | {key: settings[key] for key in ("width", "depth")}
-        | {key: CONFIG[key] for key in ("fidelity", "optimizer", "preparation", "running")}
-    )
+    """Return a run of config.yaml: base, the experiment, and what the scale and the task change of either."""
+    return resolve(configured_parts(at(CONFIG, scale), RunName(task, experiment, 1)))
 
 
 def test_the_experiments_are_the_papers():

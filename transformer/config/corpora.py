@@ -22,9 +22,19 @@ def languages_of(corpus: dict) -> tuple[str, ...]:
     return GRAMMAR if "grammar" in corpus else tuple(corpus["files"])
 
 
+def places_of(corpus: dict) -> dict[str, dict]:
+    """Return what the files of a corpus are read from, a `download` or a `path`, by its place in the corpus's entry.
+
+    A corpus that is made here has none.
+    """
+    if "treebank" in corpus:
+        return {"treebank": corpus["treebank"]}
+    return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
+
+
 def entries_of(corpus: dict) -> list[dict]:
-    """Return what the files of a corpus are read from, a `download` or a `path`; nothing where they are made here."""
-    return [corpus["treebank"]] if "treebank" in corpus else list(corpus.get("files", {}).values())
+    """Return what the files of a corpus are read from, without their places."""
+    return list(places_of(corpus).values())
 
 
 def source_of(entry: dict) -> str:

@@ -11,13 +11,14 @@ from typing import Any
 import yaml
 
 from transformer.common.files import InputError
-from transformer.config.checks import CONFIG, check
+from transformer.config.checks import CONFIG, check, check_files
 from transformer.config.yamlfile import read_yaml
 
 
 def read(files: list[str], entries: list[str]) -> dict:
     """Return config.yaml under other `files` and `key=value` entries, as Snakemake lays --configfile and --config.
 
+    The files of corpora need not be here: `plan` is asked before they are, and `doctor` says more of what is missing.
     Raises InputError naming the file, the entry or the key.
     """
     if not CONFIG.exists():
@@ -45,6 +46,7 @@ def accept(config: dict, files: Iterable[Path]) -> None:
         if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
             config["partial"] = value_of(config["partial"], f"partial={config['partial']}")
         check(config)
+        check_files(config)
     except InputError as error:
         sys.exit(str(error))
 

@@ -48,8 +48,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--configfile", nargs="+", action="extend", default=[], metavar="YAML", help="as Snakemake's")
     parser.add_argument("--paper", default="workflow/paper/table3.csv", metavar="CSV", help="what the paper printed")
     args = parser.parse_args(argv)
-    paper = read_paper(args.paper)
     models = models_of(settings.read(args.configfile, args.config))
+    paper = read_paper(args.paper)
     counts = [count(name, model, *paper.get(name, ("", None))) for name, model in models.items()]
     if not any(c.printed for c in counts):
         raise InputError(f"{args.paper}: expected the parameters of experiments of config.yaml, found none")
