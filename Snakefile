@@ -4,6 +4,8 @@
 #   results/{scale}/data/{task}/                      tokenised text, vocabulary, token arrays
 #   results/{scale}/runs/{task}/{experiment}/{seed}/  one training: weights, translations, scores
 #   results/{scale}/tables, figures, report.html      what it was all for
+import sys
+
 from snakemake.utils import min_version
 
 min_version("9.25")
@@ -12,16 +14,45 @@ min_version("9.25")
 configfile: "config.yaml"
 
 
-include: "workflow/rules/check.smk"
-include: "workflow/rules/common.smk"
-include: "workflow/rules/runs.smk"
+sys.path.insert(0, workflow.basedir)  # where `snakemake` itself would not look for the package
+try:
+    from transformer.config import settings
+except ImportError as problem:
+    sys.exit(f"Snakefile: {problem}: run `make`, or Snakemake in the environment of environment.yml, in this folder")
+settings.accept(config, workflow.configfiles)
+
+
+# What the rules ask config.yaml.
+include: "workflow/inputs/common.smk"
+include: "workflow/inputs/fetch.smk"
+include: "workflow/inputs/prepare.smk"
+include: "workflow/inputs/train.smk"
+include: "workflow/inputs/translate.smk"
+include: "workflow/inputs/parse.smk"
+include: "workflow/inputs/take.smk"
+
+
+wildcard_constraints:
+    scale=any_of(config["scales"]),
+    task=any_of(names_of_tasks("tasks") | names_of_tasks("parsing")),
+    experiment=any_of([*config["experiments"], PARSER]),
+    seed=r"\d+",
+    split="train|dev|test|elsewhere",
+    weights=any_of(WEIGHTS),
+    search=any_of(SEARCHES),
+    part=r"\d+",
+    parts=r"\d+",
+    file=any_of(config["downloads"]),
+    language="[A-Za-z][A-Za-z0-9_-]*",
+
+
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/prepare.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/translate.smk"
 include: "workflow/rules/parse.smk"
-include: "workflow/rules/taken.smk"
 include: "workflow/rules/take.smk"
+include: "workflow/rules/runs.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/table1.smk"
 include: "workflow/rules/why.smk"

@@ -9,10 +9,11 @@ import torch
 import yaml
 
 from transformer.__main__ import main
+from transformer.config import settings
 from transformer.model.cost import parameters
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
-from transformer.tools.params import read_models
+from transformer.tools.params import models_of
 
 ROOT = Path(__file__).parents[2]
 CONFIG, PAPER = ROOT / "config.yaml", ROOT / "workflow/paper/table3.csv"
@@ -21,12 +22,15 @@ with open(PAPER, encoding="utf-8", newline="") as file:
 SETTINGS = yaml.safe_load(CONFIG.read_text("utf-8"))
 
 
+@pytest.fixture(autouse=True)
+def project(monkeypatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
 @pytest.fixture(params=["paper-text", "paper-code"])
-def config(request, tmp_path) -> Path:
-    """config.yaml under either fidelity."""
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(SETTINGS | {"fidelity": request.param}, sort_keys=False), encoding="utf-8")
-    return path
+def fidelity(request) -> str:
+    """Either of config.yaml's, as an entry of the command line."""
+    return f"fidelity={request.param}"
 
 
 # What the paper printed.
@@ -65,9 +69,9 @@ def test_table_3_as_printed():
 # What is counted.
 
 
-def test_counts_are_those_of_the_models_themselves(config):
+def test_counts_are_those_of_the_models_themselves(fidelity):
     """Instantiated in full size, without memory. Row E's table of positions is not counted."""
-    models = read_models(str(config))
+    models = models_of(settings.read([], [fidelity]))
     assert list(models) == list(SETTINGS["experiments"])
     for name, model in models.items():
         with torch.device("meta"):
@@ -77,7 +81,7 @@ def test_counts_are_those_of_the_models_themselves(config):
 
 
 def test_the_models_are_table_3s_in_full_size():
-    models = read_models(str(CONFIG))
+    models = models_of(settings.read([], []))
     assert {(model.embedding_rows, model.output_rows) for model in models.values()} == {(40960, 40960)}
     assert (models["big"].N, models["big"].d_model, models["d_model-256"].d_model) == (6, 1024, 256)
 
@@ -85,9 +89,9 @@ def test_the_models_are_table_3s_in_full_size():
 # What is shown.
 
 
-def shown(capsys, config: Path, paper: Path = PAPER) -> tuple[dict[str, list[str]], str]:
-    """The table's cells by experiment, and the text below it."""
-    main(["params", "--config", str(config), "--paper", str(paper)])
+def shown(capsys, *arguments: str) -> tuple[dict[str, list[str]], str]:
+    """Return the table's cells by experiment, and the text below it."""
+    main(["params", *arguments])
     table, *text = capsys.readouterr().out.split("\n\n")
     _, rule, *lines = table.split("\n")
     spans = [match.span() for match in re.finditer("-+", rule)]
@@ -95,9 +99,9 @@ def shown(capsys, config: Path, paper: Path = PAPER) -> tuple[dict[str, list[str
     return {row[1]: [row[0], *row[2:]] for row in rows}, "\n".join(text)
 
 
-def test_ten_of_eleven_agree(capsys, config):
+def test_ten_of_eleven_agree(capsys, fidelity):
     """Under either fidelity: the table of target languages is not needed for it."""
-    rows, text = shown(capsys, config)
+    rows, text = shown(capsys, "--config", fidelity)
     assert text.startswith("10 of 11 agree\n")
     for printed in TABLE_3:
         letter, exactly, millions, paper, agree, _ = rows[printed["experiment"]]
@@ -109,7 +113,7 @@ def test_ten_of_eleven_agree(capsys, config):
 
 def test_why_big_cannot_agree(capsys):
     """By hand: d_ff-1024 at 40,960 rows is 14,816 above 52.5 million, which is 28 rows; N-4 102,816 below 50.5."""
-    rows, text = shown(capsys, CONFIG)
+    rows, text = shown(capsys)
     assert rows["big"][-1] == "35,296 to 36,272"
     assert "makes all 11 agree: big needs 36,272 at most, d_ff-1024 40,932 at least." in text
     assert "All but big agree with 40,932 to 41,160." in text
@@ -118,7 +122,7 @@ def test_why_big_cannot_agree(capsys):
 def test_numbers_of_rows_that_make_all_agree_are_shown(capsys, tmp_path):
     with open(tmp_path / "table3.csv", "w", encoding="utf-8") as file:
         file.write("row,experiment,parameters\n,base,65\nC,N-2,36\n")
-    _, text = shown(capsys, CONFIG, tmp_path / "table3.csv")
+    _, text = shown(capsys, "--paper", str(tmp_path / "table3.csv"))
     assert text.startswith("2 of 2 agree\n")
     assert "All 2 agree with 40,600 to 41,721 embedding rows." in text
 
@@ -126,43 +130,22 @@ def test_numbers_of_rows_that_make_all_agree_are_shown(capsys, tmp_path):
 # Bad files.
 
 
-def refusal(config: Path = CONFIG, paper: Path = PAPER) -> str:
+def refusal(*arguments: str) -> str:
     with pytest.raises(SystemExit) as refused:
-        main(["params", "--config", str(config), "--paper", str(paper)])
+        main(["params", *arguments])
     message = str(refused.value)
     assert message.startswith("transformer params: error: ")
     assert "\n" not in message
     return message.removeprefix("transformer params: error: ")
 
 
-def changed(tmp_path: Path, **changes) -> Path:
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(SETTINGS | changes, sort_keys=False), encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"fidelity": "paper"}, "fidelity: expected paper-text or paper-code, found 'paper'"),
-        ({"fidelity": 1}, "{}: fidelity: expected str, found 1"),
-        ({"base": None}, "{}: base: expected dict, found None"),
-        ({"base": {}}, "{}: base: missing key 'N'"),
-        ({"experiments": {"base": {"N": "6"}}}, "{}: base: N: expected int, found '6'"),
-        ({"experiments": {"base": None}}, "{}: experiments.base: expected dict, found None"),
-        ({"scales": {"demo": {}}}, "{}: missing key 'scales.paper.tasks.en-de.embedding_rows'"),
-    ],
-    ids=str,
-)
-def test_a_bad_configuration_is_named(tmp_path, changes, message):
-    path = changed(tmp_path, **changes)
-    assert refusal(config=path) == message.format(path)
-
-
-def test_a_foreign_configuration_is_named(tmp_path):
-    (tmp_path / "list.yaml").write_text("- 1\n")
-    assert refusal(config=tmp_path / "list.yaml") == f"{tmp_path}/list.yaml: missing key 'fidelity'"
-    assert refusal(config=tmp_path / "none.yaml") == f"{tmp_path}/none.yaml: no such file"
+def test_a_configuration_without_the_papers_english_german_is_named(monkeypatch, tmp_path):
+    """Whose rows of the embedding are counted."""
+    scales = {name: scale for name, scale in SETTINGS["scales"].items() if name != "paper"}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(SETTINGS | {"scales": scales}, sort_keys=False))
+    monkeypatch.chdir(tmp_path)
+    expected = "config.yaml: scales.paper.tasks.en-de: expected its embedding_rows, found no 'paper'"
+    assert refusal("--paper", str(PAPER)) == expected
 
 
 @pytest.mark.parametrize(
@@ -178,8 +161,10 @@ def test_a_foreign_configuration_is_named(tmp_path):
 def test_a_foreign_table_is_named(tmp_path, content, message):
     path = tmp_path / "table3.csv"
     path.write_text(content, encoding="utf-8")
-    assert re.fullmatch(rf"{path}: {message}", refusal(paper=path))
+    assert re.fullmatch(rf"{path}: {message}", refusal("--paper", str(path)))
 
 
 def test_a_missing_table_is_named(tmp_path):
-    assert refusal(paper=tmp_path / "none.csv").startswith(f"{tmp_path}/none.csv: cannot be read as Table 3: ")
+    assert refusal("--paper", str(tmp_path / "none.csv")).startswith(
+        f"{tmp_path}/none.csv: cannot be read as Table 3: "
+    )

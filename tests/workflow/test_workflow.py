@@ -11,7 +11,7 @@ import pytest
 import yaml
 from lxml import html
 from support import browsing
-from support.project import FIGURES, TABLES, copy_project, last_line, own_corpus, snakemake
+from support.project import FIGURES, TABLES, copy_project, own_corpus, snakemake
 from support.tools import typeset
 
 from transformer.common.files import sha256
@@ -249,57 +249,6 @@ def test_paper_scale_lists_the_whole_job(tmp_path):
         "results/paper/tables/table3.md",
     ):
         assert what in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("scale=large", "config.yaml: scale: expected one of scales (demo, multi30k, paper), found 'large'"),
-        ("beams=4", "config.yaml: top level: Additional properties are not allowed ('beams' was unexpected)"),
-        ("base={N: six}", "config.yaml: base.N: 'six' is not of type 'integer'"),
-    ],
-)
-def test_bad_configuration_is_refused_in_one_line(tmp_path, setting, message):
-    result = snakemake(copy_project(tmp_path), "--dry-run", "--config", setting)
-    assert result.returncode != 0
-    assert last_line(result) == message
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("dev: mine-dev,", "dev: yours,", "config.yaml: scales.mine.tasks.en-cs: expected one of corpora ("),
-        (
-            "target: cs",
-            "target: de",
-            "scales.mine.tasks.en-cs: corpus 'mine-train' has no 'de', only en, cs",
-        ),
-        ("embedding_rows: 40", "embedding_rows: 39", "vocabulary 40 exceeds embedding_rows 39"),
-        ("dev: mine-dev,", "dev: mine-train,", "dev corpus 'mine-train' shares sentences with 'mine-train' in train"),
-        (
-            "source: en,",
-            "source: en, experiments: {bgi: {N: 3}},",
-            "config.yaml: scales.mine.tasks.en-cs.experiments: ",
-        ),
-        ("path: dev.cs", "path: gone.cs", "config.yaml: corpora.mine-dev.files.cs: no such file: gone.cs"),
-        ("{big:", "{bigger:", "config.yaml: scales.mine.experiments: expected one of experiments ("),
-    ],
-)
-def test_names_and_numbers_that_do_not_fit_are_refused(tmp_path, old, new, message):
-    project = copy_project(tmp_path)
-    own = own_corpus(project)
-    own.write_text(own.read_text().replace(old, new))
-    result = snakemake(project, "--dry-run", "--configfile", "own.yaml", "--config", "scale=mine")
-    assert result.returncode != 0
-    assert message in last_line(result)
-
-
-def test_slices_of_the_grammar_that_overlap_are_refused(tmp_path):
-    project = copy_project(tmp_path)
-    (project / "overlap.yaml").write_text("corpora: {grammar-dev: {grammar: {skip: 19999}}}\n")
-    result = snakemake(project, "--dry-run", "--configfile", "overlap.yaml")
-    assert result.returncode != 0
-    assert "dev corpus 'grammar-dev' shares sentences with 'grammar-train' in train" in last_line(result)
 
 
 def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_path):

@@ -170,13 +170,6 @@ def test_what_training_alone_makes_is_not_trained(taking):
     assert refused(taking, "results/mine/tables/table3.md") == f"{WHERE}: {problem}"
 
 
-def test_a_run_that_is_none_of_the_scale(taking):
-    """By a folder's name it would be the base model's."""
-    runs = {"./base/1": entry(taking / "base")}
-    (taking / "from.yaml").write_text(yaml.safe_dump({"scales": {"mine": {"from": runs}}}))
-    assert refused(taking) == "config.yaml: scales.mine.from../base/1: expected one of the tasks (en-cs), found '.'"
-
-
 NO_SUM = "0" * 64
 LINES = {  # each a fault, and what is said of the list that it is in
     f"{NO_SUM}  ../run.json": ": '../run.json' leads out of the folder",

@@ -15,6 +15,7 @@ import yaml
 
 from transformer.common.files import InputError, replacing
 from transformer.config.fidelity import preset
+from transformer.config.yamlfile import read_yaml
 
 UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
@@ -40,7 +41,7 @@ class Section:
 
 
 def checked(value: Any, kind: type, where: str) -> Any:
-    """`value` as a `kind`; an int serves as a float. Raises InputError naming `where`."""
+    """Return `value` as a `kind`; an int serves as a float. Raises InputError naming `where`."""
     if issubclass(kind, Section):
         return kind.read(value, where)
     if kind is float and type(value) is int:
@@ -52,7 +53,7 @@ def checked(value: Any, kind: type, where: str) -> Any:
 
 @dataclass(frozen=True)
 class Model(Section):
-    """§3 and Table 3, in the paper's symbols."""
+    """The model (§3 and Table 3), in the paper's symbols."""
 
     N: int
     d_model: int
@@ -65,7 +66,7 @@ class Model(Section):
     positions: str
     embedding_rows: int
     output_rows: int  # the first rows of the embedding, which the softmax covers: all, but for the parser
-    sinusoids: str  # this and the next: see presets.py
+    sinusoids: str  # this and the next: see fidelity.py
     target_spaces: int
 
     def __post_init__(self):
@@ -83,7 +84,7 @@ class Model(Section):
 
 @dataclass(frozen=True)
 class Training(Section):
-    """§5: how long, how fast, on how much."""
+    """The training (§5): how long, how fast, on how much."""
 
     steps: int
     rate: float  # times equation 3
@@ -107,7 +108,7 @@ class Training(Section):
 
 @dataclass(frozen=True)
 class Preparation(Section):
-    """§5.1: how text becomes words."""
+    """The preparation of text (§5.1): how it becomes words."""
 
     normalize_punctuation: bool
     escape: bool
@@ -118,7 +119,7 @@ class Preparation(Section):
 
 @dataclass(frozen=True)
 class Running(Section):
-    """How a training is watched; no result depends on it."""
+    """The watch over a training; no result depends on it."""
 
     log_every: int
     evaluate_every: int
@@ -128,7 +129,7 @@ class Running(Section):
 
 @dataclass(frozen=True)
 class Decoding(Section):
-    """§6.1: beam search. Kept beside the experiment, so that another beam trains nothing anew."""
+    """Beam search (§6.1), kept beside the experiment, so that another beam trains nothing again."""
 
     beam: int
     alpha: float
@@ -150,7 +151,7 @@ class Experiment(Section):
     task: str
     experiment: str
     seed: int
-    fidelity: str  # the preset (presets.py) that some of the model's values are from
+    fidelity: str  # the preset (fidelity.py) that some of the model's values are from
     source: str
     target: str
     model: Model
@@ -159,7 +160,7 @@ class Experiment(Section):
     running: Running
 
     def digest(self, data_sha256: str) -> str:
-        """Identity of a training: everything that changes its result, with the checksum of the data it learns from."""
+        """Return a training's identity: all that changes its result, with the checksum of the data it learns from."""
         training = dataclasses.asdict(self) | {"data": data_sha256}
         for key in UNTRAINED:
             del training[key]
@@ -167,7 +168,7 @@ class Experiment(Section):
 
 
 def resolve(parts: dict) -> Experiment:
-    """The run that `parts` describes: `rows` laid over each other in order, then divided by `width` and `depth`.
+    """Return the run that `parts` describes: `rows` laid over each other in order, then divided by `width` and `depth`.
 
     `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows,
     output_rows.
@@ -192,7 +193,7 @@ def resolve(parts: dict) -> Experiment:
 
 
 def divided(value: int, by: int, where: str) -> int:
-    """`value / by`, exactly. Raises InputError where it is no int or does not divide."""
+    """Return `value / by`, exactly. Raises InputError where it is no int or does not divide."""
     if checked(value, int, where) % by:
         raise InputError(f"{where}: {value} cannot be divided by {by}")
     return value // by
@@ -201,16 +202,6 @@ def divided(value: int, by: int, where: str) -> int:
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:
     """Read a YAML file as `section`. Raises InputError naming the file and the key."""
     return section.read(read_yaml(path), str(path))
-
-
-def read_yaml(path: str | Path) -> Any:
-    """The content of a YAML file. Raises InputError naming the file."""
-    try:
-        return yaml.safe_load(Path(path).read_bytes())
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 
 
 def save(section: Section, path: str | Path) -> None:

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from transformer.config.settings import downloads_of, sources, tasks_of
+from transformer.config.corpora import downloads_of, sources
+from transformer.config.scales import tasks_of
 from transformer.data.download import cause, length
 from transformer.doctor.finding import Finding, error, note, ok
 from transformer.doctor.machine import few

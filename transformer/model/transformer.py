@@ -30,7 +30,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
         self.dropout = Dropout(config.P_drop)
         self.target_spaces = None
-        if config.target_spaces:  # not in the paper (presets.py)
+        if config.target_spaces:  # not in the paper (config/fidelity.py)
             self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
         initialize(self)
 

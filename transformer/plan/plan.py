@@ -5,8 +5,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from transformer.config.corpora import absent_treebank
+from transformer.config.elsewhere import makers, taken
 from transformer.config.experiment import Experiment, resolve
-from transformer.config.settings import RunName, absent_treebank, makers, parts, runs_of_tables, scale_of, taken
+from transformer.config.runs import RunName, parts, runs_of_tables
+from transformer.config.scales import scale_of
 from transformer.model.cost import Lengths, training_flops
 from transformer.plan import storage
 from transformer.plan.speed import Speed

@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from transformer.config.corpora import downloads_of, entries_of, files_of, sources
+from transformer.config.elsewhere import tasks_read
 from transformer.config.experiment import Experiment
-from transformer.config.settings import downloads_of, entries_of, files_of, scale_of, sources, tasks_of, tasks_read
+from transformer.config.scales import scale_of, tasks_of
 from transformer.model.cost import parameters
 
 WEIGHT = 4  # float32

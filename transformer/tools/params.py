@@ -1,27 +1,29 @@
 """Count the parameters of Table 3's models, the paper's counts beside ours.
 
-    python -m transformer params [--config config.yaml] [--paper workflow/paper/table3.csv]
+    python -m transformer params
+    python -m transformer params --config fidelity=paper-code
+    python -m transformer params --configfile mine.yaml --paper mine.csv
 
 Rows are the experiments of config.yaml in full size, with as many embedding rows as English-German has at paper scale.
-This stage reads config.yaml itself, as plan does: they answer people, and no other stage reads what they print.
+Reads config.yaml as Snakemake does, and --configfile and --config like it.
 """
 
 import csv
 from dataclasses import asdict, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tabulate import tabulate
 
 from transformer.commandline import stage_parser
 from transformer.common.files import InputError
-from transformer.config.experiment import Model, checked, read_yaml
+from transformer.config import settings
+from transformer.config.experiment import Model
 from transformer.config.fidelity import preset
 from transformer.model.cost import agreeing_rows, parameters
 
-EMBEDDING_ROWS = ("scales", "paper", "tasks", "en-de", "embedding_rows")
 COUNTED = """\
-Counted are the one embedding matrix, the layers' matrices and biases, the gains and biases of LayerNorm and, under
-paper-code, the table of target languages. Not counted is the table that learned-positions learns, a row for which the
+Ours count the one embedding matrix, the layers' matrices and biases, the gains and biases of LayerNorm and, under
+paper-code, the table of target languages. They leave out the table that learned-positions learns, a row for which the
 paper prints no count."""
 
 
@@ -42,31 +44,33 @@ class Count(NamedTuple):
 def main(argv: list[str] | None = None) -> None:
     """Print the counts, and why they cannot all agree."""
     parser = stage_parser("params", __doc__)
-    parser.add_argument("--config", default="config.yaml", metavar="YAML", help="the configuration")
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as Snakemake's")
+    parser.add_argument("--configfile", nargs="+", action="extend", default=[], metavar="YAML", help="as Snakemake's")
     parser.add_argument("--paper", default="workflow/paper/table3.csv", metavar="CSV", help="what the paper printed")
     args = parser.parse_args(argv)
+    models = models_of(settings.read(args.configfile, args.config))
     paper = read_paper(args.paper)
-    counts = [count(name, model, *paper.get(name, ("", None))) for name, model in read_models(args.config).items()]
+    counts = [count(name, model, *paper.get(name, ("", None))) for name, model in models.items()]
     if not any(c.printed for c in counts):
-        raise InputError(f"{args.paper}: expected the parameters of experiments of {args.config}, found none")
+        raise InputError(f"{args.paper}: expected the parameters of experiments of config.yaml, found none")
     print(page(counts))
 
 
 def count(name: str, model: Model, letter: str, printed: int | None) -> Count:
-    """What to show of one experiment."""
+    """Return what is shown of one experiment."""
     rows = agreeing_rows(model, printed) if printed else range(0)
     return Count(letter, name, parameters(model), printed, rows)
 
 
 def page(counts: list[Count]) -> str:
-    """The table, how many agree, and why not more."""
+    """Return the table, how many agree, and why not more."""
     printed = [c for c in counts if c.printed]
     agree = f"{sum(c.agrees for c in printed)} of {len(printed)} agree"
     return "\n\n".join([table(counts), agree, COUNTED, why(printed)])
 
 
 def table(counts: list[Count]) -> str:
-    """A line per experiment."""
+    """Return the table, which has a line per experiment."""
     lines = [
         {
             "row": c.letter,
@@ -84,7 +88,7 @@ def table(counts: list[Count]) -> str:
 
 
 def why(printed: list[Count]) -> str:
-    """Whether any one number of embedding rows makes every printed count."""
+    """Say whether any one number of embedding rows makes every printed count."""
     least = max(printed, key=lambda c: c.rows.start)
     most = min(printed, key=lambda c: c.rows.stop)
     together = range(least.rows.start, most.rows.stop)
@@ -100,36 +104,28 @@ def why(printed: list[Count]) -> str:
 
 
 def span(rows: range) -> str:
-    """`40,932 to 41,160`; blank for none."""
+    """Return a range as in `40,932 to 41,160`; blank for none."""
     return f"{rows[0]:,} to {rows[-1]:,}" if rows else ""
 
 
-def read_models(path: str) -> dict[str, Model]:
-    """The model of each experiment of a config.yaml. Raises InputError naming the file and the key."""
-    config = read_yaml(path)
-    shared = asdict(preset(setting(config, path, str, "fidelity")))
-    shared["embedding_rows"] = shared["output_rows"] = setting(config, path, int, *EMBEDDING_ROWS)
-    base = setting(config, path, dict, "base")
+def models_of(config: dict) -> dict[str, Model]:
+    """Return the model of each experiment in full size. Raises InputError where it lacks the paper's English-German."""
+    try:
+        rows = config["scales"]["paper"]["tasks"]["en-de"]["embedding_rows"]
+    except KeyError as error:
+        raise InputError(
+            f"config.yaml: scales.paper.tasks.en-de: expected its embedding_rows, found no {error}"
+        ) from None
+    shared = asdict(preset(config["fidelity"])) | {"embedding_rows": rows, "output_rows": rows}
     models = {}
-    for name in setting(config, path, dict, "experiments"):
-        row = base | setting(config, path, dict, "experiments", name) | shared
-        names = [field.name for field in fields(Model)]
-        models[name] = Model.read({key: row[key] for key in names if key in row}, f"{path}: {name}")
+    for name, experiment in config["experiments"].items():
+        row = config["base"] | experiment | shared
+        models[name] = Model.read({field.name: row[field.name] for field in fields(Model)}, name)
     return models
 
 
-def setting(config: Any, path: str, kind: type, *keys: str) -> Any:
-    """The value of `kind` at `keys`. Raises InputError naming the file and the key."""
-    value, where = config, ".".join(keys)
-    for key in keys:
-        if not isinstance(value, dict) or key not in value:
-            raise InputError(f"{path}: missing key {where!r}")
-        value = value[key]
-    return checked(value, kind, f"{path}: {where}")
-
-
 def read_paper(path: str) -> dict[str, tuple[str, int | None]]:
-    """The letter and the millions of each experiment of table3.csv. Raises InputError naming the file."""
+    """Return the letter and the millions of each experiment of table3.csv. Raises InputError naming the file."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))

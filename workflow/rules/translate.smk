@@ -1,13 +1,5 @@
 # §6.1: beam search, and BLEU.
 
-# How a translation decodes otherwise than is configured, by what it adds to the translation's name (why.smk).
-CHANGES = {
-    "": {},
-    ".beam-1": {"beam": 1},
-    ".alpha-0": {"alpha": 0.0},
-    ".extra_length-0": {"extra_length": 0},
-}
-
 
 rule decoding:
     output:

@@ -1,9 +1,12 @@
-# Answers the take rule's questions: which files were made elsewhere, and which of a taken run are not to be had.
+# The questions of rules/take.smk: which files were made elsewhere, and which of a taken run are not to be had.
 import hashlib
+import os
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
-SUMS = "SHA256SUMS"  # the list in a folder made elsewhere, as sha256sum writes it
+from transformer.config.elsewhere import SUMS
+
 ARRAYS = collect("{split}.{side}.{kind}", split=["train", "dev"], side=["source", "target"], kind=["ids", "offsets"])
 TRAINED = ["run.json", "last.safetensors", "metrics.jsonl", "vocabulary.model", "checkpoints"]  # by training alone
 
@@ -20,32 +23,17 @@ MADE_HERE += r"|(dev|test|elsewhere)(\.[a-z]+)?\.json"
 
 
 def folders_elsewhere(scale):
-    """The folders made elsewhere: what each is in results/, what config.yaml says of it, and where it does."""
-    about, parsing = config["scales"][scale], parsing_of(scale)
-    for section, tasks in (("tasks", about["tasks"]), ("parsing.tasks", parsing["tasks"])):
+    """Yield for each folder made elsewhere what it is in results/, its entry in config.yaml and where that stands."""
+    entry, parsing = config["scales"][scale], parsing_of(scale)
+    for section, tasks in (("tasks", entry["tasks"]), ("parsing.tasks", parsing["tasks"])):
         for task in (task for task in tasks if "from" in tasks[task]):
             yield f"{scale}/data/{task}", tasks[task]["from"], f"scales.{scale}.{section}.{task}.from"
-    for run, folder in about.get("from", {}).items():
-        check_run_name(scale, *run.split(os.sep), f"scales.{scale}.from.{run}")
+    for run, folder in entry.get("from", {}).items():
         yield f"{scale}/runs/{run}", folder, f"scales.{scale}.from.{run}"
 
 
-def check_run_name(scale, task, experiment, seed, where):
-    """The run is one of the scale's; else it would be trained here, and the folder passed over."""
-    about, parsing = config["scales"][scale], parsing_of(scale)
-    parses = task in parsing["tasks"]
-    seeds = map(str, parsing["seeds"] if parses else about["seeds"])
-    for what, found, expected in (
-        ("tasks", task, [*about["tasks"], *parsing["tasks"]]),
-        ("experiments", experiment, [PARSER] if parses else config["experiments"]),
-        ("seeds", seed, list(seeds)),
-    ):
-        if found not in expected:
-            refuse(where, f"expected one of the {what} ({', '.join(expected)}), found '{found}'")
-
-
 def read_sums(folder, where):
-    """The SHA-256 of each file of a folder, by its name, from the list, whose own config.yaml gives."""
+    """Return the SHA-256 of each file of a folder by its name, from its list, whose own SHA-256 config.yaml gives."""
     kept = Path(".snakemake/taken", folder["sha256"])
     path = kept if workflow.remote_exec else Path(folder["path"], SUMS)
     try:
@@ -66,7 +54,7 @@ def read_sums(folder, where):
 
 
 def keep(content, path):
-    """Leave a list where the jobs on a cluster's nodes read it: they need not see the folder."""
+    """Write a list where the jobs on a cluster's nodes read it: they need not see the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{os.getpid()}")
     aside.write_bytes(content)
@@ -74,7 +62,7 @@ def keep(content, path):
 
 
 def check_files(sums, path, kind, where):
-    """A list names files that our rules make alone, and those that belong together together."""
+    """Refuse a list that names files which no rule makes, or lacks some that belong to those that it names."""
     for name in sums:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             refuse(where, f"{path}: '{name}' leads out of the folder")
@@ -87,7 +75,7 @@ def check_files(sums, path, kind, where):
 
 
 def beside_data(name):
-    """What a folder with this file must hold, too: what the same job makes, and the vocabulary of token arrays."""
+    """Return what a folder of data with this file must hold, too: what the same job makes, and arrays' vocabulary."""
     if name in [*ARRAYS, "data.json"]:
         return [*ARRAYS, "data.json", "vocabulary.model"]
     if name.startswith("parsed."):
@@ -99,7 +87,10 @@ def beside_data(name):
 
 
 def beside_run(name):
-    """The same of a run's files: by run.json they are known to be this run's, by decoding.yaml how they were decoded."""
+    """Return what a folder of a run with this file must hold, too.
+
+    run.json shows that the file is this run's, and decoding.yaml how it was decoded.
+    """
     stem, kind = re.fullmatch(r"(.*?)\.(parses\.json|\w+)", name).groups()
     if kind == "hyp":
         return ["run.json", "decoding.yaml"]
@@ -109,7 +100,7 @@ def beside_run(name):
 
 
 def read_folder(what, folder, where):
-    """A folder made elsewhere: what is taken from it, and what is asked for in vain, at another scale all of it."""
+    """Return what is taken from a folder made elsewhere, and what it lacks; at another scale it lacks everything."""
     scale, kind, *_ = Path(what).parts
     found = SimpleNamespace(where=where, path=folder["path"], sums={}, files={}, taken=set(), lacking=set())
     if scale == config["scale"]:
@@ -125,20 +116,20 @@ def read_folder(what, folder, where):
     return found
 
 
-# By what each is in results/; of them, the paths that are taken and those that are asked for in vain.
+# The folders, by what each is in results/; then the paths that are taken, and those that can neither be taken nor made.
 FOLDERS = {what: read_folder(what, *of) for scale in config["scales"] for what, *of in folders_elsewhere(scale)}
 TAKEN = [f"{what}/{name}" for what, folder in FOLDERS.items() for name in folder.taken]
 LACKING = [f"{what}/{name}" for what, folder in FOLDERS.items() for name in folder.lacking]
 
 
 def folder_of(path):
-    """The folder that a path in results/ is taken from, and the path in it."""
+    """Return the folder that a path in results/ is taken from, and the path in it."""
     what = next(what for what in FOLDERS if Path(path).is_relative_to(what))
     return FOLDERS[what], Path(path).relative_to(what).as_posix()
 
 
 def before_taking(wildcards):
-    """What a file is compared with before it is taken: made here, or taken before."""
+    """Return what a file is compared with before it is taken, which is made here, or taken before."""
     (folder, name), (scale, kind, task, *_) = folder_of(wildcards.taken), Path(wildcards.taken).parts
     parent = place_of_taken(wildcards)
     data = f"results/{scale}/data/{task}/data.json"
@@ -151,32 +142,32 @@ def before_taking(wildcards):
 
 
 def settings_of(name):
-    """The file of settings, if any, by which a run's file was made and which has to be the same here."""
+    """Return the file of settings, if any, by which a run's file was made and which has to be the same here."""
     if name == "run.json":
         return ["experiment.yaml"]
     return ["decoding.yaml"] if name.endswith((".hyp", ".trees", ".parses.json")) else []
 
 
 def files_to_take(wildcards):
-    """Sums and names of what is taken, after the settings that it was made by, as options of the take stage."""
+    """Return sums and names of what is taken, after the settings that it was made by, as options of the take stage."""
     folder, name = folder_of(wildcards.taken)
     chosen = [other for other in folder.files if Path(other).is_relative_to(name)]
-    settings = [other for other in settings_of(name) if other in folder.sums]
-    return [word for other in settings + chosen for word in ("--file", folder.sums[other], other)]
+    made_by = [other for other in settings_of(name) if other in folder.sums]
+    return [word for other in made_by + chosen for word in ("--file", folder.sums[other], other)]
 
 
 def path_of_taken(wildcards):
-    """The folder that a file is taken from."""
+    """Return the folder that a file is taken from."""
     return folder_of(wildcards.taken)[0].path
 
 
 def place_of_taken(wildcards):
-    """The folder that it comes to."""
+    """Return the folder that a file comes to."""
     return f"results/{wildcards.taken.removesuffix(folder_of(wildcards.taken)[1])}"
 
 
 def refuse_to_make(wildcards):
-    """End with a line: with two makers of one run, its files would be of two trainings."""
+    """End with one line: if it were taken in part and trained here, a run's files would be of two trainings."""
     folder, name = folder_of(wildcards.lacking)
     scale = Path(wildcards.lacking).parts[0]
     if scale != config["scale"]:

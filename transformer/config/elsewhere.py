@@ -1,0 +1,51 @@
+"""Data and runs that were made elsewhere, and what the other runs need all the same."""
+
+from pathlib import Path
+
+from transformer.common.files import InputError
+from transformer.config.runs import PARSER, RunName, run_name, runs_of_tables
+from transformer.config.scales import parsing_of, scale_of, tasks_of
+
+SUMS = "SHA256SUMS"  # the list in a folder that was made elsewhere, as sha256sum writes it
+PREPARED = {"data.json", "train.source.tok"}  # with one of them in its data, a task's training text is not read here
+
+
+def taken(config: dict) -> set[RunName]:
+    """Return the runs that were made elsewhere; they are not trained here."""
+    return set(map(run_name, scale_of(config).get("from", {})))
+
+
+def listed(folder: dict | None) -> set[str]:
+    """Return the files of a folder that was made elsewhere, by its list. Raises InputError where there is none."""
+    if folder is None:
+        return set()
+    path = Path(folder["path"], SUMS)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    return {line[66:].removeprefix("./") for line in lines}  # after the sum and two characters
+
+
+def tasks_read(config: dict) -> dict[str, dict]:
+    """Return the scale's tasks, without what is learned from where no training here reads it.
+
+    That is so where it was prepared elsewhere, or all of a task's runs were made elsewhere. Raises InputError where the
+    list of a folder cannot be read.
+    """
+    runs = {run for of_table in runs_of_tables(config).values() for run in of_table} - taken(config)
+    trained = {run.task for run in runs}
+    tasks = tasks_of(config).items()
+    spared = {name for name, task in tasks if name not in trained or PREPARED & listed(task.get("from"))}
+    return {name: task | ({"train": [], "silver": {}} if name in spared else {}) for name, task in tasks}
+
+
+def makers(config: dict) -> dict[RunName, RunName]:
+    """Return, by the name of each parser that learns from another's trees, that other run, which must end first."""
+    seeds, tasks = parsing_of(config)["seeds"], tasks_read(config)
+    return {
+        RunName(name, PARSER, seed): RunName(task["silver"]["parser"], PARSER, seeds[0])
+        for name, task in tasks.items()
+        if "parser" in task.get("silver", {})
+        for seed in seeds
+    }

@@ -1,0 +1,101 @@
+"""The runs that each table takes, and what config.yaml says of each run."""
+
+from typing import Any, NamedTuple
+
+from transformer.config.scales import parsing_of, scale_of
+
+PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
+TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
+WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
+TABLES = ("table1", "why", "table2", "table4", "table3")  # in the order in which `plan` lists them
+
+
+class RunName(NamedTuple):
+    """A run's folder in results/{scale}/runs."""
+
+    task: str
+    experiment: str
+    seed: int
+
+
+def run_name(text: str) -> RunName:
+    """Return the run whose folder is task/experiment/seed."""
+    task, experiment, seed = text.split("/")
+    return RunName(task, experiment, int(seed))
+
+
+def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
+    """Return the trainings that each table takes; Table 1 takes none, and Table 4 is there where the scale parses."""
+    scale, parsing = scale_of(config), parsing_of(config)
+    first, seeds = next(iter(scale["tasks"])), scale["seeds"]
+    runs = {
+        "table1": [],
+        "why": crossed([first], WHY, seeds),
+        "table2": crossed(scale["tasks"], TABLE_2, seeds),
+        "table4": crossed(parsing["tasks"], [PARSER], parsing["seeds"]),
+        "table3": crossed([first], config["experiments"], seeds),
+    }
+    return {table: runs[table] for table in TABLES if runs[table] or table != "table4"}
+
+
+def crossed(tasks: Any, experiments: Any, seeds: list[int]) -> list[RunName]:
+    """Return a run of each task and experiment with each seed."""
+    return [RunName(task, experiment, seed) for task in tasks for experiment in experiments for seed in seeds]
+
+
+def parts(config: dict, run: RunName) -> dict:
+    """Return what config.yaml says of one run, for `transformer.config.experiment.resolve`.
+
+    The workflow passes them on as JSON, by which Snakemake knows whether a run has changed: their order is kept.
+    """
+    scale = scale_of(config)
+    own = parser_parts(config, run.task) if run.experiment == PARSER else translator_parts(config, run)
+    return own | {
+        "scale": config["scale"],
+        "task": run.task,
+        "experiment": run.experiment,
+        "seed": run.seed,
+        "fidelity": config["fidelity"],
+        "rows": [config["base"], scale["base"], *own["rows"]],
+        "width": scale["width"],
+        "depth": scale["depth"],
+        "optimizer": config["optimizer"],
+        "preparation": config["preparation"],
+        "running": config["running"] | scale.get("running", {}) | own["running"],
+    }
+
+
+def translator_parts(config: dict, run: RunName) -> dict:
+    """Return what is a translator's own among the parts."""
+    scale = scale_of(config)
+    task = scale["tasks"][run.task]
+    rows = [config["experiments"], scale["experiments"], task.get("experiments", {})]
+    return {
+        "label": scale["label"],
+        "source": task["source"],
+        "target": task["target"],
+        "rows": [row.get(run.experiment, {}) for row in rows],
+        "embedding_rows": task["embedding_rows"],
+        "output_rows": task["embedding_rows"],
+        "running": {},
+    }
+
+
+def parser_parts(config: dict, name: str) -> dict:
+    """Return what is a parser's own among the parts. Its symbols are the first of the embedding's rows."""
+    parsing = parsing_of(config)
+    task = parsing["tasks"][name]
+    return {
+        "label": task["label"],
+        "source": "en",
+        "target": "trees",
+        "rows": [config["parsing"]["parser"], parsing["parser"]],
+        "embedding_rows": task["symbols"] + task["vocabulary"],
+        "output_rows": task["symbols"],
+        "running": {"bleu_sentences": 0},
+    }
+
+
+def decoding(config: dict, experiment: str) -> dict:
+    """Return how the runs of an experiment decode."""
+    return config["parsing"]["decoding"] if experiment == PARSER else config["decoding"]

@@ -1,0 +1,100 @@
+# The questions of all rules: names, tasks and their corpora, and what jobs may use of a machine.
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from transformer.config.corpora import absent_treebank
+from transformer.config.runs import PARSER, TABLE_2, runs_of_tables
+from transformer.config.scales import at, tasks_of
+from transformer.config.scales import parsing_of as parsing_at
+
+FIRST = 10  # priority of what long chains of jobs wait for
+
+
+def refuse(where, problem):
+    """End with one line, rather than with a traceback, where what config.yaml names cannot be used."""
+    sys.exit(f"config.yaml: {where}: {problem}")
+
+
+def any_of(names):
+    """Return a wildcard constraint: one of these names, literally."""
+    return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
+
+
+def package(*names):
+    """Return the code and the templates in these folders of the package: where one changes, a rule runs again."""
+    folders = [Path("transformer", name) for name in names]
+    return sorted(str(path) for folder in folders for path in folder.rglob("*.*") if "__pycache__" not in path.parts)
+
+
+def parsing_of(scale):
+    """Return what a scale parses, which may be nothing."""
+    return parsing_at(at(config, scale))
+
+
+def names_of_tasks(kind):
+    """Return the names at any scale of its `tasks` that translate, or of those of its `parsing`."""
+    of_kind = parsing_of if kind == "parsing" else config["scales"].get
+    return {name for scale in config["scales"] for name in of_kind(scale)["tasks"]}
+
+
+def task_of(wildcards):
+    """Return a task's entry in config.yaml, whether it translates or parses."""
+    return tasks_of(at(config, wildcards.scale))[wildcards.task]
+
+
+def corpora_of(wildcards):
+    """Return the corpora of one split of a task."""
+    corpora = task_of(wildcards)[wildcards.split]
+    return corpora if isinstance(corpora, list) else [corpora]
+
+
+def side(name):
+    """Return an input function: the files of one side (source or target) of a split's corpora."""
+
+    def files(wildcards):
+        language = task_of(wildcards)[name]
+        return [f"resources/corpora/{corpus}.{language}" for corpus in corpora_of(wildcards)]
+
+    return files
+
+
+@cache
+def tables_of_scale(scale):
+    """Return all tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
+    if absent := absent_treebank(at(config, scale)):
+        print(f"`all` leaves out table4: no folder {absent} with the Penn Treebank", file=sys.stderr)
+    return [table for table in runs_of_tables(at(config, scale)) if table != "table4" or not absent]
+
+
+def memory(small, large=None, each_thread=0):
+    """Return an input function: megabytes that a job needs at most, Snakemake's own in it.
+
+    large: those at the paper's own size of models.
+    """
+
+    def megabytes(wildcards, threads):
+        paper = large and config["scales"][wildcards.scale]["width"] == 1
+        return (large if paper else small) + each_thread * threads
+
+    return megabytes
+
+
+def shared_cores():
+    """Return how many processors all jobs share; None on a cluster, where each job has its own."""
+    return None if workflow.remote_exec else workflow.global_resources["_cores"].value
+
+
+def train_threads(wildcards):
+    """Return a run's share of the processors: small models train faster side by side than in turn on all cores."""
+    runs = {run for of_table in runs_of_tables(at(config, wildcards.scale)).values() for run in of_table}
+    return max(1, (shared_cores() or 1) // len(runs))
+
+
+@cache
+def gpus_of_run(wildcards):
+    """Return how many of this machine's GPUs a run takes: one, where there are any. A cluster's profile says its own."""
+    count = [sys.executable, f"{workflow.basedir}/workflow/scripts/gpus", "count"]
+    return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))

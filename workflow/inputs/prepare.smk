@@ -1,0 +1,80 @@
+# The questions of rules/prepare.smk: languages, subsets of a test set, and the parts that a training set is prepared in.
+import os
+
+from snakemake.io import IOFile
+
+
+def languages_of(wildcards):
+    """Return a task's two languages, source first."""
+    return [task_of(wildcards)[name] for name in ("source", "target")]
+
+
+def clean_option(wildcards):
+    """Return the tokenize stage's option for training text, which alone is cleaned."""
+    return "--clean" if wildcards.split == "train" else ""
+
+
+def subsets_of(wildcards):
+    """Return the corpora that are parts of the test set and scored beside it, by name; other splits have none."""
+    return task_of(wildcards).get("subsets", {}) if wildcards.split == "test" else {}
+
+
+def references_of_subsets(wildcards):
+    """Return the files of these corpora in the target language."""
+    language = task_of(wildcards)["target"]
+    return [f"resources/corpora/{corpus}.{language}" for corpus in subsets_of(wildcards).values()]
+
+
+def subset_options(wildcards, input):
+    """Return names and files of these corpora, as options of the score stage."""
+    pairs = zip(subsets_of(wildcards), input.subsets, strict=True)
+    return [word for name, path in pairs for word in ("--subset", name, path)]
+
+
+def parts_of(names, last):
+    """Return an input function: these files of each part that a training set is prepared in; none where it has one job.
+
+    If `last`, which the job writes last, is there, the parts are those that Snakemake has recorded with it: another
+    number makes nothing again.
+    """
+
+    def files(wildcards):
+        scale, task = wildcards.scale, wildcards.task
+        if wildcards.get("split", "train") != "train" or task not in config["scales"][scale]["tasks"]:
+            return []
+        data = f"results/{scale}/data/{task}"
+        if os.path.exists(f"{data}/{last}"):
+            recorded = workflow.persistence.input(IOFile(f"{data}/{last}"))
+            return [path for path in recorded or [] if "/parts/" in path]
+        number = config["scales"][scale].get("scatter", config["scatter"])
+        parts = range(1, number + 1) if number > 1 else []
+        return collect("{data}/parts/{part}-of-{number}/{name}", data=data, part=parts, number=number, name=names)
+
+    return files
+
+
+def gather_option(wildcards, input):
+    """Return the option of the tokenize and encode stages by which they put a training set together from its parts."""
+    parts = {os.path.dirname(path) for path in input.parts}
+    return f"--parts {len(parts)}" if parts else ""
+
+
+def gather_threads(wildcards, input):
+    """Return the threads of a job that may only put parts together, which is no work that could be shared."""
+    return 1 if input.parts else prepare_threads(wildcards)
+
+
+def prepare_threads(wildcards):
+    """Return half the machine: what needs all of it waits until nothing else runs. 4 on a cluster. 1 for short texts."""
+    if getattr(wildcards, "split", "train") != "train":
+        return 1
+    return max(1, min(16, shared_cores() // 2)) if shared_cores() else 4
+
+
+def vocabulary_options(wildcards, input):
+    """Return what a vocabulary is learned on and how large it is, as options of its stage; parsers write no subwords."""
+    task = task_of(wildcards)
+    if "symbols" not in task:
+        return ["--text", input.source, input.target, "--size", task["vocabulary"]]
+    size = task["symbols"] + task["vocabulary"]
+    return ["--text", input.source, "--symbols", input.target, "--rows", task["symbols"], "--size", size]
