@@ -1,6 +1,6 @@
-"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, and all that befalls them.
+"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, and what can disturb them.
 
-Whatever it is, the weights are those of a training that nothing happened to, bit for bit.
+After each disturbance the weights are those of an undisturbed training, bit for bit.
 """
 
 import json
@@ -17,14 +17,19 @@ from support.slurm import Cluster, until
 
 LONGER = LONG.replace("steps: 1000", "steps: 3000")
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
-SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
+SITE = {
+    "slurm_partition": "gpu",
+    "gpu": 1,
+    "nodes": 1,
+    "runtime": 10,
+}  # what a user of this cluster changes in the profile
 SIGNAL = "'--signal=USR1@60 --open-mode=append'"
 SOON = SIGNAL.replace("60", "30")
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
-    """A project whose data are prepared, and nothing is trained."""
+    """Return a project whose data are prepared and in which nothing is trained."""
     return prepare(tmp_path_factory.mktemp("prepared"))
 
 
@@ -35,24 +40,24 @@ def project(prepared, tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def weights(prepared, tmp_path_factory):
-    """The weights of a training here that nothing happened to, by its configuration, its processes and its run."""
-    known = {}
+    """Return a function that trains undisturbed outside the cluster, once for the same arguments, and gives weights."""
+    trained_before = {}
 
     def train(text: str = LONG, processes: int = 1, run: str = RUN) -> bytes:
-        if (text, processes, run) not in known:
+        if (text, processes, run) not in trained_before:
             project = shutil.copytree(prepared, tmp_path_factory.mktemp("undisturbed") / "project")
             (project / "long.yaml").write_text(text)
             trained = f"{run}/last.safetensors"
             result = snakemake(project, *OWN, "--set-resources", f"train:gpu={processes}", "--", trained)
             assert result.returncode == 0, result.stderr
-            known[text, processes, run] = (project / trained).read_bytes()
-        return known[text, processes, run]
+            trained_before[text, processes, run] = (project / trained).read_bytes()
+        return trained_before[text, processes, run]
 
     return train
 
 
 class Workflow:
-    """Snakemake in the cluster, by a profile that is adapted to it as a user would."""
+    """Snakemake in the cluster, with a profile adapted to it as a user would."""
 
     def __init__(self, cluster: Cluster, project: Path, profile: str = "slurm", **train):
         self.cluster, self.project = cluster, project
@@ -67,35 +72,33 @@ class Workflow:
                 *command, cwd=self.project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT
             )
 
-    def said(self) -> str:
+    def messages(self) -> str:
         return self.output.read_text()
 
     def job(self) -> str:
-        """The number of the newest job."""
-        until(lambda: re.search(r"SLURM jobid (\d+)", self.said()) or self.process.poll() is not None, "a job", 60)
-        return re.findall(r"SLURM jobid (\d+)", self.said())[-1]
+        """Return the number of the newest job."""
+        until(lambda: re.search(r"SLURM jobid (\d+)", self.messages()) or self.process.poll() is not None, "a job", 60)
+        return re.findall(r"SLURM jobid (\d+)", self.messages())[-1]
 
     def saved(self) -> str:
-        """The number of the job, when it has saved a state."""
+        """Wait until the job has saved a state, and return its number."""
         job = self.job()
-        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.said(), 120)
+        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.messages(), 120)
         return job
 
     def state(self, job: str) -> str:
-        """What the controller says of a job: its state, its reason, its nodes."""
-        known = self.cluster.run(
-            "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N", timeout=20
-        )
-        return known.stdout.strip()
+        """Return what the controller knows of a job: its state, its reason, its nodes."""
+        query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N"]
+        return self.cluster.run(*query, timeout=20).stdout.strip()
 
     def control(self, *command: str) -> None:
         done = self.cluster.run(*command, timeout=30)
         assert done.returncode == 0, done.stderr
 
     def ends_well(self, expected: bytes, shown, starts: int = 2) -> None:
-        """And with these weights, after so many starts; says which jobs the controller knows."""
+        """Check that Snakemake ends well, with these weights after so many starts. Show the controller's jobs."""
         try:
-            assert self.process.wait(timeout=420) == 0, self.said()
+            assert self.process.wait(timeout=420) == 0, self.messages()
         finally:
             jobs = self.cluster.run("squeue", "--states=all", "--format=%i %j %T %r %N %k", timeout=20).stdout
             shown("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
@@ -104,7 +107,7 @@ class Workflow:
 
 
 def adapt(project: Path, name: str, train: dict) -> None:
-    """Write profiles/here: the named profile, with this cluster's partition, GPUs and time."""
+    """Write profiles/here: the named profile with this cluster's partition, GPUs and time."""
     profile = yaml.safe_load((project / f"profiles/{name}/profile.yaml").read_text())
     profile["set-resources"]["train"] |= SITE | {"slurm_extra": SIGNAL} | train
     profile["set-threads"]["train"] = 1
@@ -114,7 +117,7 @@ def adapt(project: Path, name: str, train: dict) -> None:
 
 @pytest.fixture
 def begin(cluster, project):
-    """Start a training as a job; afterwards the cluster is idle again."""
+    """Return a function that starts a training as a job; afterwards the cluster is idle again."""
     started = []
 
     def workflow(**train) -> Workflow:
@@ -122,18 +125,18 @@ def begin(cluster, project):
         return started[-1]
 
     yield workflow
-    for one in started:
-        one.process.kill()
-        one.process.wait()
+    for running in started:
+        running.process.kill()
+        running.process.wait()
     cluster.clear()
 
 
 def test_time_limit(begin, project, weights, shown):
-    """Slurm's own signal before a real limit of two minutes: the same job goes on as often as it takes."""
+    """Slurm itself signals before a real limit of two minutes: the same job continues as often as it takes."""
     (project / "long.yaml").write_text(LONGER)
     workflow = begin(runtime=2, slurm_extra=SOON)
     job, expected = workflow.job(), weights(LONGER)
-    assert workflow.process.wait(timeout=1200) == 0, workflow.said()
+    assert workflow.process.wait(timeout=1200) == 0, workflow.messages()
     starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
     assert starts > 1
     assert workflow.job() == job
@@ -141,7 +144,7 @@ def test_time_limit(begin, project, weights, shown):
 
 
 def test_signal_before_the_limit(begin, weights, shown):
-    """The same without waiting for it, on the way that the signal takes: through srun to the training alone."""
+    """The signal comes without the limit, in the way that Slurm sends it: through srun to the training alone."""
     workflow = begin()
     job = workflow.saved()
     workflow.control("scancel", "--signal=USR1", job)
@@ -150,7 +153,7 @@ def test_signal_before_the_limit(begin, weights, shown):
 
 
 def test_two_nodes(begin, project, weights, shown):
-    """A process on each of two nodes, signalled in the middle; one writes the state, both go on."""
+    """One process on each of two nodes, signalled in the middle: one writes the state, both continue."""
     workflow = begin(gpu=2, nodes=2, tasks=2, mpi="srun", slurm_extra=f"{SIGNAL[:-1]} --gpus-per-node=1'")
     job = workflow.saved()
     assert "gpu[1-2]" in workflow.state(job)
@@ -162,7 +165,7 @@ def test_two_nodes(begin, project, weights, shown):
 
 
 def test_cancelled(begin, weights, shown):
-    """A person's `scancel` is an error, and no requeue; Snakemake's retry is a new job, which goes on."""
+    """A person's `scancel` is an error and requeues nothing; Snakemake's retry is a new job, which continues."""
     workflow = begin()
     job = workflow.saved()
     workflow.control("scancel", job)
@@ -181,7 +184,7 @@ def test_requeued(begin, weights, shown):
 
 @pytest.mark.parametrize("partition", ["preempt", "grace"])
 def test_preempted(begin, cluster, weights, shown, partition):
-    """By a job of a partition that goes first. Slurm puts the training back; not one that left in a time of grace."""
+    """A job of a partition that goes first takes the node. The training continues, also if Slurm granted it grace."""
     workflow = begin(slurm_partition=partition)
     job = workflow.saved()
     other = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
@@ -191,7 +194,7 @@ def test_preempted(begin, cluster, weights, shown, partition):
 
 
 def test_node_taken_down(begin, weights, shown):
-    """The job is started again where there is room."""
+    """The job starts again on a node that is free."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -201,7 +204,7 @@ def test_node_taken_down(begin, weights, shown):
 
 
 def test_node_out_of_reach(begin, cluster, project, weights, shown):
-    """Slurm starts the job on the other node, while on the first the training lives on: one waits for the other."""
+    """Slurm starts the job on the other node while the training lives on at the first: the new one waits."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -218,7 +221,7 @@ def test_node_out_of_reach(begin, cluster, project, weights, shown):
 
 
 def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
-    """One after the other, with KILL: the training does not notice."""
+    """Both are killed, one after the other, and the training does not notice."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -234,7 +237,7 @@ def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
 
 
 def test_snakemake_killed(begin, project, weights, shown):
-    """Its job lives on. The one that it submits when started again waits until that has ended, and trains nothing."""
+    """Its job lives on. Started again, it submits another job, which waits for the first to end and trains nothing."""
     workflow = begin()
     job = workflow.saved()
     workflow.process.kill()
@@ -249,7 +252,7 @@ def test_snakemake_killed(begin, project, weights, shown):
 
 
 def test_everything_in_one_job(cluster, project, weights, shown):
-    """Trainings side by side, as steps of a job over two nodes, whose time is up in the middle; then translations."""
+    """Trainings run side by side as steps of a job on two nodes, whose time is up in the middle; then translations."""
     adapt(project, "allocation", {})
     (project / "profiles/here/profile.yaml").rename(project / "profiles/allocation/profile.yaml")
     runs = [RUN, RUN.replace("base", "heads-1")]
@@ -270,32 +273,26 @@ def test_everything_in_one_job(cluster, project, weights, shown):
         shown(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
         cluster.clear()
     starts = [json.loads((project / run / "run.json").read_text())["starts"] for run in runs]
-    assert [len(of_run) for of_run in starts] == [2, 2], log.read_text()
+    assert list(map(len, starts)) == [2, 2], log.read_text()
     assert [(project / run / "last.safetensors").read_bytes() for run in runs] == [weights(run=run) for run in runs]
     assert all((project / target).stat().st_size for target in targets)
 
 
 def steps(cluster: Cluster, job: str) -> list[str]:
-    """The node and the GPUs of each step of a job that srun started."""
-    known = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
-    return [line.split(" ", 1)[1].strip() for line in known.splitlines() if re.match(r"\S+\.\d+ ", line)]
+    """Return the node and the GPUs of each step that srun started in a job."""
+    query = ["squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b"]
+    lines = cluster.run(*query, timeout=20).stdout.splitlines()
+    return [line.split(" ", 1)[1].strip() for line in lines if re.match(r"\S+\.\d+ ", line)]
 
 
 def test_searches_in_one_job_share_its_gpus(cluster, tmp_path):
-    """Five commands on four GPUs of two nodes: four at once, each with one of its own, and the fifth after them."""
+    """Of five commands on four GPUs of two nodes, four run at once, each with a GPU of its own, and one after them."""
     script = tmp_path / "job"
     search = "workflow/scripts/gpus step 1 1 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES; sleep 4'"
     script.write_text(f"#!/bin/bash\nfor n in 1 2 3 4 5; do {search} & done\nwait\n")
-    options = [
-        "--wait",
-        "--nodes=2",
-        "--ntasks-per-node=1",
-        "--cpus-per-task=4",
-        "--gpus-per-node=2",
-        "--partition=gpu",
-    ]
-    submit = ["sbatch", *options, f"--output={tmp_path}/log", str(script)]
+    options = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=4", "--gpus-per-node=2", "--partition=gpu"]
+    submit = ["sbatch", "--wait", *options, f"--output={tmp_path}/log", str(script)]
     assert cluster.run(*submit, cwd=ROOT, timeout=120).returncode == 0
-    said = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
-    assert sorted(said[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
-    assert len(said) == 5
+    lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
+    assert sorted(lines[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
+    assert len(lines) == 5
