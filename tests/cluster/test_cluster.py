@@ -1,4 +1,4 @@
-"""The Slurm cluster of support/slurm.py is a real one: jobs over nodes, GPUs, accounting, daemons that die."""
+"""The Slurm cluster of slurm.py is a real one: jobs over nodes, GPUs, accounting, daemons that die, nothing left."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from support.tools import needs_cluster
 
 
 def test_job_spans_two_nodes_and_sees_its_gpus(any_cluster, tmp_path):
-    """A task's working folder is the submitter's, here one that only srun knows."""
+    """A task's working folder is the submitter's, here one that srun alone knows of."""
     task = "echo $SLURMD_NODENAME $SLURM_PROCID $CUDA_VISIBLE_DEVICES $(pwd)"
     options = ["--partition=gpu", "--nodes=2", "--gres=gpu:2"]
     done = any_cluster.run("srun", *options, "sh", "-c", task, cwd=tmp_path, timeout=60)
@@ -47,7 +47,7 @@ def test_without_accounting_sacct_is_refused(plain_cluster):
 
 
 def submit(cluster: Cluster, place: Path, script: str, *options: str) -> str:
-    """Submit a batch job, and return its number."""
+    """A batch job's number."""
     command = ["sbatch", "--parsable", f"--output={place}/job.log", *options, "--wrap", script]
     return cluster.run(*command, cwd=place, timeout=20).stdout.strip()
 
@@ -60,7 +60,7 @@ def state(cluster: Cluster, job: str) -> str:
 
 @pytest.mark.parametrize("daemon", [("slurmctld",), ("slurmd", "gpu1")], ids=" ".join)
 def test_job_outlives_a_daemon(any_cluster, tmp_path, daemon):
-    """The same process, started once, ends well after the daemon is back."""
+    """It is the same process, started once, that ends well after the daemon is back."""
     script = "echo $$ began; while [ ! -e go ]; do sleep 0.1; done; echo $$ ended"
     job = submit(any_cluster, tmp_path, script, "--partition=gpu", "--nodelist=gpu1")
     log = tmp_path / "job.log"
@@ -88,11 +88,11 @@ def test_preempted_job_is_requeued(plain_cluster, tmp_path, request):
     assert "Restarts=1 " in plain_cluster.run("scontrol", "show", "job", low, timeout=20).stdout
 
 
-NAPS = [f"{thousands}000.{os.getpid()}" for thousands in (1, 2, 3)]  # no other process of the machine sleeps so long
+NAPS = [f"{thousands}000.{os.getpid()}" for thousands in (1, 2, 3)]  # nobody else on the machine sleeps so long
 
 
 def sleepers(seconds: str) -> list[str]:
-    """Return the processes of this machine that sleep so long."""
+    """Processes of this machine that sleep so long."""
     command = ["sleep", seconds]
     lines = [path for path in Path("/proc").glob("[0-9]*/cmdline")]
     return [str(path.parent) for path in lines if arguments(path) == command]
@@ -115,7 +115,7 @@ def test_signal_reaches_the_command(plain_cluster):
 
 
 def test_command_is_killed_at_its_timeout(plain_cluster):
-    """What it started is killed, too: else the shell's child would sleep on."""
+    """With what it started: the shell's child would sleep on."""
     with pytest.raises(subprocess.TimeoutExpired):
         plain_cluster.run("sh", "-c", f"sleep {NAPS[0]}; true", timeout=1)
     until(lambda: not sleepers(NAPS[0]), "the command has ended", 10)
@@ -161,7 +161,7 @@ with slurm.Cluster(sys.argv[1], accounting=False):
 
 
 def test_cluster_ends_with_a_killed_test_run(tmp_path):
-    """The next cluster removes the cgroup that this one leaves, with a job that was frozen."""
+    """And the next one removes the cgroup that it leaves, with a job that was frozen."""
     needs_cluster()
     command = [sys.executable, "-c", HOLD, str(tmp_path / "first")]
     with subprocess.Popen(command, cwd=Path(slurm.__file__).parent, stdout=subprocess.PIPE, text=True) as process:

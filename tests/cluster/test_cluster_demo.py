@@ -1,4 +1,4 @@
-"""The whole demo as jobs of a real Slurm cluster, with and without accounting: every rule, few steps and sentences."""
+"""The whole demo as jobs of a real Slurm cluster, with accounting and without: every rule, few steps and sentences."""
 
 import re
 import subprocess
@@ -60,22 +60,28 @@ def test_the_whole_demo(any_cluster, tmp_path, shown):
     assert len(numbers) > 40
     assert jobs.count(" COMPLETED ") == len(numbers)
     if any_cluster.accounting:
-        check_memory(any_cluster, numbers, shown)
+        fits(any_cluster, numbers, shown)
 
 
-def check_memory(cluster, numbers, shown):
-    """Check that no job needed more memory than its rules ask for."""
-    options = ["--noheader", "--parsable2", "--units=M", "--format=JobID,ReqMem,MaxRSS,Comment"]
-    query = ["sacct", f"--jobs={','.join(numbers)}", *options]
+def fits(cluster, numbers, shown):
+    """No job needed more memory than its rules say."""
+    query = [
+        "sacct",
+        f"--jobs={','.join(numbers)}",
+        "--noheader",
+        "--parsable2",
+        "--units=M",
+        "--format=JobID,ReqMem,MaxRSS,Comment",
+    ]
     asked, used = {}, {}
     for line in cluster.run(*query, timeout=30).stdout.splitlines():
-        step, request, peak, comment = line.split("|")
+        step, wanted, peak, comment = line.split("|")
         job, _, part = step.partition(".")
         if not part:
-            asked[job] = (float(request.rstrip("M")), comment)
+            asked[job] = (float(wanted.rstrip("M")), comment)
         elif peak:
             used[job] = used.get(job, 0) + float(peak.rstrip("M"))
-    table = sorted((comment, used.get(job, 0), request) for job, (request, comment) in asked.items())
-    shown("\n".join(f"{comment}: {peak:.0f} of {request:.0f} MB" for comment, peak, request in table))
-    assert any("rule_train" in asked[job][1] for job in used)  # Slurm has measured
-    assert [comment for comment, peak, request in table if peak > request] == []
+    table = sorted((comment, used.get(job, 0), wanted) for job, (wanted, comment) in asked.items())
+    shown("\n".join(f"{comment}: {peak:.0f} of {wanted:.0f} MB" for comment, peak, wanted in table))
+    assert any("rule_train" in asked[job][1] for job in used)  # Slurm has looked at what was used
+    assert [row for row in table if row[1] > row[2]] == []

@@ -1,6 +1,6 @@
-"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, and what can disturb them.
+"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, and all that befalls them.
 
-After each disturbance the weights are those of an undisturbed training, bit for bit.
+Whatever it is, the weights are those of a training that nothing happened to, bit for bit.
 """
 
 import json
@@ -17,19 +17,14 @@ from support.slurm import Cluster, until
 
 LONGER = LONG.replace("steps: 1000", "steps: 3000")
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
-SITE = {
-    "slurm_partition": "gpu",
-    "gpu": 1,
-    "nodes": 1,
-    "runtime": 10,
-}  # what a user of this cluster changes in the profile
+SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
 SIGNAL = "'--signal=USR1@60 --open-mode=append'"
 SOON = SIGNAL.replace("60", "30")
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
-    """Return a project whose data are prepared and in which nothing is trained."""
+    """A project whose data are prepared, and nothing is trained."""
     return prepare(tmp_path_factory.mktemp("prepared"))
 
 
@@ -40,24 +35,24 @@ def project(prepared, tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def weights(prepared, tmp_path_factory):
-    """Return a function that trains undisturbed outside the cluster, once for the same arguments, and gives weights."""
-    trained_before = {}
+    """The weights of a training here that nothing happened to, by its configuration, its processes and its run."""
+    known = {}
 
     def train(text: str = LONG, processes: int = 1, run: str = RUN) -> bytes:
-        if (text, processes, run) not in trained_before:
+        if (text, processes, run) not in known:
             project = shutil.copytree(prepared, tmp_path_factory.mktemp("undisturbed") / "project")
             (project / "long.yaml").write_text(text)
             trained = f"{run}/last.safetensors"
             result = snakemake(project, *OWN, "--set-resources", f"train:gpu={processes}", "--", trained)
             assert result.returncode == 0, result.stderr
-            trained_before[text, processes, run] = (project / trained).read_bytes()
-        return trained_before[text, processes, run]
+            known[text, processes, run] = (project / trained).read_bytes()
+        return known[text, processes, run]
 
     return train
 
 
 class Workflow:
-    """Snakemake in the cluster, with a profile adapted to it as a user would."""
+    """Snakemake in the cluster, by a profile that is adapted to it as a user would."""
 
     def __init__(self, cluster: Cluster, project: Path, profile: str = "slurm", **train):
         self.cluster, self.project = cluster, project
@@ -72,33 +67,35 @@ class Workflow:
                 *command, cwd=self.project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT
             )
 
-    def messages(self) -> str:
+    def said(self) -> str:
         return self.output.read_text()
 
     def job(self) -> str:
-        """Return the number of the newest job."""
-        until(lambda: re.search(r"SLURM jobid (\d+)", self.messages()) or self.process.poll() is not None, "a job", 60)
-        return re.findall(r"SLURM jobid (\d+)", self.messages())[-1]
+        """The number of the newest job."""
+        until(lambda: re.search(r"SLURM jobid (\d+)", self.said()) or self.process.poll() is not None, "a job", 60)
+        return re.findall(r"SLURM jobid (\d+)", self.said())[-1]
 
     def saved(self) -> str:
-        """Wait until the job has saved a state, and return its number."""
+        """The number of the job, when it has saved a state."""
         job = self.job()
-        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.messages(), 120)
+        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.said(), 120)
         return job
 
     def state(self, job: str) -> str:
-        """Return what the controller knows of a job: its state, its reason, its nodes."""
-        query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N"]
-        return self.cluster.run(*query, timeout=20).stdout.strip()
+        """What the controller says of a job: its state, its reason, its nodes."""
+        known = self.cluster.run(
+            "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N", timeout=20
+        )
+        return known.stdout.strip()
 
     def control(self, *command: str) -> None:
         done = self.cluster.run(*command, timeout=30)
         assert done.returncode == 0, done.stderr
 
     def ends_well(self, expected: bytes, shown, starts: int = 2) -> None:
-        """Check that Snakemake ends well, with these weights after so many starts. Show the controller's jobs."""
+        """And with these weights, after so many starts; says which jobs the controller knows."""
         try:
-            assert self.process.wait(timeout=420) == 0, self.messages()
+            assert self.process.wait(timeout=420) == 0, self.said()
         finally:
             jobs = self.cluster.run("squeue", "--states=all", "--format=%i %j %T %r %N %k", timeout=20).stdout
             shown("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
@@ -107,7 +104,7 @@ class Workflow:
 
 
 def adapt(project: Path, name: str, train: dict) -> None:
-    """Write profiles/here: the named profile with this cluster's partition, GPUs and time."""
+    """Write profiles/here: the named profile, with this cluster's partition, GPUs and time."""
     profile = yaml.safe_load((project / f"profiles/{name}/profile.yaml").read_text())
     profile["set-resources"]["train"] |= SITE | {"slurm_extra": SIGNAL} | train
     profile["set-threads"]["train"] = 1
@@ -117,7 +114,7 @@ def adapt(project: Path, name: str, train: dict) -> None:
 
 @pytest.fixture
 def begin(cluster, project):
-    """Return a function that starts a training as a job; afterwards the cluster is idle again."""
+    """Start a training as a job; afterwards the cluster is idle again."""
     started = []
 
     def workflow(**train) -> Workflow:
@@ -125,18 +122,18 @@ def begin(cluster, project):
         return started[-1]
 
     yield workflow
-    for running in started:
-        running.process.kill()
-        running.process.wait()
+    for one in started:
+        one.process.kill()
+        one.process.wait()
     cluster.clear()
 
 
 def test_time_limit(begin, project, weights, shown):
-    """Slurm itself signals before a real limit of two minutes: the same job continues as often as it takes."""
+    """Slurm's own signal before a real limit of two minutes: the same job goes on as often as it takes."""
     (project / "long.yaml").write_text(LONGER)
     workflow = begin(runtime=2, slurm_extra=SOON)
     job, expected = workflow.job(), weights(LONGER)
-    assert workflow.process.wait(timeout=1200) == 0, workflow.messages()
+    assert workflow.process.wait(timeout=1200) == 0, workflow.said()
     starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
     assert starts > 1
     assert workflow.job() == job
@@ -144,7 +141,7 @@ def test_time_limit(begin, project, weights, shown):
 
 
 def test_signal_before_the_limit(begin, weights, shown):
-    """The signal comes without the limit, in the way that Slurm sends it: through srun to the training alone."""
+    """The same without waiting for it, on the way that the signal takes: through srun to the training alone."""
     workflow = begin()
     job = workflow.saved()
     workflow.control("scancel", "--signal=USR1", job)
@@ -153,7 +150,7 @@ def test_signal_before_the_limit(begin, weights, shown):
 
 
 def test_two_nodes(begin, project, weights, shown):
-    """One process on each of two nodes, signalled in the middle: one writes the state, both continue."""
+    """A process on each of two nodes, signalled in the middle; one writes the state, both go on."""
     workflow = begin(gpu=2, nodes=2, tasks=2, mpi="srun", slurm_extra=f"{SIGNAL[:-1]} --gpus-per-node=1'")
     job = workflow.saved()
     assert "gpu[1-2]" in workflow.state(job)
@@ -165,7 +162,7 @@ def test_two_nodes(begin, project, weights, shown):
 
 
 def test_cancelled(begin, weights, shown):
-    """A person's `scancel` is an error and requeues nothing; Snakemake's retry is a new job, which continues."""
+    """A person's `scancel` is an error, and no requeue; Snakemake's retry is a new job, which goes on."""
     workflow = begin()
     job = workflow.saved()
     workflow.control("scancel", job)
@@ -184,7 +181,7 @@ def test_requeued(begin, weights, shown):
 
 @pytest.mark.parametrize("partition", ["preempt", "grace"])
 def test_preempted(begin, cluster, weights, shown, partition):
-    """A job of a partition that goes first takes the node. The training continues, also if Slurm granted it grace."""
+    """By a job of a partition that goes first. Slurm puts the training back; not one that left in a time of grace."""
     workflow = begin(slurm_partition=partition)
     job = workflow.saved()
     other = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
@@ -194,7 +191,7 @@ def test_preempted(begin, cluster, weights, shown, partition):
 
 
 def test_node_taken_down(begin, weights, shown):
-    """The job starts again on a node that is free."""
+    """The job is started again where there is room."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -204,7 +201,7 @@ def test_node_taken_down(begin, weights, shown):
 
 
 def test_node_out_of_reach(begin, cluster, project, weights, shown):
-    """Slurm starts the job on the other node while the training lives on at the first: the new one waits."""
+    """Slurm starts the job on the other node, while on the first the training lives on: one waits for the other."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -221,7 +218,7 @@ def test_node_out_of_reach(begin, cluster, project, weights, shown):
 
 
 def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
-    """Both are killed, one after the other, and the training does not notice."""
+    """One after the other, with KILL: the training does not notice."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -237,7 +234,7 @@ def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
 
 
 def test_snakemake_killed(begin, project, weights, shown):
-    """Its job lives on. Started again, it submits another job, which waits for the first to end and trains nothing."""
+    """Its job lives on. The one that it submits when started again waits until that has ended, and trains nothing."""
     workflow = begin()
     job = workflow.saved()
     workflow.process.kill()
@@ -252,7 +249,7 @@ def test_snakemake_killed(begin, project, weights, shown):
 
 
 def test_everything_in_one_job(cluster, project, weights, shown):
-    """Trainings run side by side as steps of a job on two nodes, whose time is up in the middle; then translations."""
+    """Trainings side by side, as steps of a job over two nodes, whose time is up in the middle; then translations."""
     adapt(project, "allocation", {})
     (project / "profiles/here/profile.yaml").rename(project / "profiles/allocation/profile.yaml")
     runs = [RUN, RUN.replace("base", "heads-1")]
@@ -273,26 +270,32 @@ def test_everything_in_one_job(cluster, project, weights, shown):
         shown(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
         cluster.clear()
     starts = [json.loads((project / run / "run.json").read_text())["starts"] for run in runs]
-    assert list(map(len, starts)) == [2, 2], log.read_text()
+    assert [len(of_run) for of_run in starts] == [2, 2], log.read_text()
     assert [(project / run / "last.safetensors").read_bytes() for run in runs] == [weights(run=run) for run in runs]
     assert all((project / target).stat().st_size for target in targets)
 
 
 def steps(cluster: Cluster, job: str) -> list[str]:
-    """Return the node and the GPUs of each step that srun started in a job."""
-    query = ["squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b"]
-    lines = cluster.run(*query, timeout=20).stdout.splitlines()
-    return [line.split(" ", 1)[1].strip() for line in lines if re.match(r"\S+\.\d+ ", line)]
+    """The node and the GPUs of each step of a job that srun started."""
+    known = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
+    return [line.split(" ", 1)[1].strip() for line in known.splitlines() if re.match(r"\S+\.\d+ ", line)]
 
 
 def test_searches_in_one_job_share_its_gpus(cluster, tmp_path):
-    """Of five commands on four GPUs of two nodes, four run at once, each with a GPU of its own, and one after them."""
+    """Five commands on four GPUs of two nodes: four at once, each with one of its own, and the fifth after them."""
     script = tmp_path / "job"
     search = "workflow/scripts/gpus step 1 1 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES; sleep 4'"
     script.write_text(f"#!/bin/bash\nfor n in 1 2 3 4 5; do {search} & done\nwait\n")
-    options = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=4", "--gpus-per-node=2", "--partition=gpu"]
-    submit = ["sbatch", "--wait", *options, f"--output={tmp_path}/log", str(script)]
+    options = [
+        "--wait",
+        "--nodes=2",
+        "--ntasks-per-node=1",
+        "--cpus-per-task=4",
+        "--gpus-per-node=2",
+        "--partition=gpu",
+    ]
+    submit = ["sbatch", *options, f"--output={tmp_path}/log", str(script)]
     assert cluster.run(*submit, cwd=ROOT, timeout=120).returncode == 0
-    lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
-    assert sorted(lines[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
-    assert len(lines) == 5
+    said = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
+    assert sorted(said[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
+    assert len(said) == 5

@@ -45,7 +45,7 @@ def test_own_corpora_count_as_large_as_they_are(tmp_path, capsys):
     file = own_corpus(tmp_path)
     config = settings.read([str(file)], ["scale=mine"])
     size = (tmp_path / "train.en").stat().st_size + (tmp_path / "train.cs").stat().st_size
-    lines = storage.training_lines(config, settings.tasks_of(config)["en-cs"])
+    lines = storage.training_lines(config, config["scales"]["mine"]["tasks"]["en-cs"])
     assert lines * storage.LINE * 2 == pytest.approx(size, abs=300)
     (tmp_path / "train.en").unlink()
     main(["plan", "--configfile", str(file), "--config", "scale=mine"])
@@ -94,7 +94,7 @@ def test_text_that_no_run_here_learns_from_is_not_fetched():
 def test_lines_are_those_known_or_near():
     """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
     config = settings.read([], [PAPER])
-    tasks = settings.tasks_of(config)
+    tasks = config["scales"]["paper"]["tasks"] | config["scales"]["paper"]["parsing"]["tasks"]
     assert storage.training_lines(config, tasks["en-de"]) == 4_520_620
     assert storage.training_lines(config, tasks["en-fr"]) == 40_842_333
     assert storage.training_lines(config, tasks["semi-supervised"]) == 39_832 + 1_000_000

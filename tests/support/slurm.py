@@ -1,17 +1,17 @@
 """A real Slurm cluster on one machine, from Debian's packages, for tests and for trying things out by hand.
 
-    python3 tests/support/slurm.py install                                     installs the packages, with apt
-    python3 tests/support/slurm.py up DIR [--no-accounting] [--kill-wait S]    DIR then holds log/ and etc/slurm.conf
-    python3 tests/support/slurm.py run DIR sinfo                               any command: sbatch, snakemake, bash
-    python3 tests/support/slurm.py down DIR
+    python tests/slurm.py install                                     the packages, with apt
+    python tests/slurm.py up DIR [--no-accounting] [--kill-wait S]    DIR then holds log/ and etc/slurm.conf
+    python tests/slurm.py run DIR sinfo                               any command: sbatch, snakemake, bash
+    python tests/slurm.py down DIR
 
-Nodes gpu1 and gpu2 belong to partition `gpu`, and to `preempt` and `grace`, whose jobs give way to those of `gpu` and
-are requeued, in `grace` after a minute. Node cpu1 belongs to `cpu`, the default partition. Nodes claim CPUs, memory and
-GPUs whether or not the machine has them.
+Nodes gpu1 and gpu2 are partitions `gpu`, and `preempt` and `grace`, whose jobs make way for those of `gpu` and are
+requeued, in `grace` after a minute; cpu1 is partition `cpu`, the default. Nodes claim CPUs, memory and GPUs, whether or
+not the machine has them.
 
-The cluster has pid, network, mount and uts namespaces of its own: it sees the machine's files, but no network beyond
-loopback; all that runs in it ends with its first process; and several clusters do not see each other. Except for its
-logs, it keeps everything in memory. This file needs root and nothing outside Python's standard library.
+The cluster lives in pid, network, mount and uts namespaces of its own: it sees the machine's files, but no network
+beyond loopback; whatever runs in it ends with its first process; and several clusters do not meet. All that it keeps,
+save its logs, is in memory. Needs root and nothing outside Python's standard library.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-PACKAGES = {  # each with a command that shows that it is installed
+PACKAGES = {  # each with a command by which it is known
     "munge": "munged",
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
@@ -41,10 +41,9 @@ NODES = {"gpu1": "127.0.0.2", "gpu2": "127.0.0.3", "cpu1": "127.0.0.4"}
 FREEZER = Path("/sys/fs/cgroup/freezer")
 UNSHARE = ["unshare", "--fork", "--kill-child", "--mount-proc", "--pid", "--net", "--mount", "--uts"]
 
-# The namespaces' first process. $1 is the cluster's folder; $2 is its cgroup, or empty. The cluster has a /run of its
-# own, where Slurm keeps its files. Without an address beside 127.0.0.1, the C library would not let Slurm bind any. The
-# configuration must lie in the default place because Snakemake's jobs lose SLURM_CONF. Ignoring CHLD lets ended
-# processes vanish.
+# The namespaces' first process; $1 is the cluster's folder, $2 its cgroup or nothing. What Slurm keeps in /run is the
+# cluster's own. Without an address beside 127.0.0.1, the C library would not let Slurm bind any. The configuration must
+# lie where it is looked for by default: Snakemake's jobs lose SLURM_CONF. Ignoring CHLD lets ended processes vanish.
 INIT = f"""
 ip link set lo up
 for address in {" ".join(NODES.values())}; do ip address add $address/32 dev lo; done
@@ -67,7 +66,7 @@ echo ready
 exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1
 """
 
-# A requeued job also waits for cred_expire, whose default is two minutes.
+# cred_expire is also how long a requeued job waits; its default is two minutes.
 SLURM_CONF = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -148,11 +147,11 @@ KILL = 'read pid < "$1"; kill -9 $pid; while [ -e /proc/$pid ]; do sleep 0.05; d
 
 
 class ClusterError(Exception):
-    """An error of one line: a cluster cannot do what was asked."""
+    """A cluster cannot do what was asked, in one line."""
 
 
 def obstacle() -> str | None:
-    """Return in a few words why this machine can have no cluster, or None if it can."""
+    """Why this machine can have no cluster, in a few words; None where it can."""
     if missing := [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]:
         return f"packages are missing: apt-get install {' '.join(missing)}"
     if os.geteuid() != 0:
@@ -163,37 +162,37 @@ def obstacle() -> str | None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the pids of a process's children, as the machine counts them."""
+    """A process's children, by the numbers that they have on the machine."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
 
 
-def until(condition: Callable[[], object], what: str, seconds: float) -> None:
-    """Wait until a condition holds. Raises ClusterError when that takes too long."""
+def until(true: Callable[[], object], what: str, seconds: float) -> None:
+    """Wait for something to come true; raises ClusterError when it takes too long."""
     end = time.monotonic() + seconds
-    while not condition():
+    while not true():
         if time.monotonic() > end:
             raise ClusterError(f"gave up after {seconds:g} s: {what}")
         time.sleep(0.1)
 
 
 class Inside(subprocess.Popen):
-    """A command inside the namespaces. The process is nsenter, which passes no signal on; this class does."""
+    """A command inside the namespaces. The process itself is nsenter, which passes no signal on; this does."""
 
     def send_signal(self, number: int) -> None:
         for command in children(self.pid) if self.poll() is None else []:
             os.kill(command, number)
 
     def kill(self) -> None:
-        """End the command and what it started, except processes that began a session of their own."""
+        """End the command and what it started, save what made itself a session of its own."""
         if self.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
 
 
 class Cluster:
-    """A cluster, described at the top of this file, whose logs are in `folder`. As a context it is up in the block."""
+    """A cluster, whose logs are in `folder`; as a context it is up inside the block. See the module's top."""
 
     def __init__(self, folder: Path, accounting: bool = True, kill_wait: int = 30):
         self.folder = Path(folder).resolve()
@@ -211,7 +210,7 @@ class Cluster:
         self.down()
 
     def up(self, tied: bool = False) -> None:
-        """Start everything, and wait until each node is idle. If tied, the cluster ends with the calling thread."""
+        """Start all, and wait until each node is idle. If tied, the cluster ends with the thread that called this."""
         if reason := obstacle():
             raise ClusterError(reason)
         started = time.monotonic()
@@ -219,8 +218,8 @@ class Cluster:
         sweep()
         self.configure()
         try:
-            self.make_namespaces(tied)
-            self.start_daemons()
+            self.unshared(tied)
+            self.daemons()
             self.wait_until_idle()
         except BaseException:
             self.down()
@@ -228,7 +227,7 @@ class Cluster:
         self.seconds = time.monotonic() - started
 
     def down(self) -> None:
-        """Stop everything. Frozen processes are thawed, as they would not end."""
+        """Stop all. A frozen process would not end, so each is thawed."""
         if first := self.first():
             os.kill(first, signal.SIGKILL)  # and unshare, its parent, ends with it
         elif self.unshare:
@@ -239,7 +238,7 @@ class Cluster:
         self.pid_file.unlink(missing_ok=True)
 
     def first(self) -> int | None:
-        """Return the pid of the namespaces' first process; None if it has ended, even if its pid is in use again."""
+        """The namespaces' first process; None where it has ended, even if its number is another's by now."""
         try:
             pid, namespace = self.pid_file.read_text().split()
             return int(pid) if os.readlink(f"/proc/{pid}/ns/pid") == namespace else None
@@ -249,8 +248,8 @@ class Cluster:
     def is_up(self) -> bool:
         return self.first() is not None and self.run("sinfo", timeout=20).returncode == 0
 
-    def configuration(self) -> dict[str, str]:
-        """Return Slurm's configuration by file."""
+    def configured(self) -> dict[str, str]:
+        """Slurm's configuration, by file."""
         nodes = [
             NODE.format(name, host=HOST, port=port, gpus="Gres=gpu:h200:2" * name.startswith("gpu"))
             for port, name in enumerate(NODES, start=16820)
@@ -275,13 +274,13 @@ class Cluster:
             place.mkdir(parents=True, exist_ok=True)
         for log in self.log.glob("*.log"):
             log.unlink()
-        for name, text in self.configuration().items():
+        for name, text in self.configured().items():
             path = self.etc / name
             path.write_text(text)
             path.chmod(0o600 if name == "slurmdbd.conf" else 0o644)  # else slurmdbd refuses it
 
-    def make_namespaces(self, tied: bool) -> None:
-        """Make the namespaces, and what their processes find in them."""
+    def unshared(self, tied: bool) -> None:
+        """Make the namespaces and what their processes find in them."""
         cgroup = str(self.cgroup) if os.access(FREEZER, os.W_OK) else ""
         command = [*UNSHARE, "sh", "-euc", INIT, "sh", str(self.folder), cgroup]
         self.unshare = subprocess.Popen(
@@ -289,13 +288,13 @@ class Cluster:
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
             **{"text": True, "env": os.environ | {"PATH": PATH}, "start_new_session": True},
         )
-        with self.unshare.stdout as output:
-            if (line := output.readline()) != "ready\n":
+        with self.unshare.stdout as said:
+            if (line := said.readline()) != "ready\n":
                 raise ClusterError(f"no namespaces: {line.strip()}")
         (first,) = children(self.unshare.pid)
         self.pid_file.write_text(f"{first} {os.readlink(f'/proc/{first}/ns/pid')}")
 
-    def start_daemons(self) -> None:
+    def daemons(self) -> None:
         munge = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
         self.must("munged", *munge)
         if self.accounting:
@@ -307,7 +306,7 @@ class Cluster:
             self.start("slurmd", node)
 
     def must(self, *command: str) -> None:
-        """Run a command that starts or ends daemons. Raises ClusterError with its last line when it fails."""
+        """Run a command that starts or ends daemons; raises ClusterError with its last line when it fails."""
         with (self.log / "start.log").open("a+") as log:
             begin = log.tell()
             with self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
@@ -321,15 +320,15 @@ class Cluster:
                 raise ClusterError(f"{command[0]} failed: {[*log.read().splitlines(), ''][-1]} (logs: {self.log})")
 
     def start(self, daemon: str, node: str | None = None) -> None:
-        """Start `slurmctld`, or the `slurmd` of a node."""
+        """Start `slurmctld`, or `slurmd` of a node."""
         self.must(daemon, *(["-N", node] if node else []))
 
     def kill(self, daemon: str, node: str | None = None) -> None:
-        """Kill a daemon, and wait until it has ended. Jobs live on."""
+        """Send it KILL, and wait for its end. Jobs live on."""
         self.must("sh", "-euc", KILL, "sh", f"/run/{daemon}-{node}.pid" if node else f"/run/{daemon}.pid")
 
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
-        """Start a command inside, with Popen's options. Signals sent by the methods of the result reach the command."""
+        """Start a command inside, as Popen does with these options; signals sent by its methods reach the command."""
         if not (first := self.first()):
             raise ClusterError(f"no cluster is up in {self.folder}")
         enter = ["nsenter", f"--target={first}", "--pid", "--net", "--mount", "--uts"]
@@ -338,7 +337,7 @@ class Cluster:
         env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
         process = Inside([*enter, "env", where, *command], env=env, start_new_session=True, **options)
         while not children(process.pid) and process.poll() is None:
-            time.sleep(0.01)  # until the command can receive signals
+            time.sleep(0.01)  # no signal before there is somebody to receive it
         return process
 
     def run(
@@ -348,7 +347,7 @@ class Cluster:
         env: dict[str, str] | None = None,
         timeout: float | None = None,
     ) -> subprocess.CompletedProcess:
-        """Run a command inside and capture its text, as subprocess.run does. After `timeout` seconds it is killed."""
+        """Run a command inside, as subprocess.run does with captured text: past the timeout, seconds, it is killed."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "errors": "replace"}
         with self.popen(*command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, **pipes) as process:
             try:
@@ -359,7 +358,7 @@ class Cluster:
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def is_idle(self) -> bool:
-        """Return whether no job waits, runs or ends, and every node is idle."""
+        """No job waits, runs or ends, and every node waits for one."""
         jobs = self.run("squeue", "--noheader", timeout=20)
         states = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", timeout=20)
         idle = {f"{node} idle" for node in NODES}
@@ -369,10 +368,8 @@ class Cluster:
         until(self.is_idle, f"the nodes are not idle (logs: {self.log})", timeout)
 
     def wait_until_saved(self, job: str, timeout: float = 30) -> None:
-        """Wait until slurmctld has written to disk that a job runs, which takes seconds.
-
-        If it were killed before, it would start the job a second time.
-        """
+        """Wait until slurmctld, which takes some seconds, has written to disk that a job runs; killed before, it would
+        start the job a second time."""
         mark = f"saved-{time.time_ns()}"
         self.run("scontrol", "update", f"JobId={job}", f"AdminComment={mark}", timeout=20)
         written = ["grep", "--quiet", mark, "/run/state/job_state"]
@@ -381,13 +378,13 @@ class Cluster:
     def clear(self) -> None:
         """Cancel all jobs, wait until they have ended, and let drained nodes work again."""
         self.run("scancel", "--user=root", timeout=20)
-        for node in NODES:  # nodes that are not drained refuse to resume
+        for node in NODES:  # one that is not drained refuses to resume
             self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", timeout=20)
         self.wait_until_idle(self.kill_wait + 60)
 
 
 def thawed_away(cgroup: Path) -> bool:
-    """Thaw a cgroup's processes, which then end, and remove it. Return False while it has processes."""
+    """Let all processes of a cgroup go on to their end, and remove it; False while there are some."""
     for inner, *_ in os.walk(cgroup, topdown=False):
         try:
             Path(inner, "freezer.state").write_text("THAWED")
@@ -400,15 +397,15 @@ def thawed_away(cgroup: Path) -> bool:
 
 
 def sweep() -> None:
-    """Remove cgroups of clusters that ended without `down`: those whose first process has ended."""
+    """Remove what clusters that ended without `down` left: a cgroup whose first process has ended."""
     for cgroup in FREEZER.glob("transformer-*"):
-        with contextlib.suppress(FileNotFoundError):  # another process has removed it
+        with contextlib.suppress(FileNotFoundError):  # another has removed it
             if not (cgroup / "cgroup.procs").read_text():
                 until(partial(thawed_away, cgroup), f"processes in {cgroup} do not end", 30)
 
 
 def install() -> None:
-    """Install missing packages with apt. A policy keeps apt from starting daemons."""
+    """Install the packages that are missing, with apt; no daemon is started by that, as a policy forbids it."""
     missing = [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
     if not missing:
         return
@@ -437,13 +434,13 @@ def up(cluster: Cluster) -> str:
     if not cluster.is_up():
         cluster.up()
         return f"up, {cluster.seconds:.1f} s from nothing to idle"
-    if (cluster.etc / "slurm.conf").read_text() != cluster.configuration()["slurm.conf"]:
+    if (cluster.etc / "slurm.conf").read_text() != cluster.configured()["slurm.conf"]:
         raise ClusterError(f"a cluster with other settings is up in {cluster.folder}: end it first (down)")
     return "already up"
 
 
 def run(cluster: Cluster, command: list[str]) -> int:
-    """Run a command inside with this process's input, output and signals. Return the exit code as a shell does."""
+    """Run a command inside with this process' input and output, and its signals; returns the exit code as a shell."""
     process, early = None, []
 
     def pass_on(number: int, _) -> None:
@@ -468,24 +465,24 @@ def arguments() -> argparse.Namespace:
     folders["up"].add_argument("--no-accounting", action="store_true", help="without sacct and a database")
     folders["up"].add_argument("--kill-wait", type=int, default=30, metavar="S", help="seconds from TERM to KILL")
     folders["run"].add_argument("command", nargs=argparse.REMAINDER, metavar="CMD")
-    args = parser.parse_args()
-    if args.verb == "run" and not args.command:
-        parser.error("run DIR: expected a command")
-    return args
+    asked = parser.parse_args()
+    if asked.verb == "run" and not asked.command:
+        parser.error("run DIR what?")
+    return asked
 
 
 def main() -> int:
-    args = arguments()
-    if args.verb == "install":
+    asked = arguments()
+    if asked.verb == "install":
         install()
     elif os.geteuid() != 0:
         raise ClusterError("only root can have a cluster")
-    elif args.verb == "up":
-        print(up(Cluster(args.folder, not args.no_accounting, args.kill_wait)))
-    elif args.verb == "run":
-        return run(Cluster(args.folder), args.command)
+    elif asked.verb == "up":
+        print(up(Cluster(asked.folder, not asked.no_accounting, asked.kill_wait)))
+    elif asked.verb == "run":
+        return run(Cluster(asked.folder), asked.command)
     else:
-        Cluster(args.folder).down()
+        Cluster(asked.folder).down()
     return 0
 
 
