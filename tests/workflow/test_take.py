@@ -171,7 +171,8 @@ def test_doctor_needs_no_training_text_of_taken_data(tmp_path, listed, needed):
     folder = {"path": str(data), "sha256": sha256(data / "SHA256SUMS")}
     other.write_text(json.dumps({"scales": {"mine": {"tasks": {"en-cs": {"from": folder}}}}}))
     found = own_files(settings.read([str(own), str(other)], ["scale=mine"]))
-    assert [finding.text.split()[2].partition(".")[0] for finding in found] == [name for name in needed for _ in "12"]
+    names = [finding.message.split()[2].partition(".")[0] for finding in found]
+    assert names == [name for name in needed for _ in "12"]
 
 
 def test_weights_of_another_training_are_not_scored(elsewhere, run):

@@ -1,1 +1,1 @@
-"""What usually breaks a long run, looked for before it starts: each check says what it found, and what mends it."""
+"""Checks for what usually breaks a long run, made before it starts: each says what it found, and what mends it."""

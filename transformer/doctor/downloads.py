@@ -13,19 +13,19 @@ from transformer.data.download import cause, length
 from transformer.doctor.finding import Finding, error, note, ok
 from transformer.doctor.machine import few
 
-ANSWER_SECONDS = 10.0  # for a server to begin to answer
+ANSWER_SECONDS = 10.0  # in which a server must begin to answer
 DOWNLOADS = Path("resources/downloads")
 MIRROR = "copy the files to <DIR>/<host>/<path> of their addresses and give --config mirror=<DIR>"
 
 
 def missing(config: dict) -> dict[str, dict]:
-    """The downloads that the scale needs and that are not here yet, by name."""
+    """Return the downloads that the scale needs and that are not here yet, by name."""
     names = downloads_of(sources(config, tasks_of(config)))
     return {name: config["downloads"][name] for name in names if not (DOWNLOADS / name).exists()}
 
 
-def downloads(config: dict, mirror: str) -> Iterator[Finding]:
-    """What is missing can be had: from `mirror`, a folder, or if that is "" from the network."""
+def check_downloads(config: dict, mirror: str) -> Iterator[Finding]:
+    """Check that missing files can be fetched from the folder `mirror`, or from the network where that is empty."""
     needed = missing(config)
     if not needed:
         yield ok("downloads", f"scale {config['scale']} needs none that is not here")
@@ -37,39 +37,39 @@ def downloads(config: dict, mirror: str) -> Iterator[Finding]:
 
 
 def mirrored(needed: dict[str, dict], mirror: Path) -> Iterator[Finding]:
-    """Each file lies in the mirror under one of its addresses, with its size."""
-    problems = {name: problem for name, about in needed.items() if (problem := absent(about, mirror))}
+    """Check that the mirror has each file under one of its addresses, with its size."""
+    problems = {name: problem for name, entry in needed.items() if (problem := absent(entry, mirror))}
     for name, problem in problems.items():
         yield error(f"mirror {mirror}", f"{name}: {problem}", "copy it there again")
     if not problems:
         yield ok(f"mirror {mirror}", f"has all {len(needed)} files")
 
 
-def places(about: dict) -> list[tuple[str, int | None]]:
-    """The addresses of a download, each with the size of what lies there; alternatives are other bytes."""
-    editions = [about, *about.get("alternatives", [])]
+def places(entry: dict) -> list[tuple[str, int | None]]:
+    """Return the addresses of a download, each with the size of its file; alternatives are other bytes."""
+    editions = [entry, *entry.get("alternatives", [])]
     return [(url, edition.get("size")) for edition in editions for url in edition["urls"]]
 
 
-def absent(about: dict, mirror: Path) -> str | None:
-    """Why a mirror does not have a file, or None."""
+def absent(entry: dict, mirror: Path) -> str | None:
+    """Return why a mirror does not have a file, or None if it does."""
     problems = []
-    for url, expected in places(about):
+    for url, expected in places(entry):
         place = mirror.joinpath(*url.split("/")[2:])
-        if (found := length(place)) and expected in (None, found):
+        if (size := length(place)) and expected in (None, size):
             return None
-        problems.append(f"{place} has {found} bytes, not {expected or 'any'}" if place.exists() else f"no file {place}")
+        problems.append(f"{place} has {size} bytes, not {expected or 'any'}" if place.exists() else f"no file {place}")
     return "; ".join(problems)
 
 
 def reachable(needed: dict[str, dict]) -> Iterator[Finding]:
-    """Each file has an address whose server answers."""
-    hosts = {name: {urlsplit(url).netloc: url for url, _ in places(about)} for name, about in needed.items()}
-    samples = {host: url for of_file in reversed(hosts.values()) for host, url in of_file.items()}
+    """Check that each file has an address whose server answers: one finding for each server."""
+    hosts = {name: {urlsplit(url).netloc: url for url, _ in places(entry)} for name, entry in needed.items()}
+    samples = {host: url for urls in reversed(hosts.values()) for host, url in urls.items()}
     with ThreadPoolExecutor(len(samples)) as pool:
         problems = dict(zip(samples, pool.map(silence, samples.values()), strict=True))
     for host, problem in problems.items():
-        lost = [name for name, of_file in hosts.items() if host in of_file and all(map(problems.get, of_file))]
+        lost = [name for name, urls in hosts.items() if host in urls and all(map(problems.get, urls))]
         if problem is None:
             yield ok(f"network: {host}", "answers")
         elif lost:
@@ -79,19 +79,19 @@ def reachable(needed: dict[str, dict]) -> Iterator[Finding]:
 
 
 def silence(url: str) -> str | None:
-    """Why an address gives nothing, or None."""
+    """Return why an address gives nothing, or None if it does."""
     try:
         response = requests.head(url, timeout=ANSWER_SECONDS, allow_redirects=True)
     except requests.Timeout:
         return f"no answer within {ANSWER_SECONDS:g} s"
     except requests.RequestException as failure:
         return cause(failure)
-    gone = response.status_code >= 400 and response.status_code != 405  # 405: an answer, but to HEAD alone
-    return f"HTTP {response.status_code} {response.reason} for {url}" if gone else None
+    failed = response.status_code >= 400 and response.status_code != 405  # 405: the server answers, but not to HEAD
+    return f"HTTP {response.status_code} {response.reason} for {url}" if failed else None
 
 
 def own_files(config: dict) -> Iterator[Finding]:
-    """Corpora that no address has are here."""
+    """Check that corpora which are files of this machine exist."""
     entries = {entry["path"]: entry for entry in sources(config, tasks_of(config)) if "path" in entry}
     for path, entry in entries.items():
         if Path(path).exists():

@@ -1,4 +1,4 @@
-"""Checks of the folders that a run writes: room, renaming, times, locks."""
+"""Checks of the folders that a run writes: free space, renaming, file times, locks."""
 
 import shutil
 import time
@@ -11,79 +11,80 @@ from transformer.common.files import InputError, replacing
 from transformer.doctor.finding import Finding, error, ok
 from transformer.runtime.lock import taken
 
-LEAST = 2**30  # bytes, without which even the demo ends early
+LEAST = 2**30  # bytes; even the demo does not end with less
 SEEN_WITHIN = 30  # seconds until a machine sees what another wrote; latency-wait in the profiles allows twice as many
 RESULTS, TEMPORARY = Path("results"), Path(gettempdir())
-SKEW = 2.0  # seconds between two clocks; some file systems know no shorter time
+SKEW = 2.0  # seconds between two clocks; some file systems store times no more finely
 
 
 def existing(folder: Path) -> Path:
-    """The folder, or the nearest around it that exists."""
+    """Return the folder if it exists, or else the nearest parent that does."""
     folder = folder.absolute()
     return next(path for path in (folder, *folder.parents) if path.is_dir())
 
 
 @contextmanager
 def trial(folder: Path) -> Iterator[Path]:
-    """A folder to try things in where `folder` is, or will be. Gone afterwards."""
+    """Yield a temporary folder inside `folder`, or where that will be."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is no folder")
     with TemporaryDirectory(dir=existing(folder), prefix=".doctor-", ignore_cleanup_errors=True) as place:
         yield Path(place)
 
 
-def folder(path: Path, needed: int = 0) -> Iterator[Finding]:
-    """Files can be written and renamed there, get this machine's time, and can be locked; `needed` bytes are free."""
-    about = f"folder {path}"
+def check_folder(folder: Path, needed: int = 0) -> Iterator[Finding]:
+    """Check that `needed` bytes are free, and that files can be written, renamed and locked and get the right time."""
+    subject = f"folder {folder}"
     try:
-        problems = [room(path, needed)]
-        with trial(path) as place:
-            for name in ("new", "renamed"):  # over an old one, too: every output is written aside
+        problems = [check_space(folder, needed)]
+        with trial(folder) as place:
+            for name in ("new", "renamed"):  # the second replaces the first, as outputs are replaced
                 with replacing(place / "file") as file:
                     file.write(name)
-            problems += [clock(place / "file", about), lock(place, about)]
+            problems += [check_time(place / "file", subject), check_lock(place, subject)]
     except OSError as failure:
-        fix = f"make it writable, or make {path} a link to a folder that is"
-        problems = [error(about, f"cannot be written: {failure.strerror or failure}", fix)]
-    found = [problem for problem in problems if problem]
-    free = size(shutil.disk_usage(existing(path)).free)
-    yield from found or [ok(about, f"{free} free; files can be written, renamed and locked, and have the right time")]
+        fix = f"make it writable, or make {folder} a link to a folder that is"
+        problems = [error(subject, f"cannot be written: {failure.strerror or failure}", fix)]
+    findings = [problem for problem in problems if problem]
+    free = gib(shutil.disk_usage(existing(folder)).free)
+    message = f"{free} free; files can be written, renamed and locked, and have the right time"
+    yield from findings or [ok(subject, message)]
 
 
-def room(path: Path, needed: int = 0) -> Finding | None:
-    """What is wrong unless there is room for `needed` bytes."""
-    free, needed = shutil.disk_usage(existing(path)).free, max(LEAST, needed)
+def check_space(folder: Path, needed: int = 0) -> Finding | None:
+    """Return an error unless `needed` bytes are free."""
+    free, needed = shutil.disk_usage(existing(folder)).free, max(LEAST, needed)
     if free >= needed:
         return None
-    fix = f"make room, or make {path} a link to a folder on a larger disk; `python -m transformer plan` says what for"
-    return error(f"folder {path}", f"{size(free)} free, {size(needed)} needed", fix)
+    fix = f"make room, or make {folder} a link to a folder on a larger disk; `python -m transformer plan` says what for"
+    return error(f"folder {folder}", f"{gib(free)} free, {gib(needed)} needed", fix)
 
 
-def size(count: int) -> str:
-    """Bytes for people."""
+def gib(count: int) -> str:
+    """Return bytes in GiB."""
     return f"{count / 2**30:,.1f} GiB"
 
 
-def clock(file: Path, about: str) -> Finding | None:
-    """What is wrong unless a file that was written just now has this machine's time."""
+def check_time(file: Path, subject: str) -> Finding | None:
+    """Return an error unless a file that was written just now has this machine's time."""
     ahead = file.stat().st_mtime - time.time()
     if abs(ahead) <= SKEW:
         return None
-    text = f"its files' times are {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's clock"
-    return error(about, f"{text}: Snakemake takes old for new", "set both clocks by NTP (chronyc tracking)")
+    message = f"its files' times are {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's clock"
+    return error(subject, f"{message}: Snakemake takes old for new", "set both clocks by NTP (chronyc tracking)")
 
 
-def lock(place: Path, about: str) -> Finding | None:
-    """What is wrong unless a file that is locked cannot be locked again."""
-    with open(place / "lock", "a+") as one, open(place / "lock", "a+") as other, suppress(InputError):
-        if taken(one) and not taken(other):
+def check_lock(place: Path, subject: str) -> Finding | None:
+    """Return an error unless a file that is locked cannot be locked again."""
+    with open(place / "lock", "a+") as first, open(place / "lock", "a+") as second, suppress(InputError):
+        if taken(first) and not taken(second):
             return None
     fix = "mount it with locks (NFS: with lockd; Lustre: -o flock), or make it a link to a folder that has them"
-    return error(about, "files cannot be locked: two trainings would write one run's files", fix)
+    return error(subject, "files cannot be locked: two trainings would write one run's files", fix)
 
 
-def taken_here(path: Path) -> bool:
-    """Whether this process gets the lock on a file, or the file system has none."""
+def lock_is_free(path: Path) -> bool:
+    """Return whether this process gets the lock on a file, or the file system has no locks."""
     with open(path, "a+") as file:
         try:
             return taken(file)
@@ -92,7 +93,7 @@ def taken_here(path: Path) -> bool:
 
 
 def appears(path: Path, expected: str) -> bool:
-    """Whether a file with this content can be seen, soon."""
+    """Return whether a file with the expected content is seen within SEEN_WITHIN seconds."""
     end = time.monotonic() + SEEN_WITHIN
     while time.monotonic() < end:
         if path.exists() and path.read_text() == expected:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transformer.common.files import InputError
 from transformer.doctor.finding import Finding, error, note, ok, warning
-from transformer.runtime.memory import granted, group_files
+from transformer.runtime.cgroups import granted, group_files
 
 LOCK = Path("requirements.lock")
 SHOWN = 5  # packages that a line names
@@ -16,7 +16,7 @@ INSTALL = "python -m pip install -r requirements.lock, as `make` does"
 
 
 def pinned(lock: Path) -> dict[str, str]:
-    """Version by package, as requirements.lock has them. Raises InputError where it is not."""
+    """Return the version of each package in requirements.lock. Raises InputError where there is no such file."""
     try:
         lines = lock.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -25,7 +25,7 @@ def pinned(lock: Path) -> dict[str, str]:
 
 
 def installed(names: list[str]) -> dict[str, str]:
-    """The versions of these packages here, without what a build adds, as +cpu; "" where there is none."""
+    """Return the versions of these packages here, without a build's suffix such as +cpu; "" where there is none."""
     versions = {}
     for name in names:
         try:
@@ -35,49 +35,49 @@ def installed(names: list[str]) -> dict[str, str]:
     return versions
 
 
-def packages(lock: Path) -> Iterator[Finding]:
-    """Every package of requirements.lock is here, in its version."""
+def check_packages(lock: Path) -> Iterator[Finding]:
+    """Check that every package of requirements.lock is installed in its version."""
     expected = pinned(lock)
-    found = installed(list(expected))
-    missing = [name for name in expected if not found[name]]
-    other = [
-        f"{name} {found[name]}, not {expected[name]}" for name in expected if found[name] not in ("", expected[name])
+    here = installed(list(expected))
+    missing = [name for name in expected if not here[name]]
+    others = [
+        f"{name} {here[name]}, not {expected[name]}" for name in expected if here[name] not in ("", expected[name])
     ]
     if missing:
         yield error("packages", f"{few(missing)} of {lock.name} not installed", INSTALL)
-    if other:
-        yield warning("packages", f"other versions than in {lock.name}: {few(other)}", INSTALL)
-    if not missing and not other:
+    if others:
+        yield warning("packages", f"other versions than in {lock.name}: {few(others)}", INSTALL)
+    if not missing and not others:
         yield ok("packages", f"Python {platform.python_version()}, {len(expected)} packages as in {lock.name}")
 
 
-def same_packages(here: dict[str, str], there: dict[str, str]) -> Finding:
-    """Two machines' versions are the same."""
-    other = [
+def check_same_packages(here: dict[str, str], there: dict[str, str]) -> Finding:
+    """Check that two machines' versions are the same."""
+    others = [
         f"{name} {there.get(name) or 'missing'}, here {here[name]}" for name in here if there.get(name) != here[name]
     ]
-    if other:
+    if others:
         fix = "use one environment, on a shared file system"
-        return error("packages", f"not those of this machine: {few(other)}", fix)
+        return error("packages", f"not those of this machine: {few(others)}", fix)
     return ok("packages", "those of this machine")
 
 
 def versions(lock: Path) -> dict[str, str]:
-    """What two machines must have in common."""
+    """Return the versions that two machines must have in common."""
     return {"python": platform.python_version()} | installed(list(pinned(lock)))
 
 
 def few(names: list[str]) -> str:
-    """The first of a list, and how many more there are."""
+    """Return the first names of a list, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return "; ".join(names[:SHOWN]) + more
 
 
-def processors(asked: int | None = None) -> Iterator[Finding]:
-    """This process may use the machine's processors, or those that were asked for."""
-    usable, all_of_them = len(os.sched_getaffinity(0)), os.cpu_count()
-    share = f"{usable} of {all_of_them} cores may be used"
-    if usable < (asked or all_of_them):
+def check_processors(asked: int | None = None) -> Iterator[Finding]:
+    """Check that this process may use the machine's processors, or those that were asked for."""
+    usable, present = len(os.sched_getaffinity(0)), os.cpu_count()
+    share = f"{usable} of {present} cores may be used"
+    if usable < (asked or present):
         if asked:
             fix = "--cpus-per-task for srun, too, which does not take sbatch's"
             yield error("processors", f"{share}, asked for {asked}", fix)
@@ -93,18 +93,18 @@ def processors(asked: int | None = None) -> Iterator[Finding]:
 
 
 def memory() -> int:
-    """Bytes that the machine has, or those of them that its control groups grant."""
+    """Return the bytes of memory that the machine has, or fewer if its control groups grant fewer."""
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *granted()])
 
 
 def processor_time() -> float:
-    """The least number of processors that a control group grants the time of; infinite without a limit."""
+    """Return how many processors' time the control groups grant; infinity without a limit."""
     limits = [file.read_text().split() for file in group_files("cpu.max")]
     return min((int(quota) / int(period) for quota, period in limits if quota != "max"), default=float("inf"))
 
 
-def openmp() -> Iterator[Finding]:
-    """OMP_NUM_THREADS, where it is set, is a number that makes sense."""
+def check_openmp() -> Iterator[Finding]:
+    """Check that OMP_NUM_THREADS, where it is set, is a number that makes sense."""
     value = os.environ.get("OMP_NUM_THREADS")
     usable = len(os.sched_getaffinity(0))
     if value is None:
@@ -112,7 +112,7 @@ def openmp() -> Iterator[Finding]:
     if not all(part.strip().isdecimal() and int(part) for part in value.split(",")):
         yield warning("OMP_NUM_THREADS", f"expected a number above 0, found {value!r}", "unset OMP_NUM_THREADS")
     elif int(value.split(",")[0]) > usable:
-        text = f"{value}, more than the {usable} cores that may be used: threads wait for each other"
-        yield warning("OMP_NUM_THREADS", text, "unset OMP_NUM_THREADS")
+        message = f"{value}, more than the {usable} cores that may be used: threads wait for each other"
+        yield warning("OMP_NUM_THREADS", message, "unset OMP_NUM_THREADS")
     else:
         yield note("OMP_NUM_THREADS", f"{value}; the pipeline's --threads comes before it")

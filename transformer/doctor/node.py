@@ -1,4 +1,4 @@
-"""The checks that probe.py's job makes on a node."""
+"""The checks that the job of probe.py makes on a node."""
 
 import os
 import socket
@@ -9,70 +9,72 @@ from pathlib import Path
 
 from transformer.common.files import InputError, replacing
 from transformer.config import settings
-from transformer.doctor.downloads import downloads
+from transformer.doctor.downloads import check_downloads
 from transformer.doctor.finding import Finding, error, note, ok
-from transformer.doctor.folders import RESULTS, TEMPORARY, appears, folder, taken_here
-from transformer.doctor.gpus import gpus
-from transformer.doctor.machine import LOCK, openmp, packages, processors, versions
+from transformer.doctor.folders import RESULTS, TEMPORARY, appears, check_folder, lock_is_free
+from transformer.doctor.machine import LOCK, check_openmp, check_packages, check_processors, versions
 
 NODE = os.environ.get("SLURMD_NODENAME", socket.gethostname())
 
 
-def inside(order: dict) -> Iterator[dict]:
-    """What the job prints: its clock at once, then its findings and versions. `order` is probe.py's."""
+def check_node(order: dict) -> Iterator[dict]:
+    """Yield what the job prints: its clock at once, then its findings and versions. `order` is probe.py's."""
     yield {"time": time.time(), "node": NODE}
-    place = Path(order["place"])
-    shared = appears(place / "login", order["token"])
-    findings = list(on_shared_files(order) if shared else apart())
-    yield {"findings": list(map(asdict, findings)), "versions": versions(LOCK) if shared else {}}
+    if appears(Path(order["place"], "login"), order["token"]):
+        findings, here = list(check_shared(order)), versions(LOCK)
+    else:  # nothing else can be looked at
+        message = f"{Path.cwd()} is not the folder that it is on the login node"
+        fix = "the project, its environment and results/ on a file system that all nodes have"
+        findings, here = [error("files", message, fix)], {}
+    yield {"findings": list(map(asdict, findings)), "versions": here}
 
 
-def apart() -> Iterator[Finding]:
-    """Nothing else can be looked at."""
-    fix = "the project, its environment and results/ on a file system that all nodes have"
-    yield error("files", f"{Path.cwd()} is not the folder that it is on the login node", fix)
+def check_shared(order: dict) -> Iterator[Finding]:
+    """Make all checks of this node, which sees the login node's files."""
+    from transformer.doctor.gpus import check_gpus  # loads torch, for which the greeting does not wait
 
-
-def on_shared_files(order: dict) -> Iterator[Finding]:
-    """All checks of this node, which sees the login node's files."""
     place = Path(order["place"])
     with replacing(place / "node") as file:
         file.write(NODE)
-    yield lock_of_another(place / "lock")
-    yield from packages(LOCK)
-    yield from processors(order["cpus"])
-    yield from openmp()
-    yield from gpus(order["gpus"])
-    yield from folder(RESULTS)
-    yield from folder(TEMPORARY)
-    yield from fetching(settings.read(order["files"], order["entries"]), order["mirror"], order["submits"])
+    yield check_foreign_lock(place / "lock")
+    yield from check_packages(LOCK)
+    yield from check_processors(order["cpus"])
+    yield from check_openmp()
+    yield from check_gpus(order["gpus"])
+    yield from check_folder(RESULTS)
+    yield from check_folder(TEMPORARY)
+    config = settings.read(order["files"], order["entries"])
+    yield from check_node_downloads(config, order["mirror"], order["submits"])
 
 
-def lock_of_another(path: Path) -> Finding:
-    """A lock that the login node holds is not to be had here."""
-    if taken_here(path):
-        text = "a lock of the login node does not hold here: two trainings on two nodes would write one run's files"
-        return error("files", text, "mount them with locks between nodes (Lustre: -o flock; NFS: without local_lock)")
+def check_foreign_lock(path: Path) -> Finding:
+    """Check that a lock which the login node holds cannot be had here."""
+    if lock_is_free(path):
+        message = "a lock of the login node does not hold here: two trainings on two nodes would write one run's files"
+        fix = "mount them with locks between nodes (Lustre: -o flock; NFS: without local_lock)"
+        return error("files", message, fix)
     return ok("files", "a lock of the login node holds here")
 
 
-def fetching(config: dict, mirror: str, submits: bool) -> Iterator[Finding]:
-    """Corpora of the user's own are here; what a node cannot fetch is fetched by the machine that Snakemake runs on.
+def check_node_downloads(config: dict, mirror: str, submits: bool) -> Iterator[Finding]:
+    """Check that the user's own corpora are here, and that downloads can be had where this node has to fetch them.
 
-    Where Snakemake does not submit jobs but runs in one, that is this node.
+    The machine that Snakemake runs on fetches: this node where Snakemake does not submit jobs but runs in one.
     """
     try:
-        found = list(downloads(config, mirror))
-    except InputError as problem:  # a list of what was made elsewhere
-        text = str(problem)
-        yield note("downloads", text) if submits else error("downloads", text, "let this node see that folder, too")
+        findings = list(check_downloads(config, mirror))
+    except InputError as problem:  # a list of files made elsewhere cannot be read
+        message = str(problem)
+        yield (
+            note("downloads", message) if submits else error("downloads", message, "let this node see that folder, too")
+        )
         return
     if not submits:
-        yield from found
+        yield from findings
         return
-    found = [finding for finding in found if finding.level in ("warning", "error")]
-    yield from (finding for finding in found if finding.about == "corpora")
-    if lost := [finding.about for finding in found if finding.about != "corpora"]:
+    problems = [finding for finding in findings if finding.level in ("warning", "error")]
+    yield from (finding for finding in problems if finding.subject == "corpora")
+    if lost := [finding.subject for finding in problems if finding.subject != "corpora"]:
         yield note("downloads", f"not to be had here ({lost[0]}); no matter, Snakemake fetches where it runs itself")
     else:
         yield ok("downloads", "can be had")

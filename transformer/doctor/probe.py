@@ -1,4 +1,4 @@
-"""A job that looks at a cluster's node from inside, and is looked at from here."""
+"""A job that checks a node of a cluster from inside, while the login node checks it from outside."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from typing import IO
 
 from transformer.doctor.finding import Finding, error, ok
 from transformer.doctor.folders import RESULTS, SEEN_WITHIN, SKEW, appears, trial
-from transformer.doctor.machine import LOCK, same_packages, versions
+from transformer.doctor.machine import LOCK, check_same_packages, versions
 from transformer.doctor.partitions import options
 from transformer.doctor.profile import Asked
 from transformer.doctor.slurm import ask, complaint
@@ -28,40 +28,44 @@ MINUTES = 10
 
 
 def largest(asked: list[Asked]) -> list[Asked]:
-    """For each partition, of its rules the one that asks for most GPUs, then processors."""
+    """Return for each partition the rule that asks for the most GPUs and then processors."""
     order = sorted(asked, key=lambda rule: (rule.gpus, rule.cpus))
     return list({rule.partition: rule for rule in order}.values())
 
 
 def probe(rule: Asked, config: dict, patience: float) -> Iterator[Finding]:
-    """Run the checks on a node of the rule's partition. `config` says by what: files, entries, mirror, submits."""
+    """Run the checks on a node of the rule's partition.
+
+    config: files, entries, mirror and submits, which the node reads its configuration by. patience: seconds that the
+    job may wait for a node.
+    """
     where = f"probe of {rule.partition or 'the default partition'}"
     with trial(RESULTS) as place, open(place / "lock", "a+") as lock:
         taken(lock)
         token = secrets.token_hex(4)
         (place / "login").write_text(token)
         order = {"place": str(place), "token": token, "gpus": rule.gpus, "cpus": rule.cpus} | config
-        with open(place / "stderr", "w+b") as said:
-            job = submit(rule, f"doctor-{token}", order, said)
+        with open(place / "stderr", "w+b") as stderr:
+            job = submit(rule, f"doctor-{token}", order, stderr)
             try:
-                yield from told(where, converse(job, place, f"doctor-{token}", patience))
+                yield from summarised(where, converse(job, place, f"doctor-{token}", patience))
             finally:
                 cancel(job, f"doctor-{token}")
 
 
-def submit(rule: Asked, name: str, order: dict, said: IO[bytes]) -> subprocess.Popen:
-    """Start the job; not as a step of a job that doctor itself may run in."""
+def submit(rule: Asked, name: str, order: dict, stderr: IO[bytes]) -> subprocess.Popen:
+    """Start the job, which is no step of the job that doctor itself may run in."""
     environment = {
         key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")
     }
     limits = [f"--mem={min(MEMORY, rule.mem_mb or MEMORY)}M", f"--time={MINUTES}", f"--job-name={name}"]
-    program = [sys.executable, "-m", "transformer", "doctor", "--inside", json.dumps(order)]
+    program = [sys.executable, "-m", "transformer", "doctor", "--node", json.dumps(order)]
     command = ["srun", *options(rule, nodes=1), *limits, *program]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, bufsize=0, env=environment)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, bufsize=0, env=environment)
 
 
 def cancel(job: subprocess.Popen, name: str) -> None:
-    """End the job if it lives."""
+    """End the job if it still runs or waits."""
     if job.poll() is None:
         ask("scancel", f"--name={name}")
         job.terminate()
@@ -69,38 +73,41 @@ def cancel(job: subprocess.Popen, name: str) -> None:
     job.stdout.close()
 
 
-def told(where: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings as those of a place, what is well in one line: of GPUs all that was found."""
+def summarised(where: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield the findings as those of a place, and all that is well in one line; GPUs keep their own lines."""
     well = []
     for finding in findings:
-        if finding.level == "ok" and not finding.about.startswith("GPU "):
-            well.append(finding.about)
+        if finding.level == "ok" and not finding.subject.startswith("GPU "):
+            well.append(finding.subject)
         else:
-            yield replace(finding, about=f"{where}: {finding.about}")
+            yield replace(finding, subject=f"{where}: {finding.subject}")
     if well:
         yield ok(where, f"{', '.join(dict.fromkeys(well))} as they must be")
 
 
 def converse(job: subprocess.Popen, place: Path, name: str, patience: float) -> Iterator[Finding]:
-    """Read what the job says: first its clock, then what it found."""
-    hello = answer(job, patience)
-    if hello is None:
-        yield waiting(job, place, name, patience)
+    """Read what the job prints, first its clock and then its findings, and check the node from here."""
+    greeting = answer(job, patience)
+    if greeting is None:
+        yield explain_silence(job, place, name, patience)
         return
-    yield ok(f"node {hello['node']}", "answers")
-    yield watch(hello["time"] - time.time())
-    yield seen(place / "node", hello["node"])
+    yield ok(f"node {greeting['node']}", "answers")
+    yield check_clock(greeting["time"] - time.time())
+    yield check_visible(place / "node", greeting["node"])
     result = answer(job, CHECKING)
     if result is None:
         yield error("checks", f"did not end: {last_line(place)}", "look at that node, or leave it out")
         return
     yield from (Finding(**finding) for finding in result["findings"])
     if result["versions"]:
-        yield same_packages(versions(LOCK), result["versions"])
+        yield check_same_packages(versions(LOCK), result["versions"])
 
 
 def answer(job: subprocess.Popen, patience: float) -> dict | None:
-    """The next object that the job prints, None when it ends or the time is up; a node may print lines of its own."""
+    """Read the next JSON object that the job prints; None when the job ends or `patience` seconds are over.
+
+    A node may print lines of its own.
+    """
     end = time.monotonic() + patience
     while select.select([job.stdout], [], [], max(0, end - time.monotonic()))[0]:
         line = job.stdout.readline()
@@ -111,34 +118,34 @@ def answer(job: subprocess.Popen, patience: float) -> dict | None:
     return None
 
 
-def waiting(job: subprocess.Popen, place: Path, name: str, patience: float) -> Finding:
-    """Why the job did not start."""
+def explain_silence(job: subprocess.Popen, place: Path, name: str, patience: float) -> Finding:
+    """Return why the job did not start."""
     with suppress(subprocess.TimeoutExpired):
         job.wait(1)
         fix = "what the message asks for; nodes must find Python and the project at the same paths"
         return error("start", f"did not run: {last_line(place)}", fix)
     queue = ask("squeue", f"--name={name}", "--noheader", "--format=%T, %r")
-    text = f"did not start within {patience:g} s: {complaint(queue)}"
-    return error("start", text, "sinfo shows what is free; --patience for a longer wait, --no-probe for none")
+    message = f"did not start within {patience:g} s: {complaint(queue)}"
+    return error("start", message, "sinfo shows what is free; --patience for a longer wait, --no-probe for none")
 
 
 def last_line(place: Path) -> str:
-    """What srun said last."""
+    """Return srun's last message that says more than an exit code."""
     lines = [line for line in (place / "stderr").read_text(errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if "Exited with" not in line]
     return (telling or lines or ["it said nothing"])[-1].strip()
 
 
-def watch(skew: float) -> Finding:
-    """The node's clock and this one agree."""
+def check_clock(skew: float) -> Finding:
+    """Check that the node's clock and this one differ by few seconds."""
     if abs(skew) <= SKEW:
         return ok("clock", "is right")
-    text = f"{abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} this machine's: Snakemake takes old for new"
-    return error("clock", text, "set both clocks by NTP (chronyc tracking)")
+    message = f"{abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} this machine's: Snakemake takes old for new"
+    return error("clock", message, "set both clocks by NTP (chronyc tracking)")
 
 
-def seen(path: Path, expected: str) -> Finding:
-    """What the node wrote is seen here."""
+def check_visible(path: Path, expected: str) -> Finding:
+    """Check that a file which the node wrote is visible here."""
     if appears(path, expected):
         return ok("files", "are seen by both")
     fix = "the project and results/ on a file system that all nodes have"

@@ -1,4 +1,4 @@
-"""What a Snakemake profile for Slurm asks for."""
+"""The resources that a Snakemake profile for Slurm asks for."""
 
 import math
 import re
@@ -10,17 +10,17 @@ from typing import Any
 from transformer.common.files import InputError
 from transformer.config.experiment import read_yaml
 
-NAMES = ("profile.yaml", "config.yaml")  # as Snakemake looks for them
-SCRIPT = "job"  # beside a profile that submits nothing: the Slurm job that everything runs in
+NAMES = ("profile.yaml", "config.yaml")  # in the order in which Snakemake looks for them
+SCRIPT = "job"  # beside a profile that submits no jobs: the Slurm job that everything runs in
 MINUTES = {"": 1, "s": 1 / 60, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 PASSED = ("constraint", "qos", "reservation")  # options of sbatch and srun that resources, or slurm_extra, may say
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What jobs of a rule ask for; None is not said, or said by an expression that only Snakemake can reckon."""
+    """The resources of a rule's jobs; None where the profile gives none, or an expression that Snakemake evaluates."""
 
-    rule: str  # "default" for those that the profile does not name
+    rule: str  # "default" for all rules that the profile does not name
     partition: str | None
     account: str | None
     minutes: float | None
@@ -34,16 +34,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile's own settings, and what its rules ask for: first all that it does not name."""
+    """A profile's settings, and what its rules ask for, beginning with those that it does not name."""
 
     path: Path
     settings: dict[str, Any]
     asked: list[Asked]
-    submits: bool = True  # else Snakemake itself runs in a job
+    submits: bool = True  # False where Snakemake itself runs in a job
 
 
 def read_profile(folder: Path) -> Profile:
-    """The profile in a folder, of Snakemake that submits jobs or runs in one. Raises InputError where it is neither."""
+    """Read the profile in a folder. Raises InputError unless Snakemake submits jobs by it, or runs in one."""
     path = next((folder / name for name in NAMES if (folder / name).is_file()), None)
     if path is None:
         raise InputError(f"{folder}: expected a Snakemake profile, found neither {' nor '.join(NAMES)}")
@@ -51,12 +51,12 @@ def read_profile(folder: Path) -> Profile:
     if isinstance(settings, dict) and settings.get("executor") == "slurm":
         return Profile(path, settings, asked_by_rules(settings))
     if isinstance(settings, dict) and (folder / SCRIPT).is_file():
-        return of_script(folder / SCRIPT, settings)
+        return read_script(folder / SCRIPT, settings)
     raise InputError(f"{path}: expected a profile with executor: slurm, or a file {SCRIPT} for sbatch beside it")
 
 
 def asked_by_rules(settings: dict) -> list[Asked]:
-    """What jobs ask for by the rules that a profile names; first those that it does not name."""
+    """Return what the rules of a profile ask for, beginning with those that it does not name."""
     default = pairs(settings.get("default-resources"))
     own = {rule: pairs(resources) for rule, resources in pairs(settings.get("set-resources"), ":").items()}
     threads = pairs(settings.get("set-threads"))
@@ -65,32 +65,32 @@ def asked_by_rules(settings: dict) -> list[Asked]:
     return asked + [reckon(rule, default | own.get(rule, {}), threads.get(rule, 1)) for rule in rules]
 
 
-def of_script(path: Path, settings: dict) -> Profile:
-    """What the job itself asks for. Raises InputError where a rule asks for more than it has."""
+def read_script(path: Path, settings: dict) -> Profile:
+    """Read what the job itself asks for. Raises InputError where a rule asks for more than the job has."""
     words = dict(re.findall(r"^#SBATCH --([a-z-]+)[= ]?(\S*)", path.read_text(), re.MULTILINE))
     job = Asked(
         rule=path.name,
         partition=words.get("partition"),
         account=words.get("account"),
         minutes=minutes_of_slurm(words["time"]) if "time" in words else None,
-        mem_mb=whole(words.get("mem")) or None,  # 0 is a node's all
+        mem_mb=whole(words.get("mem")) or None,  # 0 is all of a node's
         cpus=whole(words.get("cpus-per-task")) or 1,
         nodes=whole(words.get("nodes")) or 1,
         gpus=whole(words.get("gpus-per-node")) or 0,
         options=passed_of(words),
     )
     for rule in asked_by_rules(settings):
-        for what, key in {"nodes": "nodes", "GPUs a node": "gpus", "CPUs a node": "cpus"}.items():
-            if (wanted := getattr(rule, key)) > (found := getattr(job, key)):
+        for resource, key in {"nodes": "nodes", "GPUs a node": "gpus", "CPUs a node": "cpus"}.items():
+            if (asked := getattr(rule, key)) > (has := getattr(job, key)):
                 raise InputError(
-                    f"{path}: expected {wanted} {what}, as its profile asks for {rule.rule}, found {found}"
+                    f"{path}: expected {asked} {resource}, as its profile asks for {rule.rule}, found {has}"
                 )
     own = {"slurm-requeue": "requeue" in words, "slurm_extra": [f"--{name}" for name in words]}
     return Profile(path, own, [job], submits=False)
 
 
 def pairs(value: Any, sign: str = "=") -> dict:
-    """A mapping, which a profile may also write as a list: [mem_mb=100], [train:mem_mb=100, train:gpu=1]."""
+    """Return a mapping, which a profile may also write as a list: [mem_mb=100], [train:mem_mb=100, train:gpu=1]."""
     if isinstance(value, dict):
         return value
     result = {}
@@ -101,7 +101,7 @@ def pairs(value: Any, sign: str = "=") -> dict:
 
 
 def reckon(rule: str, resources: dict, threads: Any) -> Asked:
-    """One rule's resources as Slurm understands them."""
+    """Return one rule's resources as Slurm understands them."""
     nodes = whole(resources.get("nodes")) or 1
     extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
     return Asked(
@@ -119,36 +119,38 @@ def reckon(rule: str, resources: dict, threads: Any) -> Asked:
 
 
 def passed_of(options: dict) -> tuple[str, ...]:
-    """Those among them that say on which nodes a job may run, or by which right."""
+    """Return the options that say on which nodes, or by which right, a job may run."""
     return tuple(f"--{name}={options[name]}" for name in PASSED if name in options)
 
 
 def gpus_per_node(resources: dict, nodes: int) -> int:
-    """`gpu` is the whole job's, gres: "gpu:h200:2" a node's."""
+    """Return a job's GPUs on each node: `gpu` counts those of all nodes, gres: "gpu:h200:2" those of one."""
     if gres := re.fullmatch(r"gpu(?::[^:]+)?(?::(\d+))?", str(resources.get("gres", ""))):
         return int(gres[1] or 1)
     return math.ceil((whole(resources.get("gpu")) or 0) / nodes)
 
 
 def name(value: Any) -> str | None:
-    """A name, which a profile may quote twice."""
+    """Return a name without the quotes that a profile may put around it; None where it is empty."""
     return None if value in (None, "") else str(value).strip("'\"")
 
 
 def whole(value: Any) -> int | None:
-    """A plain number, None of an expression."""
+    """Return a plain number; None for an expression."""
     return int(value) if str(value).isdecimal() else None
 
 
 def minutes(value: Any) -> float | None:
-    """A plain number of minutes, or one with a unit such as 3h or 2d; None of an expression."""
+    """Return minutes, given as a plain number or with a unit such as 3h or 2d; None for an expression."""
     match = re.fullmatch(r"(\d+)\s*([smhdw]?)", str(value))
     return int(match[1]) * MINUTES[match[2]] if match else None
 
 
 def minutes_of_slurm(limit: str) -> float:
-    """A time as Slurm knows it, [days-]hours:minutes:seconds, of which those at the end may be left out after days, and
-    else those at the beginning but for minutes."""
+    """Return the minutes of a time limit in Slurm's format.
+
+    That is days-hours[:minutes[:seconds]] or, without days, [hours:]minutes[:seconds].
+    """
     if limit == "UNLIMITED":
         return math.inf
     days, dash, clock = limit.rpartition("-")

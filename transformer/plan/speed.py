@@ -1,4 +1,4 @@
-"""How fast a machine trains: by this project's own record of it, or from a GPU's peak. No torch here."""
+"""The speed at which a machine trains, by this project's own benchmark of it or from a GPU's peak. No torch here."""
 
 import re
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from transformer.common.files import InputError, read_json
 
-RECORDS = Path("benchmarks/results")  # of the project's folder
+RECORDS = Path("benchmarks/results")  # in the project's folder
 MEASURE = "python -m benchmarks.train --model base"
 
 # Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it
-# (training.py: product_dtype). From NVIDIA's data sheets, SXM where there are several; figures "with sparsity" halved.
+# (product_dtype). From NVIDIA's data sheets, SXM where there are several; figures "with sparsity" halved.
 GPUS = {
     "b200": 2250e12,
     "h200": 989e12,
@@ -18,86 +18,88 @@ GPUS = {
     "a100": 312e12,
     "l40s": 362e12,
     "a40": 149.7e12,
-    "a10g": 70e12,  # AWS's own
+    "a10g": 70e12,  # by AWS
     "l4": 121e12,
     "v100": 15.7e12,
 }
 
-# Of the big model on one A100: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README: 82,059 tokens a
-# second in mixed precision. Eight of them in MLPerf v0.7 had 42 %.
+# The big model on one A100 reached this: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README: 82,059
+# tokens a second in mixed precision. Eight A100s in MLPerf v0.7 reached 42 %.
 UTILISATION = 0.33
 
 
 class Speed(NamedTuple):
-    """Of one unit, which is a GPU or a processor core."""
+    """The speed of one unit, which is a GPU or a processor core, and the source of the number."""
 
     unit: str
     name: str
     flops_per_second: float
-    about: str  # where the number is from
+    source: str
 
 
-def of_gpu(name: str, utilisation: float | None) -> Speed:
-    """The speed of a GPU in GPUS: as given, as recorded, or as assumed. Raises InputError on an unknown name."""
+def gpu_speed(name: str, utilisation: float | None) -> Speed:
+    """Return the speed of a GPU: by a given utilisation, else as recorded, else as assumed.
+
+    Raises InputError on a name that GPUS lacks.
+    """
     if name not in GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(GPUS)}, found {name}")
     if utilisation is not None:
-        return Speed(
-            "GPU", f"{name} GPU", GPUS[name] * utilisation, f"{percent(utilisation)} of the {name}'s peak, as given."
-        )
+        source = f"{percent(utilisation)} of the {name}'s peak, as given."
+        return Speed("GPU", f"{name} GPU", GPUS[name] * utilisation, source)
     # As a word: GH200 is another machine than H200.
     records = [record for record in read_records() if re.search(rf"\b{name}\b", record["hardware"].lower())]
     if records:
         record = min(newest(records), key=flops_per_second)
         return Speed("GPU", f"{name} GPU", flops_per_second(record), f"measured on {origin(record)}.")
     peak = f"{percent(UTILISATION)} of the {name}'s peak of {GPUS[name] / 1e12:g} TFLOP/s"
-    assumed = (
-        f"{peak}, assumed as of others' big model on an A100; smaller models reach less.\n"
+    source = (
+        f"{peak}, assumed from others' big model on an A100; smaller models reach less.\n"
         f"Nothing was measured on this GPU: run `{MEASURE}` on it."
     )
-    return Speed("GPU", f"{name} GPU", GPUS[name] * UTILISATION, assumed)
+    return Speed("GPU", f"{name} GPU", GPUS[name] * UTILISATION, source)
 
 
-def of_processor(utilisation: float | None) -> Speed:
-    """The speed of a processor core, by the newest record. Raises InputError where there is none."""
+def core_speed(utilisation: float | None) -> Speed:
+    """Return the speed of a processor core by the newest record. Raises InputError where there is none."""
     records = [record for record in read_records() if cores(record)]
     if not records:
         raise InputError(f"{RECORDS}: no record of a processor: name a GPU (--gpu), or measure ({MEASURE})")
     record = max(records, key=lambda record: record["measured"])
     share = "" if utilisation is None else f"{percent(utilisation)} of what bare products reach, as given, "
-    about = f"{share}measured on {origin(record)}.\nOther processors, and smaller models, differ."
-    return Speed("core", "core", flops_per_second(record, utilisation) / cores(record), about)
+    source = f"{share}measured on {origin(record)}.\nOther processors, and smaller models, differ."
+    return Speed("core", "core", flops_per_second(record, utilisation) / cores(record), source)
 
 
 def read_records() -> list[dict]:
-    """The benchmarks of training that were kept, but for those of other systems alone."""
+    """Read the recorded benchmarks of training, except those that timed other systems only."""
     records = [read_json(path) for path in sorted(RECORDS.glob("train-*.json"))]
     return [record for record in records if "ours" in record["systems"]]
 
 
 def newest(records: list[dict]) -> list[dict]:
-    """Of each model the last record."""
+    """Return the last record of each model."""
     return list({record["label"]: record for record in sorted(records, key=lambda record: record["measured"])}.values())
 
 
 def flops_per_second(record: dict[str, Any], utilisation: float | None = None) -> float:
-    """What this project's training sustained, or would at another utilisation of bare matrix products."""
+    """Return what this project's training sustained, or would at another utilisation of bare matrix products."""
     ours = record["systems"]["ours"]
     utilisation = ours["flops_utilisation"] if utilisation is None else utilisation
     return record["matrix_flops_per_second"][ours["products"]] * utilisation
 
 
 def cores(record: dict) -> int:
-    """Of the processor that it is of, those that took part; 0 if of a GPU."""
-    found = re.search(r", (\d+) of \d+ cores$", record["hardware"])
-    return int(found[1]) if found else 0
+    """Return how many processor cores took part in a benchmark; 0 if it ran on a GPU."""
+    match = re.search(r", (\d+) of \d+ cores$", record["hardware"])
+    return int(match[1]) if match else 0
 
 
 def origin(record: dict) -> str:
-    """Hardware, what was trained, date and commit."""
+    """Return a record's hardware, model, date and commit."""
     return f"{record['hardware']} ({record['label']}, {record['measured'][:10]}, commit {record['commit'][:12]})"
 
 
 def percent(value: float) -> str:
-    """Up to three digits."""
+    """Return a share as a percentage of up to three digits."""
     return f"{100 * value:.3g}%"

@@ -7,17 +7,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from transformer.common.files import InputError
-from transformer.runtime.distributed import World
 from transformer.runtime.signals import Interrupted, StopSignals, say
+
+if TYPE_CHECKING:  # it loads torch, which doctor's checks of locks do without
+    from transformer.runtime.distributed import World
 
 REMINDER = 60  # seconds
 
 
 @contextmanager
-def alone(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
+def alone(folder: Path, world: "World", stop: StopSignals) -> Iterator[None]:
     """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it, and say so.
 
     When Snakemake is killed its jobs live on: a second training of the same run would write over the first one's files.

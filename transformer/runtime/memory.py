@@ -3,12 +3,12 @@
 import math
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from transformer.common.files import InputError
+from transformer.runtime.cgroups import granted
 
 # Of the memory, the part that is planned with; the rest is for what exists only for a moment, and for others.
 SHARE = 0.7
@@ -29,24 +29,6 @@ def available(device: torch.device, threads: int) -> int:
     for limit in granted():
         parts.append(limit * min(1, threads / len(os.sched_getaffinity(0))))
     return int(min(parts))
-
-
-def granted() -> list[int]:
-    """The limits in bytes of this process's control group and of those around it; where Linux has none, none."""
-    limits = [file.read_text().strip() for file in group_files("memory.max")]
-    return [int(limit) for limit in limits if limit != "max"]
-
-
-def group_files(name: str) -> list[Path]:
-    """The files `name` of this process's control group and of those around it that are there."""
-    own = Path("/proc/self/cgroup")
-    groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
-    files = [
-        Path("/sys/fs/cgroup", folder.relative_to("/"), name)
-        for group in groups
-        for folder in (Path(group), *Path(group).parents)
-    ]
-    return [file for file in files if file.exists()]
 
 
 def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) -> int:

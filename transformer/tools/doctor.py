@@ -4,7 +4,7 @@
     python -m transformer doctor --config scale=paper --profile profiles/slurm
 
 Run it in the project's folder, on the machine that Snakemake will run on. Each line is a finding: ok, a note, a warning
-or an error with what mends it. With the profile of a Slurm cluster it asks the cluster, too, whether it has what the
+or an error, with what mends it. With the profile of a Slurm cluster it also checks that the cluster has what the
 profile asks for, and runs a short job in each of its partitions. Exits with 1 where there is an error.
 """
 
@@ -18,27 +18,26 @@ from pathlib import Path
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.config import settings
 from transformer.doctor import slurm
-from transformer.doctor.disk import needs
-from transformer.doctor.downloads import downloads
+from transformer.doctor.disk import needed_space
+from transformer.doctor.downloads import check_downloads
 from transformer.doctor.finding import LEVELS, Finding
-from transformer.doctor.folders import TEMPORARY, folder
-from transformer.doctor.gpus import gpus
-from transformer.doctor.machine import LOCK, openmp, packages, processors
-from transformer.doctor.node import inside
-from transformer.doctor.partitions import partitions
+from transformer.doctor.folders import TEMPORARY, check_folder
+from transformer.doctor.machine import LOCK, check_openmp, check_packages, check_processors
+from transformer.doctor.node import check_node
+from transformer.doctor.partitions import check_partitions
 from transformer.doctor.probe import PATIENCE, largest, probe
 from transformer.doctor.profile import Profile, read_profile
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print a line per finding, as they come."""
+    """Print a line for each finding as soon as it is known."""
     args = parse(argv)
-    if args.inside:
-        for part in inside(args.inside):
+    if args.node:
+        for part in check_node(args.node):
             print(json.dumps(part), flush=True)
         return
     counts = Counter()
-    for finding in findings(args):
+    for finding in check(args):
         print(finding, flush=True)
         counts[finding.level] += 1
     print(", ".join(f"{counts[level]} {level}" for level in LEVELS))
@@ -47,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = stage_parser("doctor", __doc__)
     parser.add_argument(
         "--profile", type=Path, metavar="DIR", help="profiles/slurm, or profiles/allocation, or one like them"
@@ -61,49 +60,51 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=positive, default=PATIENCE, metavar="SECONDS", help=f"for a job to start ({PATIENCE})"
     )
-    parser.add_argument("--inside", type=json_object, metavar="JSON", help="what the jobs themselves are started with")
+    parser.add_argument("--node", type=json_object, metavar="JSON", help="for doctor's own jobs: check the node")
     return parser.parse_args(argv)
 
 
-def findings(args: argparse.Namespace) -> Iterator[Finding]:
-    """All checks, quick ones first."""
+def check(args: argparse.Namespace) -> Iterator[Finding]:
+    """Make all checks, quick ones first."""
     config = settings.read(args.configfile, args.config)
     profile = read_profile(args.profile) if args.profile else None
     mirror = config["mirror"] if args.mirror is None else args.mirror
-    yield from here(config, mirror)
+    yield from check_machine(config, mirror)
     if profile:
-        yield from cluster(profile, args, mirror)
+        yield from check_cluster(profile, args, mirror)
 
 
-def here(config: dict, mirror: str) -> Iterator[Finding]:
-    """The checks of this machine."""
-    yield from packages(LOCK)
-    yield from processors()
-    yield from openmp()
-    yield from gpus()
-    for path, needed in needs(config).items():
-        yield from folder(path, needed)
-    yield from folder(TEMPORARY)
-    yield from downloads(config, mirror)
+def check_machine(config: dict, mirror: str) -> Iterator[Finding]:
+    """Make the checks of this machine."""
+    yield from check_packages(LOCK)
+    yield from check_processors()
+    yield from check_openmp()
+    from transformer.doctor.gpus import check_gpus  # loads torch, for which nothing else waits
+
+    yield from check_gpus()
+    for folder, needed in needed_space(config).items():
+        yield from check_folder(folder, needed)
+    yield from check_folder(TEMPORARY)
+    yield from check_downloads(config, mirror)
 
 
-def cluster(profile: Profile, args: argparse.Namespace, mirror: str) -> Iterator[Finding]:
-    """The checks of a cluster; without its commands or its controller, no others."""
-    for check in (slurm.commands, slurm.controller):
-        yield (finding := check())
+def check_cluster(profile: Profile, args: argparse.Namespace, mirror: str) -> Iterator[Finding]:
+    """Make the checks of a cluster; where its commands or its controller fail, no others."""
+    for check_first in (slurm.check_commands, slurm.check_controller):
+        yield (finding := check_first())
         if finding.level == "error":
             return
-    yield from slurm.version()
-    known = slurm.settings()
+    yield from slurm.check_version()
+    cluster = slurm.cluster_settings()
     if profile.submits:
-        yield from slurm.status(profile, known)
-    yield from slurm.accounts(profile)
-    yield from slurm.requeue(profile, known)
+        yield from slurm.check_status(profile, cluster)
+    yield from slurm.check_accounts(profile)
+    yield from slurm.check_requeue(profile, cluster)
     good = list(profile.asked)
-    for finding, rules in partitions(profile.asked):
+    for finding, rules in check_partitions(profile.asked):
         yield finding
         if finding.level == "error":
             good = [rule for rule in good if rule not in rules]
-    about = {"files": args.configfile, "entries": args.config, "mirror": mirror, "submits": profile.submits}
+    reading = {"files": args.configfile, "entries": args.config, "mirror": mirror, "submits": profile.submits}
     for rule in [] if args.no_probe else largest(good):
-        yield from probe(rule, about, args.patience)
+        yield from probe(rule, reading, args.patience)

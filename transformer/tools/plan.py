@@ -1,11 +1,11 @@
-"""Say what a scale costs, before anything starts: hours, money, downloads and disk.
+"""Say what a scale costs before anything starts: hours, money, downloads and disk space.
 
     python -m transformer plan --config scale=paper --gpu h200 --gpus 8
-    python -m transformer plan --config scale=paper --gpu a100 --price 1.5 --budget 100
+    python -m transformer plan --config scale=paper --gpu a100 --price 1.5
     python -m transformer plan --configfile mine.yaml --config scale=mine
 
-Reads config.yaml as Snakemake does, and --configfile and --config like it. Without --gpu it plans for this machine's
-cores. Trains, fetches and writes nothing.
+Reads config.yaml, --configfile and --config as Snakemake does. Without --gpu it plans for this machine's cores. Trains,
+fetches and writes nothing.
 """
 
 import argparse
@@ -15,14 +15,14 @@ from collections.abc import Collection
 from tabulate import tabulate
 
 from transformer.commandline import positive, stage_parser
-from transformer.common.files import InputError
 from transformer.config import settings
-from transformer.plan import plan, speed, storage
+from transformer.plan import speed, storage
+from transformer.plan.plan import SENTENCE, Plan, make_plan
 
 UTILISATION = "of the GPU's peak, or without --gpu of what bare products reach; above 0 and at most 1"
-UNIT = {"GPU": "gpu_hour", "core": "core_hour"}  # its price, in config.yaml's report
+PRICE = {"GPU": "gpu_hour", "core": "core_hour"}  # the key of a unit's price in config.yaml's report
 BATCHES = f"""\
-Batches count as full on both sides, sentences as {plan.SENTENCE} tokens: more than most trainings have.
+Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.
 Only training is counted: preparing, translating and scoring come on top."""
 
 
@@ -31,19 +31,16 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     config = settings.read(args.configfile, args.config)
     if args.gpu:
-        of_unit, units = speed.of_gpu(args.gpu, args.utilisation), args.gpus or 1
+        unit_speed, units = speed.gpu_speed(args.gpu, args.utilisation), args.gpus or 1
     else:
-        of_unit, units = speed.of_processor(args.utilisation), len(os.sched_getaffinity(0))
-    price = price_of(config, of_unit.unit) if args.price is None else args.price
-    if args.budget is not None and price is None:
-        raise InputError(
-            f"--budget: expected --price, or a {UNIT[of_unit.unit]} in config.yaml's report, found neither"
-        )
-    print(page(plan.make(config, of_unit, units), config, price, args.budget))
+        unit_speed, units = speed.core_speed(args.utilisation), len(os.sched_getaffinity(0))
+    configured = config["report"][PRICE[unit_speed.unit]]
+    price = args.price if args.price is not None or configured == "unknown" else configured
+    print(page(make_plan(config, unit_speed, units), config, price))
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = stage_parser("plan", __doc__)
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as Snakemake's")
     parser.add_argument("--configfile", nargs="+", action="extend", default=[], metavar="YAML", help="as Snakemake's")
@@ -53,7 +50,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--gpus", type=positive, metavar="COUNT", help="how many there are; 1 if not given")
     parser.add_argument("--utilisation", type=share, metavar="SHARE", help=UTILISATION)
     parser.add_argument("--price", type=amount, help="of a GPU's hour, or a core's; config.yaml's if not given")
-    parser.add_argument("--budget", type=amount, help="says which tables it pays for")
     args = parser.parse_args(argv)
     if args.gpus and not args.gpu:
         parser.error("--gpus: expected --gpu, too")
@@ -61,151 +57,138 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def share(text: str) -> float:
-    """An argument above 0 and at most 1."""
+    """Return an argument that is above 0 and at most 1."""
     if not 0 < (value := amount(text)) <= 1:
         raise argparse.ArgumentTypeError(f"expected a number above 0 and at most 1, found {text}")
     return value
 
 
 def amount(text: str) -> float:
-    """An argument that is a finite number, 0 at least."""
+    """Return an argument that is a finite number of at least 0."""
     try:
         value = float(text)
     except ValueError:
         value = -1
     if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number, 0 at least, found {text}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, found {text}")
     return value
 
 
-def price_of(config: dict, unit: str) -> float | None:
-    """The configured price of a unit's hour."""
-    price = config["report"][UNIT[unit]]
-    return None if price == "unknown" else price
-
-
-def page(found: plan.Plan, config: dict, price: float | None, budget: float | None) -> str:
-    """Everything that is said."""
-    unit = found.speed.unit
-    title = f"Scale {config['scale']} on {found.units} {found.speed.name}{'s' if found.units > 1 else ''}"
+def page(plan: Plan, config: dict, price: float | None) -> str:
+    """Return all that is printed."""
+    unit = plan.speed.unit
+    title = f"Scale {config['scale']} on {plan.units} {plan.speed.name}{'s' if plan.units > 1 else ''}"
     if price is not None:
         title += f", at {number(price)} {config['report']['currency']} per {unit}-hour"
-    sections = [title, table(found, price), notes(found), disk(found, config)]
-    if budget is not None and price is not None:
-        sections.append(bought(plan.buy(found, price, budget), budget, config["report"]["currency"]))
-    return "\n\n".join(sections)
+    return "\n\n".join([title, table(plan, price), notes(plan), disk(plan, config)])
 
 
-def table(found: plan.Plan, price: float | None) -> str:
-    """A line per table, of the figures that need trainings, and of all."""
-    lines = [line(found, name, runs, price, len(found.shared(name))) for name, runs in found.tables.items()]
-    lines += [line(found, name, runs, price, len(runs)) for name, runs in found.figures.items()]
-    lines.append(line(found, "all", found.all, price, 0))
-    sides = ["left", *["right"] * (len(lines[-1]) - 1)]
-    return tabulate(lines, headers="keys", tablefmt="simple", disable_numparse=True, colalign=sides)
+def table(plan: Plan, price: float | None) -> str:
+    """Return a row for each table, for the figures that need trainings, and for all."""
+    rows = [row(plan, name, runs, price, len(plan.shared(name))) for name, runs in plan.tables.items()]
+    rows += [row(plan, name, runs, price, len(runs)) for name, runs in plan.figures.items()]
+    rows.append(row(plan, "all", plan.all, price, 0))
+    sides = ["left", *["right"] * (len(rows[-1]) - 1)]
+    return tabulate(rows, headers="keys", tablefmt="simple", disable_numparse=True, colalign=sides)
 
 
-def line(found: plan.Plan, name: str, runs: Collection, price: float | None, shared: int) -> dict[str, str]:
-    """What a row's runs take; Table 1 has none."""
+def row(plan: Plan, name: str, runs: Collection, price: float | None, shared: int) -> dict[str, str]:
+    """Return the cells of one row by column; Table 1 has no runs."""
     if not runs:
         return {"": name, "runs": "0"}
-    hours = found.hours(runs)
+    hours = plan.hours(runs)
     cells = {
         "": name,
         "runs": str(len(runs)),
         "shared": str(shared or ""),
-        "steps": f"{found.steps(runs):,}",
-        "FLOPs": f"{found.flops(runs):.2e}".replace("e+", "e"),
-        f"{found.speed.unit}-hours": number(hours),
-        "wall time": duration(found.wall(runs)),
-        "disk": size(found.disk(runs)),
+        "steps": f"{plan.steps(runs):,}",
+        "FLOPs": f"{plan.flops(runs):.2e}".replace("e+", "e"),
+        f"{plan.speed.unit}-hours": number(hours),
+        "wall time": duration(plan.wall(runs)),
+        "disk": size(plan.disk(runs)),
     }
     return cells | ({} if price is None else {"cost": number(hours * price)})
 
 
-def notes(found: plan.Plan) -> str:
-    """How to read the table."""
+def notes(plan: Plan) -> str:
+    """Return how to read the table."""
     lines = [
-        f"Speed: {found.speed.about}",
-        f"Wall time: {wall(found)}",
-        "Shared runs are another row's, too: `all` trains each run once.",
+        f"Speed: {plan.speed.source}",
+        f"Wall time: {wall(plan)}",
+        "Shared runs belong to another row, too: `all` trains each run once.",
     ]
-    if count := len(found.all) - len(found.trained):
-        lines.append(f"{count} taken: of all runs so many were made elsewhere, and cost nothing here.")
-    if found.absent:
-        lines.append(f"`all` leaves out table4: no folder {found.absent} with the Penn Treebank.")
+    if count := len(plan.all) - len(plan.trained):
+        lines.append(f"Taken: {count} of all runs were made elsewhere, and cost nothing here.")
+    if plan.absent:
+        lines.append(f"`all` leaves out table4: no folder {plan.absent} with the Penn Treebank.")
     return "\n".join([*lines, BATCHES])
 
 
-def wall(found: plan.Plan) -> str:
-    """How runs lie on the GPUs."""
-    if found.speed.unit != "GPU" or found.units == 1:
-        return "trainings one after another, or side by side at the same speed together."
-    longest = max(found.all, key=lambda run: found.hours([run]))
+def wall(plan: Plan) -> str:
+    """Return how runs are spread over GPUs or cores."""
+    if plan.speed.unit != "GPU" or plan.units == 1:
+        return "trainings one after another; side by side they take as long together."
+    longest = max(plan.all, key=lambda run: plan.hours([run]))
     return (
-        f"each training on a GPU of its own, {found.units} side by side, as a cluster gives them.\n"
-        f"The longest, {'/'.join(map(str, longest))}, takes {duration(found.hours([longest]))}."
-        f" One after another, on all {found.units}, all take {duration(found.hours(found.all) / found.units)} at best."
+        f"each training on one GPU, {plan.units} at a time, as a cluster runs them.\n"
+        f"The longest, {'/'.join(map(str, longest))}, takes {duration(plan.hours([longest]))}."
+        f" One after another, each on all {plan.units} GPUs,"
+        f" all take {duration(plan.hours(plan.all) / plan.units)} at best."
     )
 
 
-def disk(found: plan.Plan, config: dict) -> str:
-    """What lies on the disk at most."""
-    tasks, learned = ({run.task for run in runs} for runs in (found.all, found.trained))
-    downloads = storage.downloads(config, tasks)
-    unknown = [name for name, of_file in downloads.items() if of_file is None]
-    each = [found.disk([run]) for run in found.all]
-    states = f"{storage.STATES} states, the checkpoints to be averaged, and the average"
-    rows = {
+def disk(plan: Plan, config: dict) -> str:
+    """Return the most that lies on the disk, item by item."""
+    tasks, trained = ({run.task for run in runs} for runs in (plan.all, plan.trained))
+    downloads = storage.download_sizes(config, tasks)
+    unknown = [name for name, bytes_of_file in downloads.items() if bytes_of_file is None]
+    each = [plan.disk([run]) for run in plan.all]
+    items = {
         "downloads": (
             sum(filter(None, downloads.values())),
-            f"{len(downloads)} files" + (f"; not counted, of unknown size: {', '.join(unknown)}" if unknown else ""),
+            f"{len(downloads)} files" + (f"; of unknown size and not counted: {', '.join(unknown)}" if unknown else ""),
         ),
         "plain text": (
-            storage.text(config, tasks),
-            f"about {storage.LINE} bytes a line; where no lines are known, {storage.UNPACKED} times its download",
+            storage.text_bytes(config, tasks),
+            f"about {storage.LINE} bytes a line; {storage.UNPACKED} times the download where the lines are not known",
         ),
         "prepared text": (
-            storage.arrays(config, learned),
-            f"about {storage.TOKENISED} bytes a line tokenised, {storage.TOKENS} tokens of {storage.ID} bytes,"
-            f" {storage.OFFSET} for its place",
+            storage.array_bytes(config, trained),
+            f"about {storage.TOKENISED} bytes a line tokenised, and {storage.TOKENS} tokens of {storage.ID} bytes"
+            f" with an offset of {storage.OFFSET}",
         ),
         "being gathered": (
-            storage.parts(config, learned),
-            "parts of training sets beside the whole, before its arrays",
+            storage.part_bytes(config, trained),
+            "parts of training sets beside the whole, until its arrays are written",
         ),
-        "trainings": (sum(each), f"{size(min(each))} to {size(max(each))} each: {states}"),
-        "being saved": (found.saving, "a further state of each run that trains"),
+        "trainings": (
+            sum(each),
+            f"{size(min(each))} to {size(max(each))} each: {storage.STATES} states, the checkpoints to be averaged,"
+            " and the average",
+        ),
+        "being saved": (plan.saving, "a further state of each run that trains"),
     }
-    rows = {name: row for name, row in rows.items() if row[0] or name != "being gathered"}
-    total = sum(of_row for of_row, _ in rows.values())
-    lines = [("disk, at most", size(total), ""), *((name, size(n), about) for name, (n, about) in rows.items())]
+    items = {name: item for name, item in items.items() if item[0] or name != "being gathered"}
+    total = sum(count for count, _ in items.values())
+    lines = [("disk, at most", size(total), ""), *((name, size(count), why) for name, (count, why) in items.items())]
     return tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=["left", "right", "left"])
 
 
-def bought(found: plan.Bought, budget: float, currency: str) -> str:
-    """What a budget pays for."""
-    return (
-        f"{number(budget)} {currency} pay for each of these alone: {', '.join(found.alone) or 'none'}.\n"
-        f"Together, in this order: {', '.join(found.together) or 'none'}; {number(found.left)} {currency} are left."
-    )
-
-
 def number(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Return a number with three digits, or with all of those before the point."""
     if 0 < value < 0.001:
         return "<0.001"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def duration(hours: float) -> str:
-    """In seconds, minutes, hours or days."""
-    for unit, least in (("days", 48), ("h", 1), ("min", 1 / 60)):
+    """Return hours in the unit that suits: seconds, minutes, hours or days."""
+    for unit, length, least in (("days", 24, 48), ("h", 1, 1), ("min", 1 / 60, 1 / 60)):
         if hours >= least:
-            return f"{hours / {'days': 24, 'h': 1, 'min': 1 / 60}[unit]:,.1f} {unit}"
+            return f"{hours / length:,.1f} {unit}"
     return f"{hours * 3600:.0f} s"
 
 
 def size(count: float) -> str:
-    """In GB or MB of powers of ten."""
+    """Return bytes in GB or MB of powers of ten."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"

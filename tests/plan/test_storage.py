@@ -1,0 +1,110 @@
+"""The disk space of a scale, against files really written and counts worked by hand."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from support.project import own_corpus
+from support.toy import make_experiment
+
+from transformer.__main__ import main
+from transformer.config import settings
+from transformer.model import weights
+from transformer.model.transformer import Transformer
+from transformer.plan import storage
+from transformer.runtime.writer import Writer
+from transformer.training import states
+
+SUM = "0" * 64
+PAPER = "scale=paper"
+
+
+def test_a_run_keeps_what_is_written(tmp_path):
+    """Two states, checkpoints of which one has two names, and the average are really written; headers hardly count."""
+    run = make_experiment(model={"d_model": 128, "d_ff": 512}, averaged_checkpoints=3)
+    model = Transformer(run.model)
+    adam = torch.optim.Adam(model.parameters())
+    for weight in model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    adam.step()
+    saved = states.States(tmp_path / "state")
+    with Writer() as writer:
+        for step in (1, 2, 3):
+            saved.save(model, adam, states.Progress("digest", step=step), writer)
+            weights.save(tmp_path / f"checkpoints/{step}.safetensors", model.state_dict(), {})
+    weights.save(tmp_path / "average.safetensors", model.state_dict(), {})
+    os.link(tmp_path / "checkpoints/3.safetensors", tmp_path / "last.safetensors")
+    files = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}
+    assert states.KEPT == storage.STATES
+    assert len(files) == 2 + 3 + 1
+    assert storage.run_bytes(run) == pytest.approx(sum(files.values()), rel=0.03)
+
+
+def test_own_corpora_count_as_large_as_they_are(tmp_path, capsys):
+    file = own_corpus(tmp_path)
+    config = settings.read([str(file)], ["scale=mine"])
+    size = (tmp_path / "train.en").stat().st_size + (tmp_path / "train.cs").stat().st_size
+    lines = storage.training_lines(config, config["scales"]["mine"]["tasks"]["en-cs"])
+    assert lines * storage.LINE * 2 == pytest.approx(size, abs=300)
+    (tmp_path / "train.en").unlink()
+    main(["plan", "--configfile", str(file), "--config", "scale=mine"])
+    shown = capsys.readouterr().out
+    assert "table3" in shown
+    assert "table4" not in shown  # the scale parses nothing
+
+
+def test_downloads_are_those_of_the_tasks_and_languages():
+    config = settings.read([], [PAPER])
+    assert sum(filter(None, storage.download_sizes(config, {"en-de", "en-fr"}).values())) == 6_644_668_827
+    german = storage.download_sizes(config, {"en-de"})
+    assert "training-giga-fren.tar" not in german
+    assert [name for name, size in german.items() if size is None] == ["wmt14-test-filtered.tgz"]
+    assert storage.download_sizes(settings.read([], []), {"en-de", "semi-supervised"}) == {}
+    multi30k = storage.download_sizes(settings.read([], ["scale=multi30k"]), ["en-fr"])
+    assert {name[-5:] for name in multi30k} == {"en.gz", "fr.gz"}
+
+
+@pytest.mark.parametrize("name", ["data.json", "./train.source.tok"])
+def test_training_text_prepared_elsewhere_is_not_fetched(name, project: Path):
+    """Test sets are fetched: scores need them. A vocabulary alone spares nothing."""
+    (project / "elsewhere").mkdir()
+    source = f"from: {{path: elsewhere, sha256: '{SUM}'}}"
+    entries = [PAPER, f"scales={{paper: {{tasks: {{en-fr: {{{source}}}}}}}}}"]
+    (project / "elsewhere/SHA256SUMS").write_text(f"{SUM}  vocabulary.model\n")
+    config = settings.read([], entries)
+    tasks = {"en-de", "en-fr"}
+    whole, text = storage.download_sizes(config, tasks), storage.text_bytes(config, tasks)
+    assert "training-giga-fren.tar" in whole
+    (project / "elsewhere/SHA256SUMS").write_text(f"{SUM}  vocabulary.model\n{SUM}  {name}\n")
+    spared = set(whole) - set(storage.download_sizes(config, tasks))
+    assert spared == {"training-giga-fren.tar", "training-parallel-un.tgz"}
+    assert set(storage.download_sizes(config, {"en-fr"})) == {"wmt17-dev.tgz"}
+    assert text - storage.text_bytes(config, tasks) == 2 * 40_842_333 * storage.LINE
+    assert storage.part_bytes(config, tasks) == storage.part_bytes(config, {"en-de"}) > 0
+
+
+def test_text_that_no_run_here_learns_from_is_not_fetched():
+    runs = ", ".join(f"en-fr/{name}/1: {{path: elsewhere, sha256: '{SUM}'}}" for name in ("base", "big"))
+    config = settings.read([], [PAPER, f"scales={{paper: {{from: {{{runs}}}}}}}"])
+    assert set(storage.download_sizes(config, {"en-fr"})) == {"wmt17-dev.tgz"}
+    assert "training-parallel-europarl-v7.tgz" in storage.download_sizes(config, {"en-de"})
+
+
+def test_lines_are_those_known_or_near():
+    """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
+    config = settings.read([], [PAPER])
+    tasks = config["scales"]["paper"]["tasks"] | config["scales"]["paper"]["parsing"]["tasks"]
+    assert storage.training_lines(config, tasks["en-de"]) == 4_520_620
+    assert storage.training_lines(config, tasks["en-fr"]) == 40_842_333
+    assert storage.training_lines(config, tasks["semi-supervised"]) == 39_832 + 1_000_000
+    assert "lines" not in config["corpora"]["news-commentary-v13.de-en"]
+    assert 270_769 < storage.corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
+
+
+def test_parts_lie_beside_the_whole_where_a_training_set_is_cut():
+    """By hand: two sides of so many lines, 200 bytes each, before arrays of 2 · 30 + 8 bytes are written."""
+    config = settings.read([], [PAPER])
+    assert storage.part_bytes(config, {"en-de", "supervised"}) == 4_520_620 * 2 * (200 - 68)
+    assert storage.part_bytes(settings.read([], [PAPER, "scales={paper: {scatter: 1}}"]), {"en-de"}) == 0
+    assert storage.part_bytes(settings.read([], []), {"en-de"}) == 0
