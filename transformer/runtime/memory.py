@@ -1,4 +1,4 @@
-"""How much memory a training has, and into how many pieces its batches must be cut to fit."""
+"""The memory that a training has, and the number of pieces into which its batches must be cut to fit."""
 
 import math
 import os
@@ -10,17 +10,17 @@ from torch import Tensor
 
 from transformer.common.files import InputError
 
-# Of the memory, the part that is planned with; the rest is for what exists only for a moment, and for others.
+# The part of the memory that is planned with; the rest is for what exists only for a moment, and for other programs.
 SHARE = 0.7
-# Bytes per parameter: the weight, its gradient, Adam's two moments, and of three of them the three copies that a save
-# holds at most, as measured: its own, and two of safetensors' while it is written.
+# Bytes per parameter: the weight, its gradient, Adam's two moments; and the three copies of weight and moments that a
+# save holds at most, as measured: its own, and two of safetensors' while it writes.
 PER_PARAMETER = 4 * (1 + 1 + 2 + 3 * 3)
 
 
 def available(device: torch.device, threads: int) -> int:
-    """Bytes for one process: its GPU's memory, or of the machine's the same part as it has of the processors.
+    """Return the bytes for one process: its GPU's memory, or its share, by processors, of the machine's.
 
-    So too of what a container or a batch system grants, and of the processors in it.
+    Where a container or a batch system grants less, the share is of that, and of the processors granted.
     """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
@@ -32,13 +32,13 @@ def available(device: torch.device, threads: int) -> int:
 
 
 def granted() -> list[int]:
-    """The limits in bytes of this process's control group and of those around it; where Linux has none, none."""
+    """Return the limits in bytes of this process's control group and of those around it, if Linux has any."""
     limits = [file.read_text().strip() for file in group_files("memory.max")]
     return [int(limit) for limit in limits if limit != "max"]
 
 
 def group_files(name: str) -> list[Path]:
-    """The files `name` of this process's control group and of those around it that are there."""
+    """Return the files `name` that exist in this process's control group and in those around it."""
     own = Path("/proc/self/cgroup")
     groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
     files = [
@@ -50,7 +50,7 @@ def group_files(name: str) -> list[Path]:
 
 
 def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) -> int:
-    """Into how many pieces a process cuts its `tokens`, source and target, so that a piece fits into `memory` bytes.
+    """Return into how many pieces a process must cut its `tokens`, source and target, to fit each into `memory` bytes.
 
     Raises InputError where the model alone does not fit.
     """
@@ -62,7 +62,7 @@ def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) ->
 
 
 def saved_bytes(forward: Callable[[], object]) -> int:
-    """Bytes that `forward` keeps for its backward pass, each storage counted once."""
+    """Return the bytes that `forward` keeps for its backward pass, each storage counted once."""
     storages = {}
 
     def count(tensor: Tensor) -> Tensor:
