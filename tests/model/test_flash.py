@@ -1,4 +1,4 @@
-"""What a GPU trains with, on a processor: batches laid out for flash attention, the compiled step, the step ahead.
+"""A GPU's way of training, tested on a processor: flash attention's layout, the compiled step, the step ahead.
 
 The kernel itself is stood in for by the paper's equation, sentence by sentence.
 """
@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from support.toy import make_experiment, model_config, random_text
 from torch import Tensor
 from torch._dynamo.utils import counters
+from torch.nn.attention import varlen
 
 from transformer.config.experiment import PAD
-from transformer.model import kernels
-from transformer.model.kernels import flashes
+from transformer.model.attention import flashes
 from transformer.model.packed import FILLER, LONGEST, POSITIONS, fill, sizes
 from transformer.model.transformer import Transformer
 from transformer.runtime.distributed import World
 from transformer.runtime.signals import Interrupted, StopSignals
 from transformer.training.batches import plan
 from transformer.training.evaluation import Evaluation
-from transformer.training.loop import Run, TrainingError, compiled
+from transformer.training.loop import Run, TrainingError
 from transformer.training.loss import batch_losses
+from transformer.training.step import compiled
 
 CPU = torch.device("cpu")
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
@@ -99,7 +100,7 @@ def stand_in(Q, K, V, q, k, L_q, L_k, *, window_size):
 
 @pytest.fixture(autouse=True)
 def without_gpu(monkeypatch):
-    monkeypatch.setattr(kernels, "varlen_attn", stand_in)
+    monkeypatch.setattr(varlen, "varlen_attn", stand_in)
 
 
 def gradients(compute, model: Transformer, indices: np.ndarray, flash: bool) -> list[Tensor]:
@@ -189,11 +190,13 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
 
 
 def start(folder, flash: bool, running: dict | None = None, **training) -> Run:
-    evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, World(0, 1, CPU))
+    world = World(0, 1, CPU)
+    evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, world)
     experiment = make_experiment(model=LIKE_HEADS, running=running, **training)
-    run = Run(experiment, TEXT, evaluation, "digest", folder, memory=2**40)
-    run.dtype, run.flash = torch.float32, flash
-    run.room = run.largest_piece()
+    run = Run(experiment, TEXT, evaluation, None, world, "digest", folder, memory=2**40)
+    learner = run.learner
+    learner.dtype, learner.flash = torch.float32, flash
+    learner.room = learner.largest_piece()
     return run
 
 
@@ -253,7 +256,7 @@ def test_a_step_ahead_changes_nothing(tmp_path):
         lines = (tmp_path / str(ahead) / "metrics.jsonl").read_text().splitlines()
         logged = [line.partition('"seconds"')[0] for line in lines]
         states = sorted(path.name for path in (tmp_path / str(ahead)).rglob("*.safetensors"))
-        found.append((run.model.state_dict(), logged, states))
+        found.append((run.learner.model.state_dict(), logged, states))
     torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=0)
     assert found[0][1:] == found[1][1:]
     assert len(found[0][1]) > 2
@@ -285,7 +288,7 @@ def test_what_is_not_finite_is_named_by_its_own_step(tmp_path):
     def struck(indices, stop):
         if run.progress.step == 4:
             with torch.no_grad():
-                run.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
+                run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
         return update(indices, stop)
 
     run.update = struck

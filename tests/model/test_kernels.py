@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.model.kernels import STEPS, Dropout, Softmax, dropout, weighted_sum
+from transformer.model.attention import weighted_sum
+from transformer.model.kernels import STEPS, Dropout, Softmax, dropout
 
 B, h, L_q, L_k, d_k, d_v = 3, 2, 5, 4, 6, 7
 

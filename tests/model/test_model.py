@@ -11,8 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.config.experiment import EOS, PAD
+from transformer.model.attention import attention
+from transformer.model.kernels import Pad, Unpad
 from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import Embedding, Pad, Residual, Transformer, Unpad, attention, sinusoids
+from transformer.model.transformer import Embedding, Residual, Transformer, sinusoids
 
 CPU = torch.device("cpu")
 LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones together

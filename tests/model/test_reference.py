@@ -15,15 +15,9 @@ from torch import nn
 
 from transformer.config.experiment import PAD, Model
 from transformer.config.fidelity import preset
+from transformer.model.attention import CrossAttention, SelfAttention, attention
 from transformer.model.packed import pack
-from transformer.model.transformer import (
-    CrossAttention,
-    DecoderLayer,
-    EncoderLayer,
-    SelfAttention,
-    Transformer,
-    attention,
-)
+from transformer.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from transformer.translation.decoder import CachedDecoder
 
 CPU = torch.device("cpu")

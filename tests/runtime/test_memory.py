@@ -39,15 +39,17 @@ def test_every_piece_of_every_batch_fits_the_room(tmp_path):
     """As measured on the piece itself, but for its share of the batch's odd pairs; more memory makes fewer pieces."""
     text, budgets = random_text(1, 1000), (900, 900)
     experiment = make_experiment(source_tokens=900, target_tokens=900)
-    run = start(tmp_path, experiment, text)
-    parameters = sum(parameter.numel() for parameter in run.model.parameters())
+    learner = start(tmp_path, experiment, text).learner
+    parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     found = []
     for room in (2**20, 2**21, 2**24):
-        run.accumulation = run.accumulations(math.ceil((room + PER_PARAMETER * parameters) / SHARE))
+        learner.accumulation = learner.accumulations(math.ceil((room + PER_PARAMETER * parameters) / SHARE))
         batches = plan(1, 0, text.lengths, budgets)
-        for part in (batch[piece :: run.accumulation] for batch in batches for piece in range(run.accumulation)):
-            assert saved_bytes(lambda part=part: run.losses(part)) <= 1.1 * room
-        found.append(run.accumulation)
+        for part in (
+            batch[piece :: learner.accumulation] for batch in batches for piece in range(learner.accumulation)
+        ):
+            assert saved_bytes(lambda part=part: learner.losses(part)) <= 1.1 * room
+        found.append(learner.accumulation)
     assert found[0] > found[1] > found[2] == 1
 
 

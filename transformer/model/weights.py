@@ -2,24 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from transformer.common.files import InputError, replacing
 from transformer.config.experiment import Model
+from transformer.model.header import Unusable, decode, opened
 from transformer.model.transformer import Transformer
 
 ADAM = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps of each parameter
-
-
-class Unusable(InputError):
-    """A file that can be read but is not what it should be."""
 
 
 def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
@@ -49,36 +43,12 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
 
     Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
     """
-    with opened(path) as file:
+    with opened(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         header, expected = decode(file)
         if checksum(tensors) != expected:
             raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
         return tensors, header
-
-
-def load_header(path: str | Path) -> dict:
-    """Return the header that `save` wrote. Raises what `load` raises, but does not look at the checksum."""
-    with opened(path) as file:
-        return decode(file)[0]
-
-
-def decode(file: safe_open) -> tuple[dict, str]:
-    """Return the header that `save` wrote, and the checksum."""
-    header, expected = json.loads((file.metadata() or {})["about"])
-    return header, expected
-
-
-@contextmanager
-def opened(path: str | Path) -> Iterator[safe_open]:
-    """Open a safetensors file; errors name it."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            yield file
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transformer.common.files import InputError, read_json, sha256
 from transformer.config.experiment import Decoding, load
-from transformer.model.weights import load_header
+from transformer.model.header import load_header
 
 ADDED = ("averaged_steps", "weights_sha256", "decoding")  # by `describe` to what run.json says
 

@@ -11,7 +11,8 @@ from transformer.common.files import InputError, read_json, replacing, sha256
 from transformer.common.provenance import commit, now
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
-from transformer.model.weights import load_header, load_model
+from transformer.model.header import load_header
+from transformer.model.weights import load_model
 from transformer.translation.conversion import save_ctranslate2
 
 FORMATS = ("safetensors", "ctranslate2")
