@@ -1,4 +1,4 @@
-"""Is a run on track? One with another seed is; of one that is not, what is off is named, and by how much."""
+"""A run with another seed is on track; for one that is not, compare names what is off, and by how much."""
 
 import json
 import os
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """The demo's corpus, sentences of up to eight words: short ones are learned in seconds."""
+    """Prepare the demo's corpus with sentences of up to eight words, which are learned in seconds."""
     folder = tmp_path_factory.mktemp("en-de")
     preparation = json.dumps(vars(PREPARATION) | {"max_words": 8})
     for split, (skip, take) in SPLITS.items():
@@ -115,7 +115,7 @@ def test_means_are_taken_over_the_same_steps(tmp_path):
 
 
 def test_a_run_in_training_is_read_from_its_newest_state(tmp_path, capsys):
-    """While a line is being written."""
+    """Also while a line is being written."""
     reference = write_log(tmp_path / "reference.jsonl", range(10, 101, 10))
     old = write_log(tmp_path / "1" / "state" / "aa" / "metrics.jsonl", range(10, 101, 10), smoothed_loss=9.0)
     os.utime(old, (time.time() - 60, time.time() - 60))
@@ -126,7 +126,7 @@ def test_a_run_in_training_is_read_from_its_newest_state(tmp_path, capsys):
 
 
 def test_a_log_without_gradient_norms_is_compared_by_the_rest(capsys):
-    """As the record on Multi30k, which is older than those."""
+    """The record on Multi30k is such a log."""
     run = Path(__file__).parents[2] / "results/record/multi30k/runs/en-de/base/1"
     page, code = compare(run, run / "metrics.jsonl", capsys)
     assert code == 0

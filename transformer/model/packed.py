@@ -29,7 +29,7 @@ class Packed:
     offsets: Tensor | None = None  # [B + 1] int32, where each sentence begins, and the end of the last
 
 
-FILLER = 128  # tokens of a sentence that fills up a batch, about; batches' sizes are multiples of it
+FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
 LONGEST = (128, 512, POSITIONS)  # what no sentence of a batch is longer than; flash attention works on 128 at once
 
 

@@ -63,7 +63,7 @@ class Comparison:
     """
 
     def __init__(self, run: Log, reference: Log):
-        """Raises InputError where the two logged no step in common."""
+        """Compare the two. Raises InputError where they logged no step in common."""
         self.logs = run, reference
         steps = chosen_steps(*self.logs)
         self.ours, self.reference = (at(steps, log.lines) for log in self.logs)
