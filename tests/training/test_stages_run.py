@@ -19,7 +19,7 @@ from transformer.model.transformer import Transformer
 from transformer.stages import average, train, translate
 
 ROOT = Path(__file__).parents[2]
-STAGES = set((ROOT / "transformer" / "stages").glob("*.py")) - {ROOT / "transformer" / "stages" / "__init__.py"}
+VERBS = {path.stem for folder in ("stages", "tools") for path in (ROOT / "transformer" / folder).glob("[!_]*.py")}
 PROGRAM = (sys.executable, "-m", "transformer")
 UNSEEN = random_lines(99, 40)
 
@@ -285,14 +285,14 @@ def test_a_bad_command_line_exits_with_2(capsys):
     assert "required: RUN, --data" in capsys.readouterr().err
 
 
-def test_an_unknown_stage_is_answered_with_the_known_ones():
-    with pytest.raises(SystemExit, match=r"^transformer: no stage 'trian'; the stages are .*, train, translate"):
+def test_an_unknown_verb_is_answered_with_the_known_ones():
+    with pytest.raises(SystemExit, match=r"^transformer: no verb 'trian'; the verbs are .*, train, translate"):
         __main__.main(["trian"])
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"]], ids=str)
-def test_overview_has_a_line_for_each_stage(capsys, argv):
+def test_overview_has_a_line_for_each_verb(capsys, argv):
     __main__.main(argv)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == sorted(path.stem for path in STAGES)
+    assert [line.split()[0] for line in lines[2:]] == sorted(VERBS)
     assert all(len(line.split()) > 3 for line in lines[2:])

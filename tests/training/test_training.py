@@ -354,7 +354,7 @@ def test_dropout_is_drawn_again_in_each_step_and_seed(tmp_path):
         run.progress.step = step
         return run.update(np.arange(10), StopSignals()).plain
 
-    weights = start(tmp_path / "weights", make_experiment()).model.state_dict()
+    weights = start(tmp_path / "weights", make_experiment()).learner.model.state_dict()
     values = [losses(seed, step) for seed in (1, 2) for step in (0, 1, 2)]
     assert len(set(values)) == 6
     assert values[4] == losses(2, 1)
