@@ -11,8 +11,8 @@ from benchmarks.workload import Workload
 from transformer.runtime import memory
 from transformer.runtime.distributed import World, best_device
 from transformer.training.evaluation import Evaluation
-from transformer.training.log import Update
 from transformer.training.loop import Run
+from transformer.training.step import Update
 
 
 class Halting(Run):
@@ -43,8 +43,9 @@ class Ours:
         world = World(0, 1, best_device())
         evaluation = Evaluation(workload.dev, workload.vocabulary, workload.budgets, 0, world)
         room = memory.available(world.device, torch.get_num_threads())
-        self.run = Halting(workload.experiment, workload.text, evaluation, "benchmark", folder, room)
-        self.dtype = self.run.dtype
+        parts = (workload.experiment, workload.text, evaluation, workload.vocabulary)
+        self.run = Halting(*parts, world, "benchmark", folder, room)
+        self.dtype = self.run.learner.dtype
         self.loop = Loop(lambda: self.run.train(Signals(), "benchmark"))
         self.step: Callable[[], Step] = self.loop.step
         self.close = self.loop.close

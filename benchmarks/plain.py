@@ -18,12 +18,13 @@ from benchmarks.results import LeftOut
 from benchmarks.weights import projections
 from benchmarks.workload import Workload
 from transformer.config.experiment import PAD, Model
+from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
-from transformer.model.transformer import LAYER_NORM_EPSILON, CrossAttention, SelfAttention, Transformer, sinusoids
+from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
 from transformer.runtime.distributed import best_device
 from transformer.training.batches import plan
-from transformer.training.loop import product_dtype
 from transformer.training.optimizer import learning_rate
+from transformer.training.step import product_dtype
 
 
 class Network(nn.Module):

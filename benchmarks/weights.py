@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from transformer.model.transformer import CrossAttention, SelfAttention
+from transformer.model.attention import CrossAttention, SelfAttention
 
 
 def projections(mine: SelfAttention | CrossAttention) -> tuple[Tensor, Tensor]:

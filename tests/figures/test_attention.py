@@ -18,8 +18,9 @@ from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD
 from transformer.data.subwords import Subwords
 from transformer.figures.attention import names, weights
+from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import MultiHead, SelfAttention, Transformer
+from transformer.model.transformer import Transformer
 from transformer.model.weights import save
 from transformer.stages import attend
 

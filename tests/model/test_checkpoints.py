@@ -1,4 +1,4 @@
-"""Checkpoints: what is written is what is read, nothing foreign is taken for one, averages are averages."""
+"""Checkpoints: reading gives what was written, foreign files are refused, averages are averages."""
 
 import os
 import pickle
@@ -12,11 +12,11 @@ from transformer.common.files import InputError
 from transformer.model.weights import adam_tensors, average, load, load_model, restore_adam, save
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7.0)}
-ABOUT = {"digest": "d", "step": 3, "nested": [1, None, 0.1]}
+HEADER = {"digest": "d", "step": 3, "nested": [1, None, 0.1]}
 
 
 def save_steps(folder, *tensors, digests=None, steps=None):
-    """One checkpoint for each of `tensors`; steps 10, 20, ... of run "d" unless said otherwise."""
+    """Write a checkpoint for each of `tensors`; of steps 10, 20, ... of run "d" unless told otherwise."""
     steps = steps or [10 * number for number, _ in enumerate(tensors, start=1)]
     paths = [folder / f"{number}.safetensors" for number, _ in enumerate(tensors)]
     for path, step, digest, one in zip(paths, steps, digests or ["d"] * len(paths), tensors, strict=True):
@@ -24,25 +24,25 @@ def save_steps(folder, *tensors, digests=None, steps=None):
     return paths
 
 
-def assert_equal(found, expected):
-    """Same names, and each tensor the same bit for bit."""
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
+def assert_equal(tensors, expected):
+    """Check that the names are the same, and each tensor bit for bit."""
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
 
 
 def test_round_trip(tmp_path):
     path = tmp_path / "new" / "x.safetensors"
     transposed = {"c": torch.arange(6.0).reshape(2, 3).T}
-    save(path, TENSORS | transposed, ABOUT)
-    tensors, about = load(path)
+    save(path, TENSORS | transposed, HEADER)
+    tensors, header = load(path)
     assert_equal(tensors, TENSORS | transposed)
-    assert about == ABOUT
+    assert header == HEADER
     assert os.listdir(path.parent) == [path.name]
 
 
 def test_truncated_anywhere(tmp_path):
     path = tmp_path / "x.safetensors"
-    save(path, TENSORS, ABOUT)
+    save(path, TENSORS, HEADER)
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
@@ -69,7 +69,7 @@ def test_foreign_file(tmp_path, content):
 
 
 class Malicious:
-    """Makes the folder `path` when it is unpickled."""
+    """An object that makes the folder `path` when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -104,7 +104,7 @@ def test_missing_file(tmp_path, read):
 @pytest.mark.parametrize("changes", [{}, {"positions": "learned"}], ids=str)
 def test_load_model(tmp_path, changes):
     model = random_model(1, **changes)
-    save(tmp_path / "x.safetensors", model.state_dict(), ABOUT)
+    save(tmp_path / "x.safetensors", model.state_dict(), HEADER)
     loaded = load_model(tmp_path / "x.safetensors", model_config(**changes))
     assert_equal(loaded.state_dict(), model.state_dict())
     assert_equal(dict(loaded.named_buffers()), dict(model.named_buffers()))
@@ -122,7 +122,7 @@ def test_load_model(tmp_path, changes):
 )
 def test_another_models_weights(tmp_path, changes, message):
     path = tmp_path / "x.safetensors"
-    save(path, random_model(1).state_dict(), ABOUT)
+    save(path, random_model(1).state_dict(), HEADER)
     with pytest.raises(InputError, match=f"^{path}: {message}$"):
         load_model(path, model_config(**changes))
 
@@ -130,9 +130,9 @@ def test_another_models_weights(tmp_path, changes, message):
 @pytest.mark.parametrize("copies", [1, 2, 3, 7])
 def test_average_of_copies_is_the_copy(tmp_path, copies):
     weights = random_model(1).state_dict()
-    mean, about = average(save_steps(tmp_path, *[weights] * copies))
+    mean, header = average(save_steps(tmp_path, *[weights] * copies))
     assert_equal(mean, weights)
-    assert about == {"digest": "d", "steps": [10 * number for number in range(1, copies + 1)]}
+    assert header == {"digest": "d", "steps": [10 * number for number in range(1, copies + 1)]}
 
 
 def test_average_by_hand(tmp_path):
@@ -165,7 +165,7 @@ def test_average_refuses_mixed_runs_of_different_shapes(tmp_path):
 
 
 def step(model, adam, seed):
-    """One update with arbitrary gradients."""
+    """Make one update with arbitrary gradients."""
     torch.manual_seed(seed)
     for parameter in model.parameters():
         parameter.grad = torch.randn_like(parameter)
@@ -182,7 +182,7 @@ def test_adams_moments_round_trip(tmp_path):
     path = tmp_path / "x.safetensors"
     model, adam = new()
     step(model, adam, 1)
-    save(path, adam_tensors(model, adam), ABOUT)
+    save(path, adam_tensors(model, adam), HEADER)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     step(model, adam, 2)
     resumed = {}

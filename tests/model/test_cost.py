@@ -20,7 +20,7 @@ SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 41, 37, sinusoids="inte
 
 
 def row(**changes) -> SimpleNamespace:
-    """A row of Table 3."""
+    """Return a row of Table 3."""
     return SimpleNamespace(**BASE | changes)
 
 
@@ -62,14 +62,14 @@ def test_agreeing_rows_are_those_whose_count_rounds_to_the_printed_one(changes):
     tried = range(38_000, 44_000)
     millions = [round(parameters(row(**changes | {"embedding_rows": rows})) / 1e6) for rows in tried]
     for printed in set(millions[1000:-1000]):
-        found = agreeing_rows(row(**changes), printed)
-        assert list(found)[:1] != [tried.start]
+        agreeing = agreeing_rows(row(**changes), printed)
+        assert list(agreeing)[:1] != [tried.start]
         inside = [rows for rows, count in zip(tried, millions, strict=True) if count == printed]
-        assert inside == [rows for rows in found if rows in tried]
+        assert inside == [rows for rows in agreeing if rows in tried]
 
 
 def test_big_agrees_with_fewer_rows_than_the_others_need():
-    """The ends worked by hand: 213 ± 0.5 million less the 176,390,144 of layers and target table, by 1,024."""
+    """The ends are worked by hand: 213 ± 0.5 million less the 176,390,144 of layers and target table, by 1,024."""
     assert agreeing_rows(row(**BIG, target_spaces=32), 213) == range(35_264, 36_241)
 
 

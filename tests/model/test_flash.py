@@ -1,4 +1,4 @@
-"""What a GPU trains with, on a processor: batches laid out for flash attention, the compiled step, the step ahead.
+"""A GPU's way of training, tested on a processor: flash attention's layout, the compiled step, the step ahead.
 
 The kernel itself is stood in for by the paper's equation, sentence by sentence.
 """
@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from support.toy import make_experiment, model_config, random_text
 from torch import Tensor
 from torch._dynamo.utils import counters
+from torch.nn.attention import varlen
 
 from transformer.config.experiment import PAD
-from transformer.model import kernels
-from transformer.model.kernels import flashes
+from transformer.model.attention import flashes
 from transformer.model.packed import FILLER, LONGEST, POSITIONS, fill, sizes
 from transformer.model.transformer import Transformer
 from transformer.runtime.distributed import World
 from transformer.runtime.signals import Interrupted, StopSignals
 from transformer.training.batches import plan
 from transformer.training.evaluation import Evaluation
-from transformer.training.loop import Run, TrainingError, compiled
+from transformer.training.loop import Run, TrainingError
 from transformer.training.loss import batch_losses
+from transformer.training.step import compiled
 
 CPU = torch.device("cpu")
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
@@ -35,21 +36,21 @@ ROOM = (300, 200)
 
 
 def weights(Q: Tensor, K: Tensor, causal: bool) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) of one sentence, [h, L_q, L_k]."""
+    """Return softmax(Q K^T / sqrt(d_k)) of one sentence, [h, L_q, L_k]."""
     scores = Q @ K.mT / math.sqrt(Q.shape[-1])
     later = torch.ones_like(scores, dtype=torch.bool).triu(1)
     return (scores.masked_fill(later, -math.inf) if causal else scores).softmax(dim=-1)
 
 
 def per_sentence(tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...]) -> zip:
-    """[n, h, d] cut into the sentences' [h, L, d], side by side."""
+    """Cut each [n, h, d] into the sentences' [h, L, d]; yield those of a sentence together."""
     cut = [x.split(ends.diff().tolist()) for x, ends in zip(tensors, offsets, strict=True)]
     return zip(*([part.transpose(0, 1) for part in parts] for parts in cut), strict=True)
 
 
 @torch.library.custom_op("tests::attention", mutates_args=())
 def equation(Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, L_q: int, L_k: int, causal: bool) -> Tensor:
-    """varlen_attn's contract."""
+    """Compute what varlen_attn computes."""
     assert q.dtype == k.dtype == torch.int32
     assert (q.diff() <= L_q).all()
     assert (k.diff() <= L_k).all()
@@ -61,13 +62,13 @@ def equation(Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, L_q: int, L_
 def equation_backward(
     gradient: Tensor, Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    found = []
+    gradients = []
     for dO, Qs, Ks, Vs in per_sentence((gradient, Q, K, V), (q, q, k, k)):
         A = weights(Qs, Ks, causal)
         dA = dO @ Vs.mT
         dS = A * (dA - (dA * A).sum(dim=-1, keepdim=True)) / math.sqrt(Q.shape[-1])
-        found.append([x.transpose(0, 1) for x in (dS @ Ks, dS.mT @ Qs, A.mT @ dO)])
-    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+        gradients.append([x.transpose(0, 1) for x in (dS @ Ks, dS.mT @ Qs, A.mT @ dO)])
+    return tuple(torch.cat(parts) for parts in zip(*gradients, strict=True))
 
 
 @equation.register_fake
@@ -99,14 +100,14 @@ def stand_in(Q, K, V, q, k, L_q, L_k, *, window_size):
 
 @pytest.fixture(autouse=True)
 def without_gpu(monkeypatch):
-    monkeypatch.setattr(kernels, "varlen_attn", stand_in)
+    monkeypatch.setattr(varlen, "varlen_attn", stand_in)
 
 
 def gradients(compute, model: Transformer, indices: np.ndarray, flash: bool) -> list[Tensor]:
-    """Both losses, and the gradient of the smoothed one."""
+    """Return both losses, and the gradient of the smoothed one."""
     losses = compute(model, TEXT.batch(indices, CPU, ROOM if flash else None), 0.1, torch.float32)
-    found = torch.autograd.grad(losses[0] / TEXT.lengths[1, indices].sum(), list(model.parameters()))
-    return [*(loss.detach() for loss in losses), torch.cat([each.flatten() for each in found])]
+    parts = torch.autograd.grad(losses[0] / TEXT.lengths[1, indices].sum(), list(model.parameters()))
+    return [*(loss.detach() for loss in losses), torch.cat([each.flatten() for each in parts])]
 
 
 def make_model() -> Transformer:
@@ -163,7 +164,7 @@ def test_loss_and_gradients_are_the_padded_ones():
     assert padded[2].abs().max() > 0.01
 
 
-def test_and_to_the_last_digits_in_double_precision():
+def test_outputs_in_double_precision_are_the_padded_ones():
     model = make_model().double()
     outputs = []
     for flash in (False, True):
@@ -176,7 +177,7 @@ def test_and_to_the_last_digits_in_double_precision():
     "indices", [INDICES, np.flatnonzero(TEXT.lengths[0] == TEXT.lengths[0, 0])], ids=["padded", "full"]
 )
 def test_pad_up_to_a_multiple_changes_nothing(indices):
-    """Of padded attention's batches, too, whose grids have padding of their own or none."""
+    """Padded attention's batches, whose grids have padding of their own or none."""
     model = make_model().double()
     outputs = []
     for grain in (1, 64):
@@ -189,16 +190,18 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
 
 
 def start(folder, flash: bool, running: dict | None = None, **training) -> Run:
-    evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, World(0, 1, CPU))
+    world = World(0, 1, CPU)
+    evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, world)
     experiment = make_experiment(model=LIKE_HEADS, running=running, **training)
-    run = Run(experiment, TEXT, evaluation, "digest", folder, memory=2**40)
-    run.dtype, run.flash = torch.float32, flash
-    run.room = run.largest_piece()
+    run = Run(experiment, TEXT, evaluation, None, world, "digest", folder, memory=2**40)
+    learner = run.learner
+    learner.dtype, learner.flash = torch.float32, flash
+    learner.room = learner.largest_piece()
     return run
 
 
 def test_a_training_goes_the_same_way(tmp_path):
-    """But for the biases of keys: their gradient is zero, and Adam makes steps of its rounding."""
+    """All but the biases of keys: their gradient is zero, and Adam makes steps of its rounding."""
     losses = []
     for flash in (False, True):
         run = start(tmp_path / str(flash), flash, steps=13)
@@ -244,8 +247,8 @@ compile_ = torch.compile
 
 
 def test_a_step_ahead_changes_nothing(tmp_path):
-    """Not the weights, nor what is logged, nor what is saved."""
-    found = []
+    """Neither the weights, nor what is logged, nor what is saved."""
+    results = []
     for ahead in (0, 1):
         run = start(tmp_path / str(ahead), False, steps=13)
         run.ahead = ahead
@@ -253,14 +256,14 @@ def test_a_step_ahead_changes_nothing(tmp_path):
         lines = (tmp_path / str(ahead) / "metrics.jsonl").read_text().splitlines()
         logged = [line.partition('"seconds"')[0] for line in lines]
         states = sorted(path.name for path in (tmp_path / str(ahead)).rglob("*.safetensors"))
-        found.append((run.model.state_dict(), logged, states))
-    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=0)
-    assert found[0][1:] == found[1][1:]
-    assert len(found[0][1]) > 2
+        results.append((run.learner.model.state_dict(), logged, states))
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=0)
+    assert results[0][1:] == results[1][1:]
+    assert len(results[0][1]) > 2
 
 
 def test_a_stop_is_heard_a_step_late(tmp_path):
-    """In a step after which nothing is due, and where it left off it goes on."""
+    """Also in a step after which nothing is due; the run goes on where it left off."""
     seldom = {"log_every": 50, "evaluate_every": 50, "save_every": 50}
     run = start(tmp_path, False, seldom, steps=13)
     run.ahead = 1
@@ -277,7 +280,7 @@ def test_a_stop_is_heard_a_step_late(tmp_path):
 
 
 def test_what_is_not_finite_is_named_by_its_own_step(tmp_path):
-    """And is not saved, although the next step is under way by then."""
+    """It is not saved either, although the next step is under way by then."""
     run = start(tmp_path, False, steps=13)
     run.ahead = 1
     update = run.update
@@ -285,7 +288,7 @@ def test_what_is_not_finite_is_named_by_its_own_step(tmp_path):
     def struck(indices, stop):
         if run.progress.step == 4:
             with torch.no_grad():
-                run.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
+                run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
         return update(indices, stop)
 
     run.update = struck

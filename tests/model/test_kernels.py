@@ -1,4 +1,4 @@
-"""What is written out for speed, against PyTorch's own."""
+"""Softmax, attention and dropout as written out for speed, against PyTorch's own."""
 
 import math
 
@@ -8,13 +8,14 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.model.kernels import STEPS, Dropout, Softmax, dropout, weighted_sum
+from transformer.model.attention import weighted_sum
+from transformer.model.kernels import STEPS, Dropout, Softmax, dropout
 
 B, h, L_q, L_k, d_k, d_v = 3, 2, 5, 4, 6, 7
 
 
 def heads(dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
-    """Q, K, V."""
+    """Return Q, K and V."""
     torch.manual_seed(1)
     sizes = ((L_q, d_k), (L_k, d_k), (L_k, d_v))
     return [torch.randn(B, h, *size, dtype=torch.float64).to(dtype).requires_grad_() for size in sizes]
@@ -25,7 +26,7 @@ def heads(dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
 
 @given(st.lists(st.lists(st.floats(-200, 200), min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 2))
 def test_softmax_is_pytorchs(scores, masked):
-    """Where numbers differ by hundreds, too, and with some masked."""
+    """Also where numbers differ by hundreds, and where some are masked."""
     scores = torch.tensor(scores, dtype=torch.float64)
     scores[:, :masked] = -math.inf
     leaves = [scores.clone().requires_grad_() for _ in range(2)]
@@ -58,12 +59,12 @@ def test_weighted_sum_is_the_equation(mask):
     torch.testing.assert_close(*gradients)
 
 
-def test_of_16_bits_the_sum_is_made_in_32():
+def test_16_bit_heads_are_summed_in_32_bits():
     Q, K, V = heads(torch.bfloat16)
     with torch.autocast("cpu", torch.bfloat16):
-        found = weighted_sum(Q, K, V, None, 0.0)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, weighted_sum(Q.float(), K.float(), V.float(), None, 0.0), rtol=0, atol=0)
+        total = weighted_sum(Q, K, V, None, 0.0)
+    assert total.dtype == torch.float32
+    torch.testing.assert_close(total, weighted_sum(Q.float(), K.float(), V.float(), None, 0.0), rtol=0, atol=0)
 
 
 # Dropout.
@@ -71,7 +72,7 @@ def test_of_16_bits_the_sum_is_made_in_32():
 
 @pytest.mark.parametrize("P", [0.1, 0.3, 0.5])
 def test_as_many_are_dropped_as_should_be(P):
-    """Within five standard deviations of a binomial; what is left makes up for them."""
+    """Within five standard deviations of a binomial; the numbers that are left make up for them."""
     torch.manual_seed(1)
     n = 10**6
     out = dropout(torch.ones(n), P)
@@ -86,9 +87,9 @@ def test_neighbours_are_dropped_independently():
     """Four numbers share 64 random bits: how many of a group are dropped has the binomial distribution."""
     torch.manual_seed(1)
     groups = (dropout(torch.ones(250_000, 4), 0.25) == 0).sum(dim=1)
-    found = torch.bincount(groups, minlength=5) / len(groups)
+    shares = torch.bincount(groups, minlength=5) / len(groups)
     expected = torch.tensor([math.comb(4, k) * 0.25**k * 0.75 ** (4 - k) for k in range(5)])
-    torch.testing.assert_close(found, expected, rtol=0, atol=0.005)
+    torch.testing.assert_close(shares, expected, rtol=0, atol=0.005)
 
 
 def test_the_seed_alone_decides():

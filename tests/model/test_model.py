@@ -11,8 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.config.experiment import EOS, PAD
+from transformer.model.attention import attention
+from transformer.model.kernels import Pad, Unpad
 from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import Embedding, Pad, Residual, Transformer, Unpad, attention, sinusoids
+from transformer.model.transformer import Embedding, Residual, Transformer, sinusoids
 
 CPU = torch.device("cpu")
 LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones together
@@ -20,13 +22,13 @@ LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones t
 
 @pytest.fixture
 def model(experiment) -> Transformer:
-    """In double precision, where rounding hides nothing; without dropout."""
+    """Build a model in double precision, where rounding hides nothing, and without dropout."""
     torch.manual_seed(1)
     return Transformer(experiment.model).double().eval()
 
 
 def sentences(seed: int, lengths: tuple[int, ...] = LENGTHS, rows: int = 37) -> list[np.ndarray]:
-    """Random token ids, none of them PAD."""
+    """Return random token ids, none of them PAD."""
     random = np.random.default_rng(seed)
     return [random.integers(1, rows, length) for length in lengths]
 
@@ -40,7 +42,7 @@ def split(output: torch.Tensor, lengths: tuple[int, ...] = LENGTHS) -> tuple[tor
 
 
 def randomize(module: nn.Module) -> nn.Module:
-    """Every parameter random, so that no bias is zero and no gain is one."""
+    """Make every parameter random, so that no bias is zero and no gain is one."""
     torch.manual_seed(2)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -220,7 +222,7 @@ def test_one_matrix_embeds_source_and_target_and_is_the_only_one_with_a_row_for_
 
 @pytest.fixture
 def coded(experiment) -> Transformer:
-    """A model with that table and without layers, so that nothing hides what the layers are given."""
+    """Build a model with that table and without layers, so that nothing hides what the layers are given."""
     return randomize(Transformer(replace(experiment.model, N=0, target_spaces=32))).eval()
 
 
@@ -237,7 +239,7 @@ def test_the_table_has_32_rows_of_which_one_learns(coded):
     assert coded.target_spaces.grad.abs().sum(dim=1).nonzero().flatten().tolist() == [9]
 
 
-def test_only_with_the_table_is_it_a_parameter(model, coded):
+def test_the_table_is_a_parameter_only_where_it_is_wanted(model, coded):
     assert "target_spaces" in coded.state_dict()
     assert "target_spaces" not in model.state_dict()
 
@@ -317,7 +319,7 @@ def test_attention_dropout_acts_on_the_weights():
 
 
 def test_dropout_acts_on_the_embedding_sums_of_both_stacks(experiment):
-    """With no layer that is all that is left: zero, or 1 / (1 - P_drop) times the sum."""
+    """Without layers the output is the dropped sum: zero, or 1 / (1 - P_drop) times the sum."""
     torch.manual_seed(1)
     model = Transformer(replace(experiment.model, N=0, P_drop=0.25))
     tokens = packed(sentences(1, (31, 37)))
@@ -362,7 +364,7 @@ def test_gradients_of_pad_and_unpad():
 
 
 def test_sizes_of_every_kind_fit(experiment):
-    """d_k, d_v and d_model are free of each other, as rows A and B of Table 3 need."""
+    """d_k, d_v and d_model are independent of each other, as rows A and B of Table 3 need."""
     assert len(set(dataclasses.astuple(experiment.model)[:6])) == 6
     output = Transformer(experiment.model)(packed(sentences(1)), packed(sentences(2)))
     assert output.shape == (sum(LENGTHS), 13)

@@ -15,15 +15,9 @@ from torch import nn
 
 from transformer.config.experiment import PAD, Model
 from transformer.config.fidelity import preset
+from transformer.model.attention import CrossAttention, SelfAttention, attention
 from transformer.model.packed import pack
-from transformer.model.transformer import (
-    CrossAttention,
-    DecoderLayer,
-    EncoderLayer,
-    SelfAttention,
-    Transformer,
-    attention,
-)
+from transformer.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from transformer.translation.decoder import CachedDecoder
 
 CPU = torch.device("cpu")
@@ -32,7 +26,7 @@ CLOSE = {"atol": 1e-5, "rtol": 0}
 
 
 def random_transformer(config: Model) -> Transformer:
-    """In float32 and without dropout; every bias and gain random, so that none is zero or one."""
+    """Build a model in float32, without dropout; every bias and gain is random, so that none is zero or one."""
     torch.manual_seed(1)
     model = Transformer(config).eval()
     for parameter in model.parameters():
@@ -42,7 +36,7 @@ def random_transformer(config: Model) -> Transformer:
 
 
 def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Token ids of sources, and of targets as the decoder reads them: PAD first."""
+    """Return token ids of sources, and of targets as the decoder reads them: PAD first."""
     random = np.random.default_rng(1)
     sources = [random.integers(PAD + 1, rows, length) for length in SOURCES]
     targets = [np.concatenate([[PAD], random.integers(PAD + 1, rows, length - 1)]) for length in TARGETS]
@@ -50,7 +44,7 @@ def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np.ndarray]) -> torch.Tensor:
-    """All targets' logits, one after the other: [n_target, V]."""
+    """Return all targets' logits, one after the other: [n_target, V]."""
     return model(pack(sources, CPU), pack(targets, CPU)) @ model.embedding.weight.T
 
 
@@ -99,7 +93,7 @@ def test_logits_are_pytorchs(N, d_model, h, d_ff):
 
 
 def padded(model: Transformer, sentences: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-    """What enters a stack, [B, L, d_model], and where it is padding, as PyTorch wants them."""
+    """Return the input of a stack, [B, L, d_model], and where it is padding, as PyTorch wants them."""
     weights = to_numpy(model)
     inputs = [torch.tensor(np.array(embed(weights, model.config, sentence))).float() for sentence in sentences]
     grid = nn.utils.rnn.pad_sequence(inputs, batch_first=True)
@@ -107,7 +101,7 @@ def padded(model: Transformer, sentences: list[np.ndarray]) -> tuple[torch.Tenso
 
 
 def pytorch_transformer(own: Transformer) -> nn.Transformer:
-    """PyTorch's model with the weights of ours; like ours, without a normalisation after the last layer."""
+    """Return PyTorch's model with our weights; like ours, without a normalisation after the last layer."""
     config = own.config
     sizes = {"d_model": config.d_model, "nhead": config.h, "dim_feedforward": config.d_ff, "layer_norm_eps": 1e-6}
     encoder = nn.TransformerEncoderLayer(**sizes, dropout=0.0, batch_first=True)
@@ -126,7 +120,7 @@ def pytorch_transformer(own: Transformer) -> nn.Transformer:
 
 
 def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
-    """As torch.nn's layers name them."""
+    """Return a layer's weights as torch.nn's layers name them."""
     weights = {f"self_attn.{name}": tensor for name, tensor in attention_weights(own.self_attention).items()}
     if isinstance(own, DecoderLayer):
         cross = attention_weights(own.cross_attention)
@@ -139,7 +133,7 @@ def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
 
 
 def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Tensor]:
-    """As torch.nn.MultiheadAttention names them."""
+    """Return the weights as torch.nn.MultiheadAttention names them."""
     inputs = [own.query_key_value] if isinstance(own, SelfAttention) else [own.query, own.key_value]
     return {
         "in_proj_weight": torch.cat([linear.weight for linear in inputs]),

@@ -15,7 +15,7 @@ DIVISIONS = [(1, 1), (2, 1), (4, 1), (1, 4), (2, 2)]  # processes, pieces that e
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """What each process left, by (processes, accumulation, P_drop); each division is run once."""
+    """Return a function that runs a division, once, and returns what each of its processes wrote."""
     cache = {}
 
     def run(processes: int, accumulation: int, P_drop: float) -> list[dict]:

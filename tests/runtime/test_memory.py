@@ -1,4 +1,4 @@
-"""Memory: what a forward pass keeps is counted, and the pieces of a batch fit into what there is."""
+"""Memory: the bytes that a forward pass keeps are counted, and the pieces of a batch fit into the memory given."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from transformer.training.batches import plan
 
 
 def test_saved_bytes_by_hand():
-    """A product keeps both factors for its gradient: 100 and 100 numbers of 4 bytes. One that is kept twice is one."""
+    """A product keeps both factors for its gradient: 100 and 100 numbers of 4 bytes; one kept twice counts once."""
     x, y = (torch.randn(100, requires_grad=True) for _ in range(2))
     assert saved_bytes(lambda: x * y) == 800
     assert saved_bytes(lambda: (x * y, x * y)) == 800
@@ -36,19 +36,21 @@ def test_a_model_that_does_not_fit_is_refused():
 
 
 def test_every_piece_of_every_batch_fits_the_room(tmp_path):
-    """As measured on the piece itself, but for its share of the batch's odd pairs; more memory makes fewer pieces."""
+    """Measured on the piece itself, give or take a pair that divides unevenly; more memory makes fewer pieces."""
     text, budgets = random_text(1, 1000), (900, 900)
     experiment = make_experiment(source_tokens=900, target_tokens=900)
-    run = start(tmp_path, experiment, text)
-    parameters = sum(parameter.numel() for parameter in run.model.parameters())
-    found = []
+    learner = start(tmp_path, experiment, text).learner
+    parameters = sum(parameter.numel() for parameter in learner.model.parameters())
+    counts = []
     for room in (2**20, 2**21, 2**24):
-        run.accumulation = run.accumulations(math.ceil((room + PER_PARAMETER * parameters) / SHARE))
+        learner.accumulation = learner.accumulations(math.ceil((room + PER_PARAMETER * parameters) / SHARE))
         batches = plan(1, 0, text.lengths, budgets)
-        for part in (batch[piece :: run.accumulation] for batch in batches for piece in range(run.accumulation)):
-            assert saved_bytes(lambda part=part: run.losses(part)) <= 1.1 * room
-        found.append(run.accumulation)
-    assert found[0] > found[1] > found[2] == 1
+        for part in (
+            batch[piece :: learner.accumulation] for batch in batches for piece in range(learner.accumulation)
+        ):
+            assert saved_bytes(lambda part=part: learner.losses(part)) <= 1.1 * room
+        counts.append(learner.accumulation)
+    assert counts[0] > counts[1] > counts[2] == 1
 
 
 def test_a_process_has_its_processors_part_of_the_machines_memory():

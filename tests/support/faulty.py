@@ -1,6 +1,6 @@
 """The train stage with one fault in it: `faulty.py FAULT RANK STEP -- train's arguments`. For test_faults.py.
 
-Says on standard error when the fault happens, as `fault at SECONDS` of the system's clock.
+Prints to standard error when the fault happens, as `fault at SECONDS` of the system's clock.
 """
 
 import os
@@ -20,14 +20,15 @@ from transformer.training.loop import Run
 
 
 def exception(run: Run) -> None:
-    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has that row
-    run.text = ParallelText(run.text.source, TokenArray(ids, run.text.target.offsets))
+    source, target = run.text.source, run.text.target
+    ids = np.full_like(target.ids, 60_000)  # no embedding has that row
+    run.learner.text = ParallelText(source, TokenArray(ids, target.offsets))
 
 
 def out_of_memory(run: Run) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
-    run.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not there
+    run.learner.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not there
 
 
 def killed(run: Run) -> None:
@@ -36,16 +37,16 @@ def killed(run: Run) -> None:
 
 def not_finite(run: Run) -> None:
     with torch.no_grad():
-        run.model.encoder[0].feed_forward.inner.weight[3, 5] = torch.nan
+        run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = torch.nan
 
 
 def disk_full(run: Run) -> None:
-    """No file can grow beyond 30,000 bytes: less than a state, more than is logged."""
+    """Let no file grow beyond 30,000 bytes: less than a state, more than is logged."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 
 
 def disk_full_for_logs(run: Run) -> None:
-    """No file can grow beyond 12,000 bytes, which TensorBoard's has reached before."""
+    """Let no file grow beyond 12,000 bytes, which TensorBoard's has reached before."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
 
 

@@ -1,4 +1,4 @@
-"""What each process learns from, and the gradient that all get: run by torchrun, for test_distributed.py."""
+"""A program for torchrun (test_distributed.py): what each process learns from, and the gradient that all get."""
 
 import sys
 from pathlib import Path
@@ -17,29 +17,31 @@ STEPS = 7  # an epoch has 5
 
 
 def main(out: Path, accumulation: int, P_drop: float) -> None:
-    """Leaves `out`/{rank}.npz: of each step the global batch, the pairs this process learned from, the gradient."""
+    """Write `out`/{rank}.npz: for each step the global batch, the pairs this process learned from, the gradient."""
     experiment = make_experiment(model={"P_drop": P_drop})
     with joined() as world:
         evaluation = Evaluation(random_text(2, 15), None, BUDGETS, 0, world)
-        run = Run(experiment, random_text(1, 53), evaluation, "digest", out / "run", memory=2**40)
-        run.dtype, run.accumulation = torch.float32, accumulation
-        losses, mine, found = run.losses, [], {}
+        run = Run(experiment, random_text(1, 53), evaluation, None, world, "digest", out / "run", memory=2**40)
+        learner = run.learner
+        learner.dtype, learner.accumulation = torch.float32, accumulation
+        losses, mine, results = learner.losses, [], {}
 
         def noted(indices):
             mine.append(indices)
             return losses(indices)
 
-        run.losses = noted
+        learner.losses = noted
         for step, batch in zip(range(STEPS), run.batches(), strict=False):
             mine.clear()
             update = run.update(batch, StopSignals())
-            found |= {f"batch{step}": batch, f"mine{step}": np.concatenate([np.zeros(0, int), *mine])}
-            found |= {
-                f"gradient{step}": run.gradients[: -len(run.sums)].numpy().copy(),
+            results |= {
+                f"batch{step}": batch,
+                f"mine{step}": np.concatenate([np.zeros(0, int), *mine]),
+                f"gradient{step}": learner.gradients[: -len(learner.sums)].numpy().copy(),
                 f"padding{step}": update.padding,
             }
-        found["dev_perplexity"] = evaluation.perplexity(run.model, torch.float32)
-        np.savez(out / f"{world.rank}.npz", **found)
+        results["dev_perplexity"] = evaluation.perplexity(learner.model, torch.float32)
+        np.savez(out / f"{world.rank}.npz", **results)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The smallest real things that tests train and translate with: sentences to copy, a vocabulary, a run's folders."""
+"""Small data to train and translate with in tests: sentences to copy, a vocabulary, the folders of a run."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from transformer.training.batches import ParallelText
 
 torch.set_num_threads(1)
 
-# For real processes: on the processor, one thread each, this package; `torchrun` before the number of processes.
+# The environment of processes that tests start: no GPU, one thread each, this package.
 PROCESSOR = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1",
@@ -36,7 +36,7 @@ DECODING = Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
 
 
 def model_config(**changes) -> Model:
-    """Widths that are all different, so that none can stand in for another."""
+    """Return a tiny model's configuration; its widths all differ, so that none can stand in for another."""
     sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
     rows = changes.get("embedding_rows", ROWS)
     sizes |= {"embedding_rows": rows, "output_rows": rows}
@@ -45,7 +45,7 @@ def model_config(**changes) -> Model:
 
 
 def random_model(seed: int, **changes) -> Transformer:
-    """An untrained model in evaluation mode, opinionated: its next-token distributions are far from uniform."""
+    """Return an untrained model in evaluation mode whose next-token distributions are far from uniform."""
     torch.manual_seed(seed)
     model = Transformer(model_config(**changes))
     with torch.no_grad():
@@ -56,7 +56,7 @@ def random_model(seed: int, **changes) -> Transformer:
 
 
 def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
-    """A few steps on small batches; `model`, `running` and the rest change single values."""
+    """Return an experiment of a few steps on small batches; `model`, `running` and the rest change single values."""
     steps = {
         "steps": 8,
         "rate": 1.0,
@@ -86,30 +86,30 @@ def make_experiment(seed: int = 1, model: dict | None = None, running: dict | No
 
 
 def token_array(sentences: list[list[int]]) -> TokenArray:
-    """`sentences`, each ending in EOS, as a corpus side in memory."""
+    """Return `sentences`, each ending in EOS, as a corpus side in memory."""
     offsets = np.cumsum([0, *map(len, sentences)])
     return TokenArray(np.concatenate(sentences).astype(np.uint16), offsets)
 
 
 def random_sentences(seed: int, count: int, longest: int = 6, ids: int = ROWS) -> list[list[int]]:
-    """Token ids above the special ones, ending in EOS; 1 to `longest` of them before it."""
+    """Return sentences of 1 to `longest` token ids above the special ones, and EOS."""
     source = random.Random(seed)
     return [[*source.choices(range(UNK + 1, ids), k=source.randint(1, longest)), EOS] for _ in range(count)]
 
 
 def copy_text(seed: int, count: int, **sentences) -> ParallelText:
-    """Sentences whose translation is themselves."""
+    """Return sentences that are their own translations."""
     sides = token_array(random_sentences(seed, count, **sentences))
     return ParallelText(sides, sides)
 
 
 def random_text(seed: int, count: int) -> ParallelText:
-    """Sentences whose translation has nothing to do with them, not even its length."""
+    """Return sentences whose translations have nothing to do with them, not even their lengths."""
     return ParallelText(token_array(random_sentences(seed, count)), token_array(random_sentences(seed + 1000, count)))
 
 
 def random_lines(seed: int, count: int, longest: int = 4) -> list[str]:
-    """Plain text: 1 to `longest` of WORDS a line."""
+    """Return plain text: 1 to `longest` of WORDS a line."""
     source = random.Random(seed)
     return [" ".join(source.choices(WORDS, k=source.randint(1, longest))) for _ in range(count)]
 
@@ -120,14 +120,14 @@ def write_text(path: Path, lines: list[str]) -> Path:
 
 
 def make_vocabulary(path: Path, size: int = 28) -> Path:
-    """A vocabulary of WORDS."""
+    """Learn a vocabulary of WORDS."""
     text = write_text(path.with_suffix(".txt"), random_lines(0, 200))
     vocabulary.main(["--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
     return path
 
 
 def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
-    """The folder of a task whose sentences are their own translations, as the stages before training leave it."""
+    """Make the folder of a task whose sentences are their own translations, as the stages before training leave it."""
     data.mkdir(parents=True)
     make_vocabulary(data / "vocabulary.model")
     for split, lines in (("train", train), ("dev", dev)):
@@ -139,13 +139,13 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
 
 
 def make_run(run: Path, resolved: Experiment) -> Path:
-    """The folder of a run before it is trained."""
+    """Make the folder of a run before it is trained."""
     save(resolved, run / "experiment.yaml")
     save(DECODING, run / "decoding.yaml")
     return run
 
 
 def heed_signals() -> None:
-    """In a new process: no stop signal is ignored, though a shell may have started the tests in the background."""
+    """Ignore no stop signal in a new process, though a shell may have started the tests in the background."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_DFL)

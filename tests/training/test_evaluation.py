@@ -22,7 +22,7 @@ SENTENCES = 30
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """The data, and a run that two processes have trained to copy, up to a point."""
+    """Make the data, and a run that two processes have trained to copy, up to a point."""
     place = tmp_path_factory.mktemp("evaluation")
     data = make_data(place / "en-de", random_lines(1, 2000), random_lines(2, 50))
     model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
@@ -39,7 +39,7 @@ def open_dev(run, data):
 
 
 def beam_of_one(model, source, vocabulary, limit):
-    """The likeliest token after the other, by the whole decoder each time.
+    """Translate by the likeliest token each time, with the whole decoder.
 
     Where one of the two likeliest is EOS, the sentence could end; the best end of all is taken.
     """
@@ -61,10 +61,12 @@ def test_dev_bleu_of_two_processes_is_that_of_an_independent_search(folders):
     data, run = folders
     dev, vocabulary = open_dev(run, data), Subwords(data / "vocabulary.model")
     model = load_model(run / "last.safetensors", model_of(run)).eval()
-    found = [beam_of_one(model, dev.source[i], len(vocabulary), len(dev.source[i]) + 50) for i in range(SENTENCES)]
+    translations = [
+        beam_of_one(model, dev.source[i], len(vocabulary), len(dev.source[i]) + 50) for i in range(SENTENCES)
+    ]
     references = vocabulary.decode([dev.target[i].tolist() for i in range(SENTENCES)])
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    expected = metric.corpus_score(vocabulary.decode(found), [references]).score
+    expected = metric.corpus_score(vocabulary.decode(translations), [references]).score
     assert 0 < expected < 100
     scores = [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
     assert [entry["step"] for entry in scores if "dev_bleu" in entry] == [100, 200]

@@ -19,14 +19,14 @@ V, D = 11, 5
 
 
 def random(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """output, embedding, labels."""
+    """Return output, embedding and labels."""
     torch.manual_seed(1)
     output, embedding = torch.randn(n, D, requires_grad=True), torch.randn(V, D, requires_grad=True)
     return output, embedding, torch.randint(1, V, (n,))
 
 
 def naive(output: torch.Tensor, embedding: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """The sum over the tokens of -q log p, with all of q and p in memory; autograd differentiates it."""
+    """Return the sum over the tokens of -q log p, with all of q and p in memory; autograd differentiates it."""
     log_p = (output.double() @ embedding.double().T).log_softmax(dim=1)
     q = torch.full_like(log_p, epsilon / (V - 1))
     q[torch.arange(len(labels)), labels] = 1 - epsilon
@@ -52,8 +52,8 @@ def test_the_distribution_written_out():
     for row, label in zip(p, labels.tolist(), strict=True):
         expected[0] -= sum((0.9 if token == label else 0.1 / (V - 1)) * math.log(row[token]) for token in range(V))
         expected[1] -= math.log(row[label])
-    found = [loss.item() for loss in smoothed_cross_entropy(output, embedding, labels, 0.1)]
-    assert found == pytest.approx(expected, rel=1e-5)
+    losses = [loss.item() for loss in smoothed_cross_entropy(output, embedding, labels, 0.1)]
+    assert losses == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, CHUNK - 1, CHUNK, CHUNK + 1, LOTS])

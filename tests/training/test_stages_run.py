@@ -1,4 +1,4 @@
-"""The stages of a run (train, average, translate) as they are called: by argv, in folders, and killed on the way."""
+"""The stages of a run (train, average, translate), called by argv as the workflow calls them."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from transformer.model.transformer import Transformer
 from transformer.stages import average, train, translate
 
 ROOT = Path(__file__).parents[2]
-STAGES = set((ROOT / "transformer" / "stages").glob("*.py")) - {ROOT / "transformer" / "stages" / "__init__.py"}
+VERBS = {path.stem for folder in ("stages", "tools") for path in (ROOT / "transformer" / folder).glob("[!_]*.py")}
 PROGRAM = (sys.executable, "-m", "transformer")
 UNSEEN = random_lines(99, 40)
 
@@ -34,7 +34,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, data):
-    """The folder of a run that has learned to copy, averaged."""
+    """Train a run that learns to copy, and average it."""
     model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
     sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 300, "warmup_steps": 100, "checkpoint_every": 5}
     running = {"log_every": 100, "evaluate_every": 100, "save_every": 100}
@@ -57,10 +57,10 @@ def do_translate(run, lines, folder, *options):
 
 
 def entries(path):
-    """The objects in run.json or metrics.jsonl, without what differs from one start to the next."""
-    of_a_start = ("seconds", "target_tokens_per_second", "starts", "finished", "commit", "hardware")
+    """Return the objects in run.json or metrics.jsonl, without what differs from one start to the next."""
+    varying = ("seconds", "target_tokens_per_second", "starts", "finished", "commit", "hardware")
     lines = [path.read_text()] if path.suffix == ".json" else path.read_text().removesuffix("\n").split("\n")
-    return [{key: value for key, value in json.loads(line).items() if key not in of_a_start} for line in lines]
+    return [{key: value for key, value in json.loads(line).items() if key not in varying} for line in lines]
 
 
 def test_train_leaves_what_later_stages_read(trained, data):
@@ -83,76 +83,75 @@ def test_train_leaves_what_later_stages_read(trained, data):
 
 
 def test_run_json(trained, data):
-    about = json.loads((trained / "run.json").read_text())
+    entry = json.loads((trained / "run.json").read_text())
     experiment = load(trained / "experiment.yaml")
     checksum = json.loads((data / "data.json").read_text())["sha256"]
-    assert about["data_sha256"] == checksum
-    assert about["digest"] == experiment.digest(checksum)
-    assert (about["task"], about["experiment"], about["seed"], about["steps"]) == ("en-de", "base", 1, 300)
-    assert about["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
-    (start,) = about["starts"]
-    assert about["commit"] == start["commit"]
-    assert start["started"] <= about["finished"]
+    assert entry["data_sha256"] == checksum
+    assert entry["digest"] == experiment.digest(checksum)
+    assert (entry["task"], entry["experiment"], entry["seed"], entry["steps"]) == ("en-de", "base", 1, 300)
+    assert entry["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
+    (start,) = entry["starts"]
+    assert entry["commit"] == start["commit"]
+    assert start["started"] <= entry["finished"]
     assert start["versions"]["torch"] == torch.__version__
 
 
 def test_average_is_the_mean_of_the_checkpoints(trained):
-    tensors, about = checkpoints.load(trained / "average.safetensors")
+    tensors, header = checkpoints.load(trained / "average.safetensors")
     parts = [checkpoints.load(path)[0] for path in (trained / "checkpoints").iterdir()]
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, torch.stack([part[name] for part in parts]).mean(dim=0))
-    assert about["steps"] == [290, 295, 300]
-    assert about["digest"] == json.loads((trained / "run.json").read_text())["digest"]
+    assert header["steps"] == [290, 295, 300]
+    assert header["digest"] == json.loads((trained / "run.json").read_text())["digest"]
 
 
 def test_a_trained_run_translates(trained, tmp_path):
-    """What it has learned is to copy: unseen lines come out as they went in, all in their places."""
+    """It has learned to copy: unseen lines come out as they went in, all in their places."""
     lines = ["", *UNSEEN, "", UNSEEN[0]]
-    found = do_translate(trained, lines, tmp_path).split("\n")
-    assert found.pop() == ""
-    assert len(found) == len(lines)
-    assert found[0] == found[-2] == ""
-    right = sum(translation == line for translation, line in zip(found, lines, strict=True))
+    translations = do_translate(trained, lines, tmp_path).split("\n")
+    assert translations.pop() == ""
+    assert translations[0] == translations[-2] == ""
+    right = sum(translation == line for translation, line in zip(translations, lines, strict=True))
     assert right > 0.75 * len(lines)
 
 
 def test_translate_takes_the_weights_that_it_is_given(trained, tmp_path):
-    """And the average where it is given none."""
+    """Without any it takes the average."""
     run = tmp_path / "1"
     shutil.copytree(trained, run)
     average, untrained = run / "average.safetensors", run / "untrained.safetensors"
     checkpoints.save(untrained, Transformer(load(run / "experiment.yaml").model).state_dict(), {})
     expected = do_translate(run, UNSEEN, tmp_path)
     assert do_translate(run, UNSEEN, tmp_path, "--weights", str(average)) == expected
-    found = do_translate(run, UNSEEN, tmp_path, "--weights", str(untrained))
-    assert found != expected
+    nonsense = do_translate(run, UNSEEN, tmp_path, "--weights", str(untrained))
+    assert nonsense != expected
     untrained.replace(average)
-    assert do_translate(run, UNSEEN, tmp_path) == found
+    assert do_translate(run, UNSEEN, tmp_path) == nonsense
 
 
 def test_translate_decodes_otherwise_as_it_is_told(trained, tmp_path):
-    """As with another decoding.yaml; what is not named is from the run's."""
+    """--decoding acts like another decoding.yaml; settings that it does not name are the run's."""
     run = tmp_path / "1"
     shutil.copytree(trained, run)
     decoding = load(run / "decoding.yaml", Decoding)
-    found = do_translate(run, UNSEEN, tmp_path, "--decoding", '{"beam": 1, "extra_length": 0}')
-    assert found != do_translate(run, UNSEEN, tmp_path)
+    short = do_translate(run, UNSEEN, tmp_path, "--decoding", '{"beam": 1, "extra_length": 0}')
+    assert short != do_translate(run, UNSEEN, tmp_path)
     save(replace(decoding, beam=1, extra_length=0), run / "decoding.yaml")
-    assert do_translate(run, UNSEEN, tmp_path) == found
+    assert do_translate(run, UNSEEN, tmp_path) == short
 
 
 def test_translate_reads_standard_input_and_writes_standard_output(trained, tmp_path):
     text = "\r\n".join([*UNSEEN[:3], "", "naïve Übung"]) + "\n"
     command = [*PROGRAM, "translate", "--run", trained, "--threads", "1"]
-    found = subprocess.run(
+    output = subprocess.run(
         command, input=text.encode(), capture_output=True, cwd=ROOT, env=PROCESSOR, check=True
     ).stdout
-    assert found == do_translate(trained, text.splitlines(), tmp_path).encode()
-    assert found.count(b"\n") == 5
+    assert output == do_translate(trained, text.splitlines(), tmp_path).encode()
+    assert output.count(b"\n") == 5
 
 
 def test_a_finished_run_is_published_again_without_training(trained, data, capsys):
-    """As a workflow does that has deleted its outputs."""
+    """A workflow that has deleted its outputs does this."""
     states = {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     before = {name: entries(trained / name) for name in ("run.json", "metrics.jsonl")}
     weights = (trained / "checkpoints" / "00000295.safetensors").read_bytes()
@@ -186,7 +185,7 @@ def test_another_experiment_in_the_folder_has_its_own_state(tmp_path, data, caps
 
 
 def error(*argv):
-    """The one line that `python -m transformer` ends with for bad input."""
+    """Return the one line that `python -m transformer` ends with for bad input."""
     with pytest.raises(SystemExit) as exit:
         __main__.main([str(arg) for arg in argv])
     message = exit.value.code
@@ -196,15 +195,15 @@ def error(*argv):
 
 
 def test_the_program_prints_one_line_and_exits_with_1():
-    found = subprocess.run(
+    process = subprocess.run(
         [*PROGRAM, "resolve", "--decoding", '{"beam": "wide"}', "--output", "/dev/null"],
         cwd=ROOT,
         env=PROCESSOR,
         capture_output=True,
         text=True,
     )
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr == "transformer resolve: error: decoding: missing key 'alpha'\n"
+    assert (process.returncode, process.stdout) == (1, "")
+    assert process.stderr == "transformer resolve: error: decoding: missing key 'alpha'\n"
 
 
 @pytest.mark.parametrize(
@@ -274,8 +273,8 @@ def test_translate_names_a_bad_line_and_leaves_the_old_output(tmp_path, trained,
     input, output = tmp_path / "input.txt", tmp_path / "output.txt"
     input.write_bytes(content)
     output.write_text("old")
-    found = error("translate", "--run", trained, "--input", input, "--output", output, "--threads", 1)
-    assert found.startswith(message.replace("INPUT", str(input)))
+    line = error("translate", "--run", trained, "--input", input, "--output", output, "--threads", 1)
+    assert line.startswith(message.replace("INPUT", str(input)))
     assert output.read_text() == "old"
 
 
@@ -286,14 +285,14 @@ def test_a_bad_command_line_exits_with_2(capsys):
     assert "required: RUN, --data" in capsys.readouterr().err
 
 
-def test_an_unknown_stage_is_answered_with_the_known_ones():
-    with pytest.raises(SystemExit, match=r"^transformer: no stage 'trian'; the stages are .*, train, translate"):
+def test_an_unknown_verb_is_answered_with_the_known_ones():
+    with pytest.raises(SystemExit, match=r"^transformer: no verb 'trian'; the verbs are .*, train, translate"):
         __main__.main(["trian"])
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"]], ids=str)
-def test_overview_has_a_line_for_each_stage(capsys, argv):
+def test_overview_has_a_line_for_each_verb(capsys, argv):
     __main__.main(argv)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == sorted(path.stem for path in STAGES)
+    assert [line.split()[0] for line in lines[2:]] == sorted(VERBS)
     assert all(len(line.split()) > 3 for line in lines[2:])

@@ -1,4 +1,4 @@
-"""Where a number comes from: code, libraries, machine, time."""
+"""The origin of a number: code, libraries, machine, time."""
 
 import importlib.metadata
 import os
@@ -11,7 +11,7 @@ LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
 
 
 def commit() -> str:
-    """The commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
+    """Return the commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
     try:
         changes = "+changes" if git("status", "--porcelain", "--untracked-files=no") else ""
         return git("rev-parse", "HEAD") + changes
@@ -20,19 +20,19 @@ def commit() -> str:
 
 
 def git(*arguments: str) -> str:
-    """What git says of the folder that this package lies in."""
+    """Return git's answer for the folder that this package lies in."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def versions() -> dict[str, str]:
-    """Python's and each library's version."""
+    """Return the versions of Python and of each library."""
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
 def hardware(device) -> str:
-    """Return the name of the torch.device that did the work; of a processor, with how many threads of it."""
-    import torch  # by then it is loaded; whoever asks for a commit alone does without
+    """Return the name of the torch.device that did the work, for a processor with the number of its threads."""
+    import torch  # here, so that a stage which only asks for the commit does not load it
 
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
@@ -40,7 +40,7 @@ def hardware(device) -> str:
 
 
 def processor() -> str:
-    """The processor's own name where Linux tells it."""
+    """Return the processor's own name where Linux tells it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -48,5 +48,5 @@ def processor() -> str:
 
 
 def now() -> str:
-    """UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -20,7 +20,6 @@ from transformer.common.text import count_lines, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
 from transformer.data.subwords import Subwords
-from transformer.data.tokenization import Moses
 
 CHUNK = 2000  # lines that a worker takes at once: enough to hide the hand-over, little to hold in memory
 SIDES = ("source", "target")
@@ -71,6 +70,8 @@ class Tokenize:
     """A worker's task: pairs of raw lines to (how many, the tokenised pairs that stay)."""
 
     def __init__(self, languages: tuple[str, str], preparation: Preparation, clean: bool):
+        from transformer.data.tokenization import Moses  # loads sacremoses, which only tokenising needs
+
         self.moses = [Moses(language, preparation) for language in languages]
         self.preparation, self.clean = preparation, clean
 

@@ -11,8 +11,9 @@ from torch import Tensor
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD
 from transformer.data.subwords import Subwords
+from transformer.model.attention import MultiHead
 from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import MultiHead, Transformer
+from transformer.model.transformer import Transformer
 
 CONTINUED = "@@"  # ends a token whose word goes on in the next
 SPACE = "\u2581"  # begins a subword that begins a word

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer.config.experiment import EOS
+from transformer.model.attention import CrossAttention, MultiHead
 from transformer.model.packed import pack
-from transformer.model.transformer import CrossAttention, Embedding, FeedForward, MultiHead, Transformer
+from transformer.model.transformer import Embedding, FeedForward, Transformer
 
 
 class Sublayer(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a model costs: its parameters, and the floating-point operations of its training (Table 2)."""
+"""The cost of a model: its parameters, and the floating-point operations of its training (Table 2)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from transformer.config.experiment import Model
 
 
 def parameters(model: Model) -> int:
-    """Trained numbers: the one embedding matrix (§3.4), and the layers' matrices, biases and LayerNorms.
+    """Count the trained numbers: the one embedding matrix (§3.4), and the layers' matrices, biases and LayerNorms.
 
     Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The code's table
     of target languages counts where the model has it; that of learned positions (Table 3, row E) does not.
@@ -22,7 +22,7 @@ def parameters(model: Model) -> int:
 
 
 def agreeing_rows(model: Model, millions: int) -> range:
-    """The numbers of embedding rows with which the count of parameters, in millions and rounded, is `millions`."""
+    """Return the numbers of embedding rows for which the parameters, in millions and rounded, are `millions`."""
     rest = parameters(model) - model.embedding_rows * model.d_model
     least, beyond = (-(-(millions * 10**6 + half - rest) // model.d_model) for half in (-(10**6) // 2, 10**6 // 2))
     return range(least, beyond)
@@ -39,12 +39,12 @@ class Lengths(NamedTuple):
 
 
 def training_flops(model: Model, lengths: Lengths) -> float:
-    """FLOPs of learning from these tokens: forward, and backward at twice its cost (`forward_flops` says of what)."""
+    """Return the FLOPs of learning from these tokens: forward, and backward at twice its cost. See `forward_flops`."""
     return 3 * forward_flops(model, lengths)
 
 
 def forward_flops(model: Model, lengths: Lengths) -> float:
-    """FLOPs of the matrix products in one forward pass; a multiplication and an addition are two.
+    """Return the FLOPs of the matrix products in one forward pass; a multiplication and an addition are two.
 
     With S = Σ Lₛ, T = Σ Lₜ and V rows under the softmax:
 
@@ -54,8 +54,8 @@ def forward_flops(model: Model, lengths: Lengths) -> float:
 
     A token's self-attention projects 2P. The attention between encoder and decoder adds P: to a source token its keys
     and values, to a target token its query and output. The last term is Q Kᵀ and its product with V in all three
-    attentions, masked or not. LayerNorm, softmax's exponentials, biases,
-    dropout and the optimiser are no matrix products and not counted.
+    attentions, masked or not. LayerNorm, softmax's exponentials, biases, dropout and the optimiser are no matrix
+    products and not counted.
     """
     projections = model.d_model * model.h * (model.d_k + model.d_v)
     feed_forward = 2 * model.d_model * model.d_ff

@@ -29,9 +29,7 @@ class Packed:
     offsets: Tensor | None = None  # [B + 1] int32, where each sentence begins, and the end of the last
 
 
-FILLER = 128  # tokens: about what a sentence has that fills up a batch; batches' sizes are multiples of it
-
-
+FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
 LONGEST = (128, 512, POSITIONS)  # what no sentence of a batch is longer than; flash attention works on 128 at once
 
 
@@ -42,7 +40,7 @@ def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
 
 
 def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device, grain: int = 1) -> Packed:
-    """For padded attention: ids [n] of sentences end to end, and the lengths [B] of these."""
+    """Lay sentences out for padded attention: their ids [n], end to end, and their lengths [B]."""
     B, L = shape = (len(lengths), int(lengths.max()))
     positions = places(lengths)
     sides = [put(extended(side, grain), device) for side in (ids, positions)]
@@ -57,35 +55,35 @@ def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device, grain: int =
 
 
 def extended(tokens: np.ndarray, grain: int) -> np.ndarray:
-    """With zeros, which are PAD and first places, up to a multiple of `grain`."""
+    """Append zeros, which are PAD and first places, up to a multiple of `grain`."""
     return np.pad(tokens, (0, -len(tokens) % grain))
 
 
 def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
-    """The same for flash attention. L is one of a few values: for each, code is compiled anew."""
+    """Lay sentences out for flash attention, as `lay` does. L is one of a few values: each has code compiled for it."""
     L = next(bound for bound in LONGEST if bound >= lengths.max())
     offsets = put(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), device)
     return Packed(put(ids, device), put(places(lengths), device), (len(lengths), L), offsets=offsets)
 
 
 def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
-    """Lengths [2, sentences] of what fills up a batch of these lengths [2, pairs]; none is 0."""
+    """Return the lengths [2, sentences] of what fills up a batch of these lengths [2, pairs]; none is 0."""
     rest = sizes(lengths, room) - lengths.sum(axis=1)
     E = min(math.ceil(rest.max() / FILLER), rest.min())
     return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)
 
 
 def sizes(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
-    """[2] the tokens of each side when filled up: its room, or what it has, and FILLER more; a multiple of FILLER."""
+    """Return [2] the tokens of each filled side: its room, or what it has, and FILLER more; a multiple of FILLER."""
     return (np.maximum(lengths.sum(axis=1), room) // FILLER + 2) * FILLER
 
 
 def places(lengths: np.ndarray) -> np.ndarray:
-    """Of each token of sentences end to end, its place in its sentence."""
+    """Return for each token its place in its sentence, for sentences laid end to end: [n]."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def put(array: np.ndarray, device: torch.device) -> torch.Tensor:
-    """On `device`, without waiting for what a GPU still has to do."""
+    """Return a tensor on `device`, without waiting for what a GPU still has to do."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

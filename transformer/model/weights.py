@@ -2,42 +2,36 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from transformer.common.files import InputError, replacing
 from transformer.config.experiment import Model
+from transformer.model.header import Unusable, decode, opened
 from transformer.model.transformer import Transformer
 
 ADAM = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps of each parameter
 
 
-class Unusable(InputError):
-    """A file that could be read, and is not what it should be."""
-
-
-def save(path: str | Path, tensors: dict[str, Tensor], about: dict) -> None:
-    """Write tensors, with `about` as JSON and their checksum in the file's header."""
+def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
+    """Write tensors, with `header` as JSON and their checksum in the file's own header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
-    data = safetensors.torch.save(tensors, {"about": json.dumps([about, checksum(tensors)])})
+    data = safetensors.torch.save(tensors, {"about": json.dumps([header, checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
 
 def snapshot(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors as they are now, in the processor's memory, whatever becomes of them."""
+    """Copy the tensors into the processor's memory, so that they stay as they are now."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
 def checksum(tensors: dict[str, Tensor]) -> str:
-    """SHA-256 of the tensors' bytes in the order of their names: a disk may give back zeros without a word."""
+    """Return the SHA-256 of the tensors' bytes in the order of their names: a disk may silently give back zeros."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy())
@@ -45,44 +39,20 @@ def checksum(tensors: dict[str, Tensor]) -> str:
 
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
-    """The tensors and `about` that `save` wrote.
+    """Return the tensors and the header that `save` wrote.
 
     Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
     """
-    with opened(path) as file:
+    with opened(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        about, expected = decode(file)
+        header, expected = decode(file)
         if checksum(tensors) != expected:
             raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
-        return tensors, about
-
-
-def load_about(path: str | Path) -> dict:
-    """`about` alone, from the file's header; errors as in `load`, but for the checksum, which is not looked at."""
-    with opened(path) as file:
-        return decode(file)[0]
-
-
-def decode(file: safe_open) -> tuple[dict, str]:
-    """`about` and the checksum."""
-    about, expected = json.loads((file.metadata() or {})["about"])
-    return about, expected
-
-
-@contextmanager
-def opened(path: str | Path) -> Iterator[safe_open]:
-    """A safetensors file, with errors that name it."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            yield file
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
+        return tensors, header
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:
-    """A model in evaluation mode with the weights at `path`. Raises InputError where they are another model's."""
+    """Return a model in evaluation mode with the weights at `path`. Raises InputError where they do not fit it."""
     tensors, _ = load(path)
     with torch.device("meta"):
         model = Transformer(config)
@@ -93,25 +63,25 @@ def load_model(path: str | Path, config: Model) -> Transformer:
 
 
 def require(path: str | Path, shapes: dict[str, torch.Size], tensors: dict[str, Tensor]) -> None:
-    """Raises Unusable where the `tensors` of a file are not those of `shapes`, by name and shape."""
+    """Raise Unusable where the `tensors` of a file are not those of `shapes`, by name and shape."""
     expected = {name: tuple(shape) for name, shape in shapes.items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise Unusable(f"{path}: {name}: expected shape {expected.get(name)}, found {found.get(name)}")
+    actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | actual.keys()):
+        if expected.get(name) != actual.get(name):
+            raise Unusable(f"{path}: {name}: expected shape {expected.get(name)}, found {actual.get(name)}")
 
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
-    """§6.1: the mean of each parameter over checkpoints of one run, summed in float64.
+    """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1).
 
-    Returns the tensors and {"digest", "steps"}. Raises InputError on a step that comes twice or on mixed runs.
+    With it goes a header, {"digest", "steps"}. Raises InputError on a step that comes twice or on mixed runs.
     """
     total: dict[str, Tensor] = {}
     digests, steps = set(), []
     for path in paths:
-        tensors, about = load(path)
-        digests.add(about["digest"])
-        steps.append(about["step"])
+        tensors, header = load(path)
+        digests.add(header["digest"])
+        steps.append(header["step"])
         if len(digests) != 1 or len(set(steps)) != len(steps):
             raise InputError(f"{path.parent}: expected different steps of one run, found steps {steps} of {digests}")
         for name, tensor in tensors.items():
@@ -121,7 +91,7 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
 
 
 def adam_tensors(model: nn.Module, adam: torch.optim.Adam) -> dict[str, Tensor]:
-    """Adam's moments and step counts by parameter name, for `save`."""
+    """Return Adam's moments and step counts by parameter name, for `save`."""
     return {
         f"adam.{key}.{name}": value
         for name, parameter in model.named_parameters()
@@ -130,6 +100,6 @@ def adam_tensors(model: nn.Module, adam: torch.optim.Adam) -> dict[str, Tensor]:
 
 
 def restore_adam(model: nn.Module, adam: torch.optim.Adam, tensors: dict[str, Tensor]) -> None:
-    """Put back what `adam_tensors` took."""
+    """Put back what `adam_tensors` returned."""
     for name, parameter in model.named_parameters():
         adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ADAM}

@@ -1,9 +1,9 @@
-"""§5.2: the processes that train one model together, one per GPU; torchrun starts them.
+"""§5.2 The processes that train one model together, one per GPU; torchrun starts them.
 
     torchrun --standalone --nproc-per-node 8 -m transformer train ...
 
-NCCL between GPUs, gloo between CPUs. Nobody waits for the dead: where a process ends, the sums of the others fail at
-once (gloo) or torchrun ends them within half a minute (NCCL).
+NCCL connects GPUs, gloo processors. No process waits for one that has ended: the others' sums fail at once (gloo), or
+torchrun ends them within half a minute (NCCL).
 """
 
 import os
@@ -47,11 +47,11 @@ class World:
                     dist.broadcast(tensor, src=0)
 
     def agree(self, value: Any) -> Any:
-        """Rank 0's value, a plain one such as a number or a dict."""
+        """Return rank 0's value, a plain one such as a number or a dict."""
         return self.gather(value)[0]
 
     def gather(self, value: Any) -> list:
-        """The values of all processes, in the order of their ranks."""
+        """Return the values of all processes, in the order of their ranks."""
         values = [value]
         if self.size > 1:
             values = [None] * self.size
@@ -68,13 +68,13 @@ def watched() -> Iterator[None]:
     except (torch.AcceleratorError, torch.OutOfMemoryError):
         raise
     except RuntimeError as error:
-        said = str(error).split("\n")[0]
-        raise ConnectionError(f"another process of this training has ended; its message says why ({said})") from error
+        reason = str(error).split("\n")[0]
+        raise ConnectionError(f"another process of this training has ended; its message says why ({reason})") from error
 
 
 @contextmanager
 def joined() -> Iterator[World]:
-    """The world that torchrun's environment variables describe. Raises InputError where GPUs are too few."""
+    """Join the world that torchrun's environment variables describe. Raises InputError where GPUs are too few."""
     size, rank, local = (int(os.environ.get(name, default)) for name, default in VARIABLES)
     if size == 1:
         yield World(0, 1, best_device())
@@ -95,10 +95,10 @@ def joined() -> Iterator[World]:
 
 
 def end(code: int = 0) -> None:
-    """End this process with `code`; alone and with 0, return. Among others it ends at once, without Python's own end:
+    """End this process with `code`; alone and with 0, return.
 
-    taking leave of a partner that is gone can take for ever, and gloo's threads may still be letting go of tensors, for
-    which they need Python: where it is ending, that aborts the process.
+    One of several processes ends at once, without Python's own shutdown: to disconnect from a partner that is gone can
+    take for ever, and gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
     """
     if "RANK" in os.environ:
         sys.stdout.flush()
@@ -109,5 +109,5 @@ def end(code: int = 0) -> None:
 
 
 def best_device() -> torch.device:
-    """The GPU where there is one."""
+    """Return the GPU where there is one, else the processor."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

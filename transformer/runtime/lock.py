@@ -1,4 +1,4 @@
-"""One training at a time in a folder."""
+"""A lock that lets one training at a time work in a folder."""
 
 import fcntl
 import os
@@ -29,28 +29,23 @@ def alone(folder: Path, world: "World", stop: StopSignals) -> Iterator[None]:
     with open(folder / "lock", "a+", encoding="utf-8") as file:
         waited = 0
         while not world.agree(world.rank == 0 and taken(file)):
-            for heard in filter(None, world.gather(stop.received)):
-                raise Interrupted(f"{heard}: waiting for {folder}")
+            for signal in filter(None, world.gather(stop.received)):
+                raise Interrupted(f"{signal}: waiting for {folder}")
             if world.rank == 0 and waited % REMINDER == 0:
                 file.seek(0)
                 say(f"waiting: {folder} is in use by {file.read() or 'another process'}")
             waited += 1
             time.sleep(1)
         if world.rank == 0:
+            job = os.environ.get("SLURM_JOB_ID")
             file.truncate(0)
-            file.write(holder())
+            file.write(f"{f'job {job}, ' if job else ''}process {os.getpid()} on {socket.gethostname()}")
             file.flush()
         yield
 
 
-def holder() -> str:
-    """Who this is, for whoever waits: the batch system's job, if it is one, and the process."""
-    job = os.environ.get("SLURM_JOB_ID")
-    return f"{f'job {job}, ' if job else ''}process {os.getpid()} on {socket.gethostname()}"
-
-
 def taken(file: IO) -> bool:
-    """Whether this process now has the lock. Raises InputError on a file system without locks."""
+    """Try to take the lock, and return whether that worked. Raises InputError on a file system without locks."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

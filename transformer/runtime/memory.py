@@ -1,4 +1,4 @@
-"""How much memory a training has, and into how many pieces its batches must be cut to fit."""
+"""The memory that a training has, and the number of pieces into which its batches must be cut to fit."""
 
 import math
 import os
@@ -10,17 +10,17 @@ from torch import Tensor
 from transformer.common.files import InputError
 from transformer.runtime.cgroups import granted
 
-# Of the memory, the part that is planned with; the rest is for what exists only for a moment, and for others.
+# The part of the memory that is planned with; the rest is for what exists only for a moment, and for other programs.
 SHARE = 0.7
-# Bytes per parameter: the weight, its gradient, Adam's two moments, and of three of them the three copies that a save
-# holds at most, as measured: its own, and two of safetensors' while it is written.
+# Bytes per parameter: the weight, its gradient, Adam's two moments; and the three copies of weight and moments that a
+# save holds at most, as measured: its own, and two of safetensors' while it writes.
 PER_PARAMETER = 4 * (1 + 1 + 2 + 3 * 3)
 
 
 def available(device: torch.device, threads: int) -> int:
-    """Bytes for one process: its GPU's memory, or of the machine's the same part as it has of the processors.
+    """Return the bytes for one process: its GPU's memory, or its share, by processors, of the machine's.
 
-    So too of what a container or a batch system grants, and of the processors in it.
+    Where a container or a batch system grants less, the share is of that, and of the processors granted.
     """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
@@ -32,7 +32,7 @@ def available(device: torch.device, threads: int) -> int:
 
 
 def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) -> int:
-    """Into how many pieces a process cuts its `tokens`, source and target, so that a piece fits into `memory` bytes.
+    """Return into how many pieces a process must cut its `tokens`, source and target, to fit each into `memory` bytes.
 
     Raises InputError where the model alone does not fit.
     """
@@ -44,7 +44,7 @@ def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) ->
 
 
 def saved_bytes(forward: Callable[[], object]) -> int:
-    """Bytes that `forward` keeps for its backward pass, each storage counted once."""
+    """Return the bytes that `forward` keeps for its backward pass, each storage counted once."""
     storages = {}
 
     def count(tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""§5.2: files written beside the training, which does not wait for the disk."""
+"""§5.2 A thread that writes files, so that the training does not wait for the disk."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,24 +8,24 @@ from transformer.runtime.signals import say
 
 
 class Writer:
-    """One thread, one task at a time. What went wrong in a task is raised by the next call, whichever it is."""
+    """A thread that does one task at a time. An error in a task is raised by the next call, whichever it is."""
 
     def __init__(self):
         self.thread = ThreadPoolExecutor(1)
         self.task: Future | None = None
 
     def do(self, function: Callable, *arguments) -> None:
-        """Call this in the thread, after what it does already."""
+        """Call this in the thread, once the task before it is done."""
         self.wait()
         self.task = self.thread.submit(function, *arguments)
 
     def check(self) -> None:
-        """Raise what went wrong, if that is known."""
+        """Raise the last task's error, if it has ended with one."""
         if self.task is not None and self.task.done():
             self.wait()
 
     def wait(self) -> None:
-        """Until nothing is under way."""
+        """Wait until no task is under way."""
         if self.task is not None:
             task, self.task = self.task, None
             task.result()
@@ -34,7 +34,7 @@ class Writer:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, _) -> None:
-        """Wait. What went wrong here must not hide what went wrong before: then it is said, not raised."""
+        """Wait. Where the training itself has failed, only print the task's error, so as not to hide the first."""
         self.thread.shutdown()
         try:
             self.wait()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transformer.common.files import InputError, read_json, sha256
 from transformer.config.experiment import Decoding, load
-from transformer.model.weights import load_about
+from transformer.model.header import load_header
 
 ADDED = ("averaged_steps", "weights_sha256", "decoding")  # by `describe` to what run.json says
 
@@ -28,7 +28,7 @@ def describe(run: Path | None, weights: Path | None, untaken: bool = False) -> d
 
 def averaged_steps(weights: Path, digest: str | None) -> list[int]:
     """The steps of an average, or the one step of a single checkpoint, of the training that `digest` names."""
-    about = load_about(weights)
+    about = load_header(weights)
     if about.get("digest") != digest:
         raise InputError(f"{weights}: expected weights of the training {digest}, found {about.get('digest')}")
     return about["steps"] if "steps" in about else [about["step"]]

@@ -7,7 +7,6 @@ so that their scores can be averaged or compared draw by draw.
 from collections.abc import Callable
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
 SEED = 12345
 RESAMPLES = 1000
@@ -30,6 +29,8 @@ def limits(draws: np.ndarray | list[float]) -> tuple[float, float]:
 
 def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
     """BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
+    from sacrebleu.metrics import BLEU  # slow to load; tables and parsers' scores import this module without it
+
     counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
     pairs = zip(hypotheses, references, strict=True)
     scores = [counter.sentence_score(hypothesis, [reference]) for hypothesis, reference in pairs]

@@ -22,6 +22,6 @@ def main(argv: list[str] | None = None) -> None:
     paths = sorted((args.run / "checkpoints").glob("*.safetensors"))
     if len(paths) != expected:
         raise InputError(f"{args.run / 'checkpoints'}: expected {expected} checkpoints, found {len(paths)}")
-    tensors, about = checkpoints.average(paths)
-    checkpoints.save(args.run / "average.safetensors", tensors, about)
-    print(f"{args.run}: averaged steps {', '.join(map(str, about['steps']))}")
+    tensors, header = checkpoints.average(paths)
+    checkpoints.save(args.run / "average.safetensors", tensors, header)
+    print(f"{args.run}: averaged steps {', '.join(map(str, header['steps']))}")

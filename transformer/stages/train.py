@@ -5,7 +5,7 @@
 
 Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
 RUN/checkpoints (those to be averaged), last.safetensors, metrics.jsonl, vocabulary.model and run.json. Training that
-was finished before is not repeated; to train anew, delete RUN/state and RUN/run.json.
+was finished before is not repeated; to train again, delete RUN/state and RUN/run.json.
 
 The batches are the same on any number of processes; each accumulates gradients as its memory demands. TERM, INT, HUP,
 USR1 or USR2 to any process: the state is saved after the step, and the exit code is 75, so that the same command goes
@@ -35,12 +35,13 @@ from transformer.runtime import memory
 from transformer.runtime.distributed import World, end, joined
 from transformer.runtime.lock import alone
 from transformer.runtime.signals import EXIT_INTERRUPTED, Interrupted, StopSignals, say
-from transformer.training.batches import ParallelText
+from transformer.training.batches import ParallelText, batch_budgets
 from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run, TrainingError
 from transformer.training.states import Progress
 
-EXPECTED = (InputError, FloatingPointError, OSError, MemoryError, torch.OutOfMemoryError)  # a line says all of these
+# Errors that one line explains.
+EXPECTED = (InputError, FloatingPointError, OSError, MemoryError, torch.OutOfMemoryError)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -77,12 +78,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def interrupted(run: Path) -> Path:
-    """Where it is said what ended this try, for workflow/scripts/train: in a file of the batch system's job, if any."""
+    """Return the file that tells workflow/scripts/train what ended this try; each job of a batch system has its own."""
     return run / "state" / ".".join(filter(None, ("interrupted", os.environ.get("SLURM_JOB_ID"))))
 
 
 def leave(message: str, code: int) -> None:
-    """End with a line."""
+    """End this process with a line and an exit code."""
     message = f"transformer train: {message}"
     if code == 1 and "RANK" not in os.environ:
         sys.exit(message)  # as every stage does
@@ -91,32 +92,27 @@ def leave(message: str, code: int) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("train", __doc__)
     # Not --run, as the other stages have it: torchrun takes that for an option of its own.
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument("--data", type=Path, required=True, help="folder of the task's data")
     parser.add_argument("--threads", type=positive, required=True, help="processor threads of each process")
-    parser.add_argument("--memory", type=float, metavar="GIB", help="memory of each process; found out if not given")
+    parser.add_argument("--memory", type=float, metavar="GIB", help="memory of each process; measured if not given")
     return parser.parse_args(argv)
 
 
 def open_run(args: argparse.Namespace, experiment: Experiment, digest: str, folder: Path, world: World) -> Run:
-    """The run, at the newest state in `folder`."""
+    """Return the run, at the newest state in `folder`."""
     text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
-    evaluation = Evaluation(
-        dev=dev,
-        vocabulary=Subwords(args.data / "vocabulary.model"),
-        budgets=(experiment.training.source_tokens, experiment.training.target_tokens),
-        sentences=experiment.running.bleu_sentences,
-        world=world,
-    )
+    vocabulary, sentences = Subwords(args.data / "vocabulary.model"), experiment.running.bleu_sentences
+    evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
     available = memory.available(world.device, args.threads) if args.memory is None else int(args.memory * 2**30)
-    return Run(experiment, text, evaluation, digest, folder, available)
+    return Run(experiment, text, evaluation, vocabulary, world, digest, folder, available)
 
 
 def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
-    """One split's token arrays, whose ids all have a row in the model's embedding."""
+    """Return one split's token arrays. Raises InputError where an id has no row in the model's embedding."""
     sides = [TokenArray.open(*(data / f"{split}.{side}.{kind}" for kind in ("ids", "offsets"))) for side in SIDES]
     largest = max(int(side.ids.max()) for side in sides)
     if largest >= experiment.model.embedding_rows:
@@ -125,14 +121,14 @@ def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
 
 
 def finish(run: Run, progress: Progress, data_sha256: str) -> None:
-    """Write run.json, which says that the training is finished."""
+    """Write run.json, whose presence says that the training is finished."""
     if run.world.rank == 0:
         with replacing(run.folder / "run.json") as file:
             json.dump(describe(run, progress, data_sha256), file, indent=1)
 
 
 def publish(run: Path, folder: Path, vocabulary: Path) -> None:
-    """Put beside each other what averaging and translating need, each by a rename; run.json comes last."""
+    """Put what averaging and translating need into RUN, each file by a rename; run.json comes last."""
     aside = run / ".checkpoints.part"
     for old in (aside, run / "checkpoints"):
         shutil.rmtree(old, ignore_errors=True)
@@ -156,14 +152,14 @@ def link(source: str | Path, target: str | Path) -> None:
 
 
 def describe(run: Run, progress: Progress, data_sha256: str) -> dict:
-    """run.json: what was trained, on what, by which code, where and for how long."""
+    """Return run.json: what was trained, on what, by which code, where and for how long."""
     experiment = run.experiment
     names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
-    about = {name: getattr(experiment, name) for name in names} | asdict(progress)
-    return about | {
+    entries = {name: getattr(experiment, name) for name in names} | asdict(progress)
+    return entries | {
         "steps": progress.step,
         "data_sha256": data_sha256,
-        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in run.learner.model.parameters()),
         "commit": progress.starts[-1]["commit"],
         "hardware": progress.starts[-1]["hardware"],
         "finished": provenance.now(),

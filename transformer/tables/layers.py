@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.model.transformer import attention
+from transformer.model.attention import attention
 
 
 class Attention(nn.Module):

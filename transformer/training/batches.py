@@ -10,16 +10,20 @@ import numpy as np
 import torch
 
 from transformer.common.files import InputError
-from transformer.config.experiment import PAD
+from transformer.config.experiment import PAD, Training
 from transformer.data.corpus import TokenArray
 from transformer.model.packed import POSITIONS, Packed, extended, fill, lay, lay_flat, put
 
 
-def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
-    """The batches of one epoch, in the order of training: arrays of sentence indices, each pair that fits exactly once.
+def batch_budgets(training: Training) -> tuple[int, int]:
+    """Return the most tokens that a batch may have on the source and on the target side."""
+    return training.source_tokens, training.target_tokens
 
-    lengths: [2, sentences], tokens on the source and on the target side, EOS included. budgets: the most tokens that a
-    batch may have on either side.
+
+def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
+    """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
+
+    lengths: [2, sentences], tokens on the source and on the target side, EOS included. budgets: see `batch_budgets`.
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets)))
@@ -39,13 +43,13 @@ def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -
 
 
 def fits(lengths: np.ndarray, budgets: tuple[int, int]) -> np.ndarray:
-    """[sentences] whether the model has positions for both sides of a pair, and a batch has room for it."""
+    """Return for each pair whether the model has positions, and a batch has room, for both its sides: [sentences]."""
     return (lengths <= np.minimum(budgets, POSITIONS)[:, None]).all(axis=0)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """source, and target shifted right to begin with PAD; labels: [n_target] the tokens to predict, EOS last."""
+    """A batch. target: shifted right to begin with PAD. labels: [n_target] the tokens to predict, EOS last."""
 
     source: Packed
     target: Packed
@@ -65,13 +69,13 @@ class ParallelText:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """[2, sentences]."""
+        """Tokens of each sentence, source and target: [2, sentences]."""
         return np.stack([self.source.lengths, self.target.lengths])
 
     def batch(
         self, indices: np.ndarray, device: torch.device, room: tuple[int, int] | None = None, grain: int = 1
     ) -> Batch:
-        """The sentences at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
+        """Return the pairs at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
 
         With `room`, for flash attention: sentences of PAD fill both sides up to `sizes`, so that compiled code always
         meets the same shapes. Their labels are PAD, which no loss counts.

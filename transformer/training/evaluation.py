@@ -1,4 +1,4 @@
-"""How a model in training is doing on the dev set: perplexity (Table 3), and an early BLEU."""
+"""The dev scores of a model in training: perplexity (Table 3), and an early BLEU."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,6 @@ from transformer.data.subwords import Subwords
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.runtime.distributed import World
-from transformer.scoring.bleu import multi_bleu
 from transformer.training.batches import ParallelText, plan
 from transformer.training.loss import batch_losses, perplexity
 from transformer.translation.translator import search
@@ -21,7 +20,7 @@ BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Measures on `dev`, the work divided among the processes; every one of them gets every answer."""
+    """The measures on `dev`. The processes divide the work, and each gets every answer."""
 
     dev: ParallelText
     vocabulary: Subwords | None  # None where nothing is translated
@@ -31,7 +30,7 @@ class Evaluation:
 
     @torch.no_grad()
     def perplexity(self, model: Transformer, dtype: torch.dtype) -> float:
-        """Per subword: exp of the unsmoothed cross-entropy, base e."""
+        """Return the perplexity per subword: exp of the unsmoothed cross-entropy, base e."""
         total = torch.zeros((), dtype=torch.float64)
         model.eval()
         for indices in plan(0, 0, self.dev.lengths, self.budgets)[self.world.rank :: self.world.size]:
@@ -40,15 +39,17 @@ class Evaluation:
         return perplexity(self.world.sum(total.to(self.world.device)).item() / self.dev.lengths[1].sum())
 
     def bleu(self, model: Transformer) -> float:
-        """BLEU with a beam of one, on tokens in the vocabulary's spelling: to watch, not to compare with papers."""
+        """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
+        from transformer.scoring.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
+
         room = POSITIONS - BEAM_OF_ONE.extra_length
         chosen = np.flatnonzero(self.dev.lengths[0] <= room)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
         sources = [self.dev.source[index].tolist() for index in mine]
-        found = [ids for ids, _ in search(model, len(self.vocabulary), sources, BEAM_OF_ONE)]
+        translations = [ids for ids, _ in search(model, len(self.vocabulary), sources, BEAM_OF_ONE)]
         model.train()
-        pairs = list(zip(found, (self.dev.target[index].tolist() for index in mine), strict=True))
+        pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
         hypotheses, references = (self.vocabulary.decode([pair[side] for pair in all_pairs]) for side in (0, 1))
         return multi_bleu(hypotheses, references, "dev")["score"]

@@ -1,72 +1,43 @@
 """What a person and the tables see of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
 
 import json
-import math
 import time
-from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from pathlib import Path
 
 import numpy as np
-import torch
 
 from transformer.common.files import replacing
+from transformer.config.experiment import Experiment
 from transformer.runtime.signals import say
 from transformer.training.loss import perplexity
-from transformer.training.tensorboard import Board
+from transformer.training.optimizer import rate
+from transformer.training.states import Progress
+from transformer.training.step import Update
 
 
-@dataclass(frozen=True)
-class Update:
-    """What one step was like. Its numbers may still be on their way from a GPU, and are there when `ready`."""
-
-    where: str  # the step and its batch, for a person
-    lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
-    padding: int  # places without a token: in attention's grids, or with flash attention in what fills up a batch
-    numbers: torch.Tensor  # [4]
-    ready: torch.cuda.Event | None
-
-    @cached_property
-    def read(self) -> list[float]:
-        """Loss over all target tokens, smoothed and plain; how many processes are to stop; the gradients' norm."""
-        if self.ready is not None:
-            self.ready.synchronize()
-        return self.numbers.tolist()
-
-    smoothed = property(lambda self: self.read[0])
-    plain = property(lambda self: self.read[1])
-    stopped = property(lambda self: self.read[2] > 0)
-    gradient_norm = property(lambda self: self.read[3])
-
-    def check(self) -> None:
-        """Raises FloatingPointError where the loss or the gradients are not finite."""
-        if not (math.isfinite(self.smoothed) and math.isfinite(self.gradient_norm)):
-            loss = self.smoothed / self.lengths[1].sum()
-            raise FloatingPointError(f"loss {loss:.4g}, gradient norm {self.gradient_norm:.4g}")
-
-
-class Watch:
-    """Logs a run every `log_every` steps, and its first step, which tells most about a beginner's mistake.
+class Logger:
+    """The log of a run: an entry every `log_every` steps, and at step 1, which tells most about a beginner's mistake.
 
     Writes `folder`/metrics.jsonl, a line of JSON each time, and the same numbers to `folder`/tensorboard.
     """
 
-    def __init__(self, run):
-        """run: the training.Run that is watched; only its rank 0 writes."""
-        self.run = run
-        about = run.experiment
-        self.name = f"{about.task} {about.experiment} seed {about.seed}"
-        self.started, self.first = time.monotonic(), run.progress.step
+    def __init__(self, experiment: Experiment, progress: Progress, folder: Path, writes: bool):
+        """progress: the run's own, which goes on. writes: only one of the processes should."""
+        self.experiment, self.progress, self.folder, self.writes = experiment, progress, folder, writes
+        self.name = f"{experiment.task} {experiment.experiment} seed {experiment.seed}"
+        self.started, self.first = time.monotonic(), progress.step
         self.updates: list[Update] = []
         self.since = time.monotonic()
-        self.writes = run.world.rank == 0
-        if self.writes:
+        if writes:
+            from transformer.training.tensorboard import Board  # tensorboardX, which the other processes do without
+
             self.cut_metrics()
-            self.board = Board(run.folder / "tensorboard", self.first + 1)
+            self.board = Board(folder / "tensorboard", self.first + 1)
 
     def cut_metrics(self) -> None:
         """Drop what an interrupted run logged after its last saved state: those steps are done again."""
-        path = self.run.folder / "metrics.jsonl"
+        path = self.folder / "metrics.jsonl"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
         with replacing(path) as file:
@@ -77,12 +48,12 @@ class Watch:
             self.board.close()
 
     def due(self) -> bool:
-        """Whether this step is logged."""
-        step = self.run.progress.step
-        return step % self.run.experiment.running.log_every == 0 or step in (1, self.run.training.steps)
+        """Return whether this step is logged."""
+        step = self.progress.step
+        return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
 
     def step(self, updates: list[Update]) -> None:
-        """Count the steps that are over, and log them where it is due."""
+        """Count the steps that are over, and log them where that is due."""
         self.updates += updates
         if self.due():
             if self.writes:
@@ -91,15 +62,15 @@ class Watch:
 
     def evaluated(self, seconds: float) -> None:
         """Write the dev scores of this step. The time that they took does not count in tokens per second."""
-        progress = self.run.progress
+        progress = self.progress
         self.since += seconds
         scores = {"dev_perplexity": progress.dev_perplexity, "dev_bleu": progress.dev_bleu}
         if self.writes:
             self.write({name: score for name, score in scores.items() if score is not None})
 
     def log(self) -> None:
-        """Means over the updates since the last line; losses are per target token."""
-        run, progress = self.run, self.run.progress
+        """Write the means over the updates since the last entry; losses are per target token."""
+        progress = self.progress
         source, target = sum(update.lengths.sum(axis=1) for update in self.updates) / len(self.updates)
         padding = float(np.mean([update.padding for update in self.updates]))
         tokens = target * len(self.updates)
@@ -111,7 +82,7 @@ class Watch:
                 "epoch": progress.epoch,
                 "smoothed_loss": smoothed,
                 "perplexity": perplexity(plain),
-                "rate": run.rate(progress.step),
+                "rate": rate(self.experiment, progress.step),
                 "gradient_norm": float(np.mean([update.gradient_norm for update in self.updates])),
                 "batch_source_tokens": round(source, 1),
                 "batch_target_tokens": round(target, 1),
@@ -122,7 +93,7 @@ class Watch:
                 "target_tokens_per_second": round(speed),
             }
         )
-        steps = run.training.steps
+        steps = self.experiment.training.steps
         left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
         dev = "" if progress.dev_perplexity is None else f"dev perplexity {progress.dev_perplexity:.2f}  "
         say(
@@ -133,7 +104,7 @@ class Watch:
 
     def write(self, entry: dict) -> None:
         """Append `entry`, with the step, to both logs."""
-        step = self.run.progress.step
-        with open(self.run.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
+        step = self.progress.step
+        with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step} | entry) + "\n")
         self.board.write(step, entry)

@@ -3,16 +3,18 @@
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.config.experiment import PAD
+from transformer.model.transformer import Transformer
+from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
 CHUNK, CHUNK_CUDA = 256, 4096
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
-    """Sum over tokens of the smoothed cross-entropy of softmax(output E^T), and of the plain one.
+    """The smoothed cross-entropy of softmax(output E^T), and the plain one, each summed over the tokens.
 
     The target distribution gives 1 - epsilon to the true token and epsilon / (V - 1) to each other row (the authors'
     code). The gradient is computed with the loss, a chunk of tokens at a time: the [n, V] logits never exist whole.
@@ -22,9 +24,10 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype, learn: bool
     ):
-        """output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD where there is nothing to predict.
+        """Return the two losses, scalars, and keep their gradients.
 
-        dtype: of the products. learn: whether gradients are wanted, which cannot be asked in here. Two scalars.
+        output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD where there is nothing to predict. dtype: of the
+        products. learn: whether gradients are wanted, which cannot be found out in here.
         """
         E, E_sum = embedding.to(dtype), embedding.sum(dim=0)
         smoothed, plain = output.new_zeros(()), output.new_zeros(())
@@ -66,12 +69,12 @@ class SmoothedCrossEntropy(torch.autograd.Function):
 def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
-    """(smoothed, plain): sums over the tokens, in nats. See SmoothedCrossEntropy for shapes; perplexity = exp(mean)."""
+    """Return (smoothed, plain): sums over the tokens, in nats. SmoothedCrossEntropy has the shapes."""
     return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
 
 
-def batch_losses(model: nn.Module, batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The same of a model's output on a batches.Batch; matrix products in `dtype`."""
+def batch_losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return `smoothed_cross_entropy` of the model's output on `batch`; matrix products in `dtype`."""
     embedding = model.embedding.output_weight()
     with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):
         output = model(batch.source, batch.target)
@@ -79,5 +82,5 @@ def batch_losses(model: nn.Module, batch, epsilon: float, dtype: torch.dtype) ->
 
 
 def perplexity(loss: float) -> float:
-    """exp(loss), infinite where that is too large for a float."""
+    """Return exp(loss), infinite where that is too large for a float."""
     return math.exp(loss) if loss < 700 else math.inf

@@ -3,15 +3,21 @@
 import torch
 from torch import nn
 
-from transformer.config.experiment import Training
+from transformer.config.experiment import Experiment, Training
 
 
 def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
-    """§5.3, equation 3: d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), for step = 1, 2, ..."""
+    """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) for step = 1, 2, ... (§5.3, equation 3)."""
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
+def rate(experiment: Experiment, step: int) -> float:
+    """Return Adam's rate at `step`: equation 3, times the experiment's factor."""
+    training = experiment.training
+    return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
+
+
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
-    """Adam over all parameters, in float32; the rate is set before each step."""
+    """Return Adam over all parameters, in float32; the rate is set before each step."""
     betas = (training.beta1, training.beta2)
     return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)

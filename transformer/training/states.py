@@ -1,7 +1,7 @@
 """§5.2 Resume states: all that a training needs to go on as if nothing had happened.
 
 The weights, Adam's moments, and how far the run has come. No random state: what is random is derived from seed and step
-(training.py), and the batches from seed and epoch (batches.py).
+(step.py), and the batches from seed and epoch (batches.py).
 """
 
 from dataclasses import asdict, dataclass, field
@@ -41,11 +41,11 @@ class States:
         self.folder = folder
 
     def paths(self) -> list[Path]:
-        """Newest first."""
+        """Return the files of the states, newest first."""
         return sorted(self.folder.glob("*.safetensors"), reverse=True)
 
     def save(self, model: Transformer, adam: torch.optim.Adam, progress: Progress, writer: Writer) -> None:
-        """Have a state written, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
+        """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
         tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= checkpoints.adam_tensors(model, adam)
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
@@ -53,16 +53,16 @@ class States:
         writer.wait()
         writer.do(self.write, checkpoints.snapshot(tensors), asdict(progress))
 
-    def write(self, tensors: dict[str, torch.Tensor], about: dict) -> None:
-        """A state's file; then drop the oldest."""
-        checkpoints.save(self.folder / f"{about['step']:08}.safetensors", tensors, about)
+    def write(self, tensors: dict[str, torch.Tensor], header: dict) -> None:
+        """Write a state's file, then drop the oldest."""
+        checkpoints.save(self.folder / f"{header['step']:08}.safetensors", tensors, header)
         for old in self.paths()[KEPT:]:
             old.unlink()
 
     def restore(self, model: Transformer, adam: torch.optim.Adam, digest: str) -> Progress:
-        """Put back the newest state that is whole and of the run `digest`; how far it was, step 0 if there is none.
+        """Put back the newest whole state of the run `digest`; return how far it was, step 0 if there is none.
 
-        Any other is refused with a line that names it, and set aside: it must not count among those that are kept.
+        Other states are refused with a line that names them, and set aside: they must not count among the kept ones.
         """
         for path in self.paths():
             try:
@@ -81,19 +81,19 @@ class States:
 
 
 def read(path: Path, model: Transformer, digest: str) -> tuple[dict[str, torch.Tensor], Progress]:
-    """The tensors and the progress in a state file. Raises Unusable where it is damaged or not this run's."""
-    tensors, about = checkpoints.load(path)
-    if about.keys() != asdict(Progress(digest)).keys():
+    """Return the tensors and the progress in a state file. Raises Unusable where it is damaged or not this run's."""
+    tensors, header = checkpoints.load(path)
+    if header.keys() != asdict(Progress(digest)).keys():
         raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
-    if about["digest"] != digest:
-        raise checkpoints.Unusable(f"{path}: state of another experiment: {about['digest']}")
+    if header["digest"] != digest:
+        raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
     checkpoints.require(path, {f"model.{n}": shape for n, shape in shapes.items()} | adam_shapes(model), tensors)
-    return tensors, Progress(**about)
+    return tensors, Progress(**header)
 
 
 def adam_shapes(model: Transformer) -> dict[str, torch.Size]:
-    """Of the tensors that `checkpoints.adam_tensors` gives."""
+    """Return the shapes of the tensors that `checkpoints.adam_tensors` returns."""
     shapes = {}
     for name, parameter in model.named_parameters():
         for key in checkpoints.ADAM:

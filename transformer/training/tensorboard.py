@@ -1,7 +1,7 @@
 """The files that TensorBoard shows.
 
-Written at once and by hand of tensorboardX's parts: its SummaryWriter leaves the writing to a thread, and waits for
-that thread for ever once a full disk has ended it.
+They are written at once, with parts of tensorboardX: its SummaryWriter leaves the writing to a thread, and waits for
+ever for that thread once a full disk has ended it.
 """
 
 import time
@@ -14,16 +14,16 @@ from tensorboardX.summary import scalar
 
 
 class Board:
-    """Numbers over steps, one file per start of a run."""
+    """Curves over steps, one file per start of a run."""
 
     def __init__(self, folder: Path, first: int):
-        """first: the step that this start begins with; what an earlier start wrote of it and later is not shown."""
+        """Begin a file. first: this start's first step; what an earlier start wrote from there on is not shown."""
         folder.mkdir(parents=True, exist_ok=True)
         self.writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
         self.add(Event(step=first, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, step: int, entry: dict[str, float]) -> None:
-        """One point on each curve."""
+        """Write one point on each curve."""
         for name, value in entry.items():
             self.add(Event(step=step, summary=scalar(name, value)))
         self.writer.flush()

@@ -1,10 +1,10 @@
-"""Is a training on track? What it logged beside what a right one did, and the usual mistakes by their marks.
+"""A comparison of what a training has logged with what a training that went well logged.
 
 The tolerances are measured: eight right trainings of demo scale that differ in the seed alone, 300 steps each, windows
-of 50 steps. Any two were at most this far apart, at any step: smoothed loss 8%, gradient norm 19%, dev perplexity 0.39
-nats, dev BLEU 18 points, source tokens of a batch 4%, target tokens 1%; at 600 steps (three) and on Multi30k (three) no
-further, but for a gradient norm of 28%. Over 10 steps, or one, they vary about twice as much. float32 instead of
-bfloat16, or batches cut into four pieces, is less than another seed.
+of 50 steps. At any step, two differed by at most: smoothed loss 8%, gradient norm 19%, dev perplexity 0.39 nats, dev
+BLEU 18 points, source tokens of a batch 4%, target tokens 1%; at 600 steps (three) and on Multi30k (three) by no more,
+but for a gradient norm of 28%. Over 10 steps, or one, they vary about twice as much. float32 instead of bfloat16, or
+batches cut into four pieces, changes less than another seed does.
 """
 
 import json
@@ -22,21 +22,22 @@ from transformer.config.experiment import read_yaml
 
 
 class Measure(NamedTuple):
-    """One of the numbers that are compared."""
+    """A number that is compared."""
 
-    heading: str  # in the table; "" for none
+    name: str
+    column: bool  # in the table
     format: str
     tolerance: float  # of ln(ours / reference); of dev BLEU, points
 
 
 MEASURES = {
-    "rate": Measure("rate", ".3g", 0.01),
-    "smoothed_loss": Measure("smoothed loss", ".3f", 0.12),
-    "gradient_norm": Measure("gradient norm", ".3g", 0.33),
-    "dev_perplexity": Measure("dev perplexity", ".3g", 0.6),
-    "dev_bleu": Measure("dev BLEU", ".1f", 25),
-    "batch_source_tokens": Measure("", ",.0f", 0.15),
-    "batch_target_tokens": Measure("", ",.0f", 0.05),
+    "rate": Measure("rate", True, ".3g", 0.01),
+    "smoothed_loss": Measure("smoothed loss", True, ".3f", 0.12),
+    "gradient_norm": Measure("gradient norm", True, ".3g", 0.33),
+    "dev_perplexity": Measure("dev perplexity", True, ".3g", 0.6),
+    "dev_bleu": Measure("dev BLEU", True, ".1f", 25),
+    "batch_source_tokens": Measure("source tokens in a batch", False, ",.0f", 0.15),
+    "batch_target_tokens": Measure("target tokens in a batch", False, ",.0f", 0.05),
 }
 SPAN = 50  # steps; a mean over fewer varies more, and has up to twice the tolerance
 MEANS = ["smoothed_loss", "plain_loss", "gradient_norm", "batch_source_tokens", "batch_target_tokens"]
@@ -47,24 +48,24 @@ FREE = {"scale", "label", "seed", "training.steps", "training.checkpoint_every",
 
 @dataclass(frozen=True)
 class Log:
-    """What a training has logged by now."""
+    """The log of a training, as far as it has come."""
 
     path: Path
     lines: pd.DataFrame  # a row per step, the keys of metrics.jsonl and plain_loss = ln(perplexity)
-    settings: dict[str, Any]  # of the experiment.yaml beside it, as section.key; empty where there is none
+    settings: dict[str, Any]  # from the experiment.yaml beside it, as section.key; empty where there is none
 
 
 class Comparison:
-    """Two trainings at some steps that both logged.
+    """Two trainings, at some steps that both logged.
 
     ours, reference: a row per step, a column per measure, and plain_loss; means are over the steps since the last row.
-    deviation: ln(ours / reference); of dev BLEU and plain_loss, the difference. wrong: where that is out of tolerance.
+    deviation: ln(ours / reference); for dev BLEU and plain_loss, the difference. wrong: where that is out of tolerance.
     """
 
     def __init__(self, run: Log, reference: Log):
-        """Raises InputError where the two logged no step in common."""
+        """Compare the two. Raises InputError where they logged no step in common."""
         self.logs = run, reference
-        steps = handful(*self.logs)
+        steps = chosen_steps(*self.logs)
         self.ours, self.reference = (at(steps, log.lines) for log in self.logs)
         with np.errstate(divide="ignore"):
             self.deviation = np.log(self.ours / self.reference)
@@ -77,13 +78,13 @@ class Comparison:
 
     @property
     def off(self) -> int | None:
-        """The first step at which the run is off the trajectory."""
+        """The first step at which the run is off the trajectory; None if it is nowhere."""
         wrong = self.wrong.any(axis=1)
         return int(wrong.idxmax()) if wrong.any() else None
 
 
 def read_log(path: Path) -> Log:
-    """Of a run's folder, or of a metrics.jsonl. Raises InputError naming the file, and the line where one is wrong."""
+    """Read the log of a run's folder, or a metrics.jsonl. Raises InputError naming the file and the bad line."""
     file = newest(path) if path.is_dir() else path
     try:
         lines = pd.DataFrame(entries(file), columns=["step", *MEASURES, "perplexity"]).astype(float)
@@ -99,7 +100,7 @@ def read_log(path: Path) -> Log:
 
 
 def newest(run: Path) -> Path:
-    """The metrics.jsonl that was written last: of a run in training, it lies in the state of its configuration."""
+    """Return the metrics.jsonl that was written last; while a run trains, it lies in the state of its configuration."""
     files = [path for pattern in ("metrics.jsonl", "state/*/metrics.jsonl") for path in run.glob(pattern)]
     if not files:
         raise InputError(f"{run}: no metrics.jsonl, neither here nor in state/*/")
@@ -107,37 +108,37 @@ def newest(run: Path) -> Path:
 
 
 def entries(file: Path) -> list[dict]:
-    """The objects in a metrics.jsonl, but for a last line that is still being written."""
+    """Return the objects in a metrics.jsonl, but for a last line that is still being written."""
     try:
         *lines, _ = file.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: cannot be read: {error}") from None
-    return [entry(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1)]
+    return [read_entry(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1)]
 
 
-def entry(line: str, where: str) -> dict:
-    """One object, which has a step."""
+def read_entry(line: str, where: str) -> dict:
+    """Return the object in a line. Raises InputError where there is none, or it has no step."""
     try:
-        found = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or type(found.get("step")) is not int:
+        entry = None
+    if not isinstance(entry, dict) or type(entry.get("step")) is not int:
         raise InputError(f"{where}: expected a JSON object with a step, found {line[:50]!r}")
-    return found
+    return entry
 
 
 def flat(settings: Any, where: Path) -> dict[str, Any]:
-    """`settings` without sections, keys as section.key; without those that change no curve."""
+    """Return the settings that bend a curve, with section.key for those in sections."""
     if not isinstance(settings, dict):
         raise InputError(f"{where}: expected a mapping, found {type(settings).__name__}")
-    found = {}
+    leaves = {}
     for key, value in settings.items():
-        found |= {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {key: value}
-    return {key: value for key, value in found.items() if key not in FREE and not key.startswith("running.")}
+        leaves |= {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {key: value}
+    return {key: value for key, value in leaves.items() if key not in FREE and not key.startswith("running.")}
 
 
-def handful(run: Log, reference: Log) -> list[int]:
-    """The first and the last common step and some between, with dev scores where there are some."""
+def chosen_steps(run: Log, reference: Log) -> list[int]:
+    """Return the first and the last common step and some between, with dev scores where there are some."""
     trained = [log.lines["smoothed_loss"].dropna().index for log in (run, reference)]
     common = trained[0].intersection(trained[1])
     if common.empty:
@@ -152,12 +153,12 @@ def handful(run: Log, reference: Log) -> list[int]:
 
 
 def spread(steps: Sequence[int], count: int) -> list[int]:
-    """At most `count` of them, evenly, with both ends."""
+    """Return at most `count` of the steps, evenly spread, with both ends."""
     return [int(steps[i]) for i in np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int)]
 
 
 def at(steps: list[int], lines: pd.DataFrame) -> pd.DataFrame:
-    """The lines at `steps`. What is a mean since the last line becomes one since the last of `steps`."""
+    """Return the lines at `steps`. Means over the steps since the last line become means since the last of `steps`."""
     trained = lines[lines["smoothed_loss"].notna()]
     span = trained.index.to_series().diff().fillna(trained.index[0])
     sums = trained[MEANS].mul(span, axis=0).cumsum().loc[steps]
@@ -165,8 +166,8 @@ def at(steps: list[int], lines: pd.DataFrame) -> pd.DataFrame:
     return lines.loc[steps].assign(**means)
 
 
-def page(c: Comparison, mistakes: list[str]) -> str:
-    """What to show: the table, the settings that differ, the verdict, and what it looks like if that is bad."""
+def page(c: Comparison) -> str:
+    """Return what to show: the table, the settings that differ, the verdict, and the measures that are off."""
     ours, theirs = (log.settings for log in c.logs)
     both = sorted(ours.keys() & theirs.keys())
     changed = [f"{key} {ours[key]} (reference {theirs[key]})" for key in both if ours[key] != theirs[key]]
@@ -177,20 +178,33 @@ def page(c: Comparison, mistakes: list[str]) -> str:
         lines.append(f"on the expected trajectory, up to step {c.ours.index[-1]}")
     else:
         lines.append(f"off the expected trajectory from step {c.off}")
-        lines += [f"looks like {mistake}" for mistake in mistakes]
+        lines += deviations(c)
     return "\n".join(lines)
 
 
+def deviations(c: Comparison) -> list[str]:
+    """Return a line for each measure that is out of tolerance, with the step at which it is furthest off."""
+    lines = []
+    for key, measure in MEASURES.items():
+        off = c.deviation[key][c.wrong[key]]
+        if len(off):
+            step = off.abs().idxmax()
+            far = f"{off[step]:+.1f} points" if key == "dev_bleu" else f"{np.exp(off[step]):.3g} times the reference's"
+            ours, theirs = (format(of.at[step, key], measure.format) for of in (c.ours, c.reference))
+            lines.append(f"{measure.name}: {far} at step {step}, {ours} ({theirs})")
+    return lines
+
+
 def table(c: Comparison) -> str:
-    """A row per step."""
-    shown = {name: measure for name, measure in MEASURES.items() if measure.heading}
-    rows = [[step, *(cell(c, step, name) for name in shown)] for step in c.ours.index]
-    headings = ["step", *(measure.heading for measure in shown.values())]
+    """Return the table, a row per step."""
+    shown = [key for key, measure in MEASURES.items() if measure.column]
+    rows = [[step, *(cell(c, step, key) for key in shown)] for step in c.ours.index]
+    headings = ["step", *(MEASURES[key].name for key in shown)]
     return tabulate(rows, headings, tablefmt="simple", disable_numparse=True, stralign="right")
 
 
 def cell(c: Comparison, step: int, name: str) -> str:
-    """`! 2.94 (2.46)`; - where one did not log it, blank where neither did."""
+    """Return `! 2.94 (2.46)`, with - where only one of the two logged it; nothing where neither did."""
     numbers = [of.at[step, name] for of in (c.ours, c.reference)]
     if np.isnan(numbers).all():
         return ""

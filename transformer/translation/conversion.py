@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.data.subwords import Subwords
-from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, CrossAttention, SelfAttention, Transformer
+from transformer.model.attention import CrossAttention, SelfAttention
+from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
 
 Spec = Any  # a layer of ctranslate2.specs
 

@@ -1,4 +1,4 @@
-"""One decoder step at a time, with caches: what beam search asks of the Transformer.
+"""The decoder for beam search: one step at a time, with caches.
 
 Shapes: B sentences of K hypotheses each, so B * K rows; M places in a cache, L in a memory; V embedding rows.
 """
@@ -8,14 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import PAD
+from transformer.model.attention import CrossAttention, cached_attention
 from transformer.model.packed import Packed
-from transformer.model.transformer import CrossAttention, DecoderLayer, Transformer
+from transformer.model.transformer import DecoderLayer, Transformer
 
 BLOCK = 16  # places by which caches grow, and that a memory has at least: softmax over fewer is eight times as slow
 
 
 class Weights:
-    """A decoder's matrices as single steps want them; for all sentences."""
+    """A decoder's matrices, laid out for single steps; all batches share them."""
 
     def __init__(self, model: Transformer):
         self.layers = [LayerWeights(layer) for layer in model.decoder]
@@ -23,7 +24,7 @@ class Weights:
 
 
 class LayerWeights:
-    """One layer's; queries come out divided by sqrt(d_k)."""
+    """The matrices of one layer; its queries come out divided by sqrt(d_k)."""
 
     def __init__(self, layer: DecoderLayer):
         own, cross = layer.self_attention, layer.cross_attention
@@ -37,12 +38,12 @@ class LayerWeights:
 
 
 def rows(linear: nn.Linear) -> Tensor:
-    """W with its bias as one column more: [out, in + 1]."""
+    """Return W with its bias as one column more: [out, in + 1]."""
     return torch.cat([linear.weight, linear.bias[:, None]], dim=1).detach()
 
 
 class Linear:
-    """x W + b of `rows` [out, in + 1], with W laid out as a product with few rows of x is fastest."""
+    """The product x W + b from `rows` [out, in + 1], with W laid out as is fastest where x has few rows."""
 
     def __init__(self, rows: Tensor):
         self.W, self.b = rows[:, :-1].T.contiguous(), rows[:, -1].contiguous()
@@ -52,53 +53,53 @@ class Linear:
 
 
 class CachedDecoder:
-    """K hypotheses for each of B sentences (search.Decoder). Only the first `vocabulary` tokens but PAD can follow.
+    """A search.Decoder of K hypotheses for each of B sentences, whose tokens are the first `vocabulary` but for PAD.
 
-    The memory's keys and values are computed once per sentence and shared by its hypotheses. So is the cache of their
-    own: each hypothesis sees the places that its ancestors took in it. A place that none sees any more is taken again,
-    so the cache stays small, and nothing in it moves when hypotheses do.
+    The memory's keys and values are computed once per sentence and shared by its hypotheses. They share the cache of
+    their own keys and values, too: each hypothesis sees the places that its ancestors took in it. A place that none
+    sees any more is taken again, so the cache stays small, and nothing in it moves when hypotheses do.
     """
 
     def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
         self.embedding, self.vocabulary, self.weights = model.embedding, vocabulary, weights or Weights(model)
         memory, B = model.encode(source), source.shape[0]
         attentions = [layer.self_attention for layer in model.decoder]
-        # Keys lie as `attend` wants them; to copy them into that form at each step would cost more.
+        # Keys lie as `cached_attention` wants them; to copy them into that form at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, BLOCK), memory.new_zeros(B, own.h, BLOCK, own.d_v)]
             for own in attentions
         ]
-        self.seen = memory.new_full((B, 1, 1, BLOCK), -torch.inf)  # 0 where a hypothesis sees: [B, 1, K, M]
+        self.seen = memory.new_full((B, 1, 1, BLOCK), -torch.inf)  # 0 where a hypothesis may look: [B, 1, K, M]
         self.memory = [keys_values(layer.cross_attention, memory, source) for layer in model.decoder]
         self.mask = padding(source)
-        self.words: Tensor | None = None  # of each hypothesis, how many began, less one; where the model counts them
+        self.words: Tensor | None = None  # begun by each hypothesis, less one; where the model counts them
         self.length = 0
         self.logits = memory.new_empty(0)  # where they are computed: [the most rows so far, V]
 
     def step(self, tokens: Tensor) -> Tensor:
-        """tokens: [B, K]. Returns log-probabilities [B, K, V] of the token after them, until the next step."""
+        """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step writes over them."""
         ids = tokens.flatten()
         x = self.embedding(ids, torch.full_like(ids, self.length), self.count_words(tokens))
         self.length += 1
         places = self.take_places(tokens.shape[1])
         for layer, past, memory in zip(self.weights.layers, self.past, self.memory, strict=True):
             x = layer.norms[0](layer.outputs[0](self.self_attention(layer, past, x, places)).add_(x))
-            x = layer.norms[1](layer.outputs[1](attend(layer.query(x), *memory, self.mask)).add_(x))
+            x = layer.norms[1](layer.outputs[1](cached_attention(layer.query(x), *memory, self.mask)).add_(x))
             x = layer.norms[2](layer.outer(layer.inner(x).relu_()).add_(x))
         return self.log_probabilities(x).unflatten(0, tokens.shape)
 
     def log_probabilities(self, x: Tensor) -> Tensor:
-        """[B * K, d_model] to [B * K, vocabulary]. In one place of memory: fresh pages would double the time."""
+        """Turn [B * K, d_model] into [B * K, vocabulary], always in one place: fresh memory would double the time."""
         shape = len(x), self.weights.output.shape[1]
         if len(self.logits) < len(x):
             self.logits = x.new_empty(shape)
         logits = torch.mm(x, self.weights.output, out=self.logits[: len(x)])
-        found = torch.log_softmax(logits, dim=1, out=logits)[:, : self.vocabulary]
-        found[:, PAD] = -torch.inf
-        return found
+        scores = torch.log_softmax(logits, dim=1, out=logits)[:, : self.vocabulary]
+        scores[:, PAD] = -torch.inf
+        return scores
 
     def count_words(self, tokens: Tensor) -> Tensor | None:
-        """The numbers of the words that are next, after these tokens [B, K]: [B * K]."""
+        """Return the number of the word that comes next after each of these tokens [B, K]: [B * K]."""
         if self.embedding.new_word is None:
             return None
         new = self.embedding.new_word[tokens].long()
@@ -106,7 +107,7 @@ class CachedDecoder:
         return self.words.flatten()
 
     def take_places(self, K: int) -> Tensor:
-        """A place in the cache for each of K hypotheses, which sees it from now on: [B, K]."""
+        """Return a place in the cache for each of K hypotheses, which sees it from now on: [B, K]."""
         self.seen = self.seen.expand(-1, -1, K, -1).contiguous()  # one at the start becomes K
         taken = self.seen.amax(dim=2).flatten(1)  # 0, or -inf where free
         lack = K - int(taken.isneginf().sum(dim=1).min())
@@ -119,16 +120,16 @@ class CachedDecoder:
         return places
 
     def self_attention(self, layer: LayerWeights, past: list[Tensor], x: Tensor, places: Tensor) -> Tensor:
-        """x: [B * K, d_model]; its keys and values go to `places`. Returns what each row sees: [B * K, h * d_v]."""
+        """Attend from x [B * K, d_model], whose keys and values are put at `places`. Returns [B * K, h * d_v]."""
         keys, values = past
         Q, K, V = layer.query_key_value(x).split(layer.widths, dim=1)
         sentences = torch.arange(len(keys), device=x.device)[:, None]
         keys[sentences, :, :, places] = K.view(*places.shape, *keys.shape[1:3])
         values[sentences, :, places] = V.view(*places.shape, keys.shape[1], -1)
-        return attend(Q, keys, values, self.seen)
+        return cached_attention(Q, keys, values, self.seen)
 
     def select(self, sentences: Tensor, parents: Tensor) -> None:
-        """Keep these sentences, and of each these hypotheses: [b] and [b, K]."""
+        """Keep these sentences [b], and these hypotheses [b, K] of each."""
         self.seen = self.seen[sentences[:, None], 0, parents].unsqueeze(1)
         self.words = None if self.words is None else self.words[sentences].gather(1, parents)
         stays = sentences == torch.arange(len(sentences), device=sentences.device)
@@ -139,30 +140,21 @@ class CachedDecoder:
 
 
 def keep(x: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
-    """`x[sentences]` in the place of x: only what comes from elsewhere is copied, to the places `moved`."""
+    """Return `x[sentences]` in the memory of x: copied are only the rows that change their place, to `moved`."""
     if len(moved):
         x[moved] = x[sentences[moved]]
     return x[: len(sentences)]
 
 
-def attend(Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """§3.2.1. Q: [B * K, h * d_k], scaled. keys: [B, h, d_k, M]. values: [B, h, M, d_v]. Returns [B * K, h * d_v]."""
-    B, h = keys.shape[:2]
-    scores = Q.view(B, len(Q) // B, h, -1).transpose(1, 2) @ keys
-    if mask is not None:
-        scores += mask
-    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(len(Q), -1)
-
-
 def keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:
-    """[B, h, d_k, L] and [B, h, L, d_v], L at least BLOCK."""
+    """Return K and V of the memory for `cached_attention`: [B, h, d_k, L] and [B, h, L, d_v], L at least BLOCK."""
     K, V = layer.keys_values(memory, source)
     short = max(0, BLOCK - source.shape[1])
     return [F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()]
 
 
 def padding(source: Packed) -> Tensor | None:
-    """The mask of `source`, and of what `keys_values` adds: [B, 1, 1, L]."""
+    """Return the mask of the source's padding, and of the places that `keys_values` adds: [B, 1, 1, L]."""
     B, L = source.shape
     if source.mask is None and L >= BLOCK:
         return None

@@ -11,7 +11,8 @@ from transformer.common.files import InputError, read_json, replacing, sha256
 from transformer.common.provenance import commit, now
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
-from transformer.model.weights import load_about, load_model
+from transformer.model.header import load_header
+from transformer.model.weights import load_model
 from transformer.translation.conversion import save_ctranslate2
 
 FORMATS = ("safetensors", "ctranslate2")
@@ -28,7 +29,7 @@ def export(run: Path, weights: Path, to: Path, form: str) -> None:
     """
     model = load_model(weights, load(run / "experiment.yaml").model)
     load(run / "decoding.yaml", Decoding)
-    vocabulary, origin = Subwords(run / "vocabulary.model"), load_about(weights)
+    vocabulary, origin = Subwords(run / "vocabulary.model"), load_header(weights)
     trained, found = (about.get("digest") for about in (read_json(run / "run.json"), origin))
     if found != trained:
         raise InputError(f"{weights}: expected weights of the training {trained}, found {found}")

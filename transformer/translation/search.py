@@ -1,4 +1,4 @@
-"""§6.1 Beam search with a length penalty. Knows how to ask for the next token's log-probabilities, not the model."""
+"""§6.1 Beam search with a length penalty. It asks a `Decoder` for log-probabilities, and knows no model."""
 
 from typing import Protocol
 
@@ -7,29 +7,29 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD
 
-GROUP = 16  # tokens of which at first only the likeliest is ranked
+GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
 
 
 class Decoder(Protocol):
-    """What beam search needs of a model: the scores of the next token, for hypotheses that it keeps track of.
+    """A model as beam search needs it: it scores the next token of hypotheses, which it keeps track of.
 
     A sentence has one hypothesis at first; `select` says which it has next.
     """
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append `tokens` [B, K] to the hypotheses; log-probabilities of what follows each: [B, K, V]."""
+        """Append `tokens` [B, K] to the hypotheses; return log-probabilities of what follows each: [B, K, V]."""
 
     def select(self, sentences: Tensor, parents: Tensor) -> None:
-        """Keep only `sentences` [b] of the B, and of each the hypotheses `parents` [b, K], in this order."""
+        """Keep only `sentences` [b] of the B, and the hypotheses `parents` [b, K] of each, in this order."""
 
 
 def length_penalty(length: Tensor | int, alpha: float) -> Tensor | float:
-    """((5 + length) / 6)^alpha, of Wu et al. (2016); the length counts EOS. Divides a log-probability."""
+    """Return ((5 + length) / 6)^alpha (Wu et al. 2016), which divides a log-probability; the length counts EOS."""
     return ((5 + length) / 6) ** alpha
 
 
 def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> list[tuple[list[int], float]]:
-    """The best translation of each sentence, and its score: log-probability over length penalty.
+    """Return the best translation of each sentence, and its score: log-probability over length penalty.
 
     limits: [B] the most tokens that a translation may have, EOS included; on the device that does the work. The ids
     end in EOS, unless no hypothesis ended within the limit. Each step takes the 2 * beam best continuations: those that
@@ -58,7 +58,7 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> li
 
 
 def expand(alive: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The `count` best continuations, or all: log-probability, parent hypothesis and token of each, [B, count].
+    """Return the `count` best continuations, or all: log-probability, parent hypothesis and token of each, [B, count].
 
     alive: [B, K]. log_probabilities: [B, K, V]. The best `count` tokens are all in the `count` groups whose likeliest
     tokens are the likeliest; to rank groups, and then the tokens of those, is faster than to rank all tokens.
@@ -80,13 +80,13 @@ def expand(alive: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor
 
 
 def extend(history: Tensor, parents: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
-    """Hypotheses [b, K, length] and one token more: of the continuations, those `chosen` [b, k]. [b, k, length + 1]."""
+    """Append a token to hypotheses [b, K, length]: the continuations `chosen` [b, k], as [b, k, length + 1]."""
     sentences = torch.arange(len(history), device=history.device)[:, None]
     return torch.cat([history[sentences, parents.gather(1, chosen)], tokens.gather(1, chosen)[:, :, None]], dim=2)
 
 
 def compact(going: Tensor) -> Tensor:
-    """The places of the sentences that go on. The last take the places of those that do not; all others stay."""
+    """Return the sentences that go on, in a new order: the last ones take the places of those that end."""
     count = int(going.sum())
     places = torch.arange(count, device=going.device)
     places[~going[:count]] = going[count:].nonzero().flatten() + count
@@ -102,7 +102,10 @@ class Results:
         self.lengths = torch.zeros_like(limits)
 
     def offer(self, sentences: Tensor, log_probabilities: Tensor, history: Tensor, alpha: float) -> None:
-        """Keep the first hypothesis of each of `sentences` [b] if it is better. [b, k], and [b, k, 1 + length]."""
+        """Keep the first hypothesis of each of `sentences` [b] if it is better than what they have.
+
+        log_probabilities: [b, k]. history: [b, k, 1 + length].
+        """
         length = history.shape[2] - 1  # it begins with PAD
         scores = log_probabilities[:, 0] / length_penalty(length, alpha)
         better = (scores > self.scores[sentences]).nonzero().flatten()
@@ -111,6 +114,6 @@ class Results:
         self.lengths[sentences[better]] = length
 
     def to_list(self) -> list[tuple[list[int], float]]:
-        """Ids and score of each sentence."""
+        """Return the ids and the score of each sentence."""
         columns = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist())
         return [(ids[:length], score) for ids, length, score in zip(*columns, strict=True)]

@@ -1,10 +1,10 @@
-"""Raw text in one language to raw text in the other."""
+"""Translation of raw text in one language to raw text in the other."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -12,15 +12,17 @@ import torch
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS, Decoding
 from transformer.data.subwords import Subwords
-from transformer.data.tokenization import Moses
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.translation.decoder import CachedDecoder, Weights
 from transformer.translation.search import Decoder, beam_search
 
+if TYPE_CHECKING:
+    from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
+
 
 class TooLong(InputError):
-    """The line `index` of a text has more subwords than the model has positions for."""
+    """An error: the line `index` of a text has more subwords than the model has positions for."""
 
     def __init__(self, index: int, message: str):
         super().__init__(message)
@@ -28,24 +30,24 @@ class TooLong(InputError):
 
 
 class Engine(Protocol):
-    """What translates in place of the model (engines.py)."""
+    """A program that translates in place of the model (ctranslate2.py)."""
 
     def search(self, sentences: list[list[int]], decoding: Decoding) -> list[tuple[list[int], float]]:
-        """As the function below."""
+        """Translate as the function `search` does."""
 
 
 @dataclass(frozen=True)
 class Translator:
-    """A trained model with all that stands between it and plain text."""
+    """A trained model, and the steps between it and plain text."""
 
     model: Transformer | Engine
     vocabulary: Subwords
-    source: Moses
-    target: Moses
+    source: "Moses"
+    target: "Moses"
     decoding: Decoding
 
     def translate(self, lines: list[str], before: int = 0) -> list[str]:
-        """One translation per line, in order; a blank line stays blank. Raises TooLong.
+        """Return one translation per line, in order; a blank line stays blank. Raises TooLong.
 
         before: how many lines came before these, for that error.
         """
@@ -56,8 +58,7 @@ class Translator:
             if len(sentence) > most:
                 line = f"line {before + index + 1}: {len(sentence)} subwords, at most {most} can be translated"
                 raise TooLong(index, line)
-        found = self.search(sentences)
-        decoded = self.vocabulary.decode([ids for ids, _ in found])
+        decoded = self.vocabulary.decode([ids for ids, _ in self.search(sentences)])
         translations = [""] * len(lines)
         for index, words in zip(full, decoded, strict=True):
             translations[index] = self.target.detokenize(words)
@@ -70,7 +71,7 @@ class Translator:
 
     @cached_property
     def weights(self) -> Weights:
-        """The model's, as its decoder wants them, for however many calls."""
+        """The model's matrices, laid out once for all calls of its decoder."""
         return Weights(self.model)
 
 
@@ -82,11 +83,11 @@ def search(
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
     weights: Weights | None = None,
 ) -> list[tuple[list[int], float]]:
-    """Token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
+    """Translate token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
 
-    Sentences of like length are decoded together. No output is longer than the model has positions for. steer: makes of
-    a decoder for these sentences, given by their indices, one that allows less. weights: the model's, if they are at
-    hand already.
+    Sentences of similar length are decoded together. No output is longer than the model has positions for. steer: turns
+    a decoder for the sentences of these indices into one that allows fewer tokens. weights: the model's, if they were
+    made before.
     """
     device = model.embedding.weight.device
     weights = weights or Weights(model)
@@ -104,14 +105,14 @@ def search(
     fair = -(-sum(map(len, sentences)) // threads)
     batches = by_length(sentences, min(decoding.batch_tokens, fair))
     results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
-    for batch, found in zip(batches, side_by_side(decode, batches, threads), strict=True):
-        for index, (ids, score) in zip(batch, found, strict=True):
+    for batch, translations in zip(batches, side_by_side(decode, batches, threads), strict=True):
+        for index, (ids, score) in zip(batch, translations, strict=True):
             results[index] = ([token for token in ids if token != EOS], score)
     return results
 
 
 def side_by_side(function: Callable, items: list, threads: int) -> list:
-    """`function` of each item, in order. Each thread has items of its own: a step's products are small to share."""
+    """Return `function` of each item, in order. Each thread has its own items: one step is too small to share."""
     if min(threads, len(items)) < 2:
         return list(map(function, items))
     torch.set_num_threads(1)
@@ -123,7 +124,7 @@ def side_by_side(function: Callable, items: list, threads: int) -> list:
 
 
 def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:
-    """Indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, one at least."""
+    """Return indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, or of one."""
     batches: list[list[int]] = []
     for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):
         if batches and len(sentences[batches[-1][0]]) * (len(batches[-1]) + 1) <= batch_tokens:

@@ -1,0 +1,148 @@
+"""§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
+
+    attention         padded sentences; `weighted_sum` is its way on a processor
+    flash             sentences laid end to end, on a GPU
+    cached_attention  one more token of each hypothesis, in beam search
+
+Shapes: B sentences, L the longest sentence's length, n tokens of all sentences.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.config.experiment import Model
+from transformer.model.kernels import Pad, Softmax, Unpad, dropout
+from transformer.model.packed import Packed
+
+
+def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool, P_drop: float) -> Tensor:
+    """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1).
+
+    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. Returns [B, h, L_q, d_v].
+    `causal` lets position i see only positions up to i (§3.2.3); then L_q = L_k.
+    """
+    if Q.is_cuda:  # one fused kernel; on a CPU the equation itself is faster at a sentence's length
+        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, is_causal=causal, dropout_p=P_drop)
+    if causal:
+        later = Q.new_full((Q.shape[-2], K.shape[-2]), -math.inf).triu(1)
+        mask = later if mask is None else mask + later
+    return weighted_sum(Q, K, V, mask, P_drop)
+
+
+def weighted_sum(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, P_drop: float) -> Tensor:
+    """Compute `attention` in float32 or better: products as small as these are not worth converting to bfloat16.
+
+    mask: None, or added to the scores [B, h, L_q, L_k], to which it must broadcast.
+    """
+    with torch.autocast("cpu", enabled=False):
+        dtype = torch.promote_types(Q.dtype, torch.float32)
+        q, k, v = (x.to(dtype, memory_format=torch.contiguous_format).flatten(0, 1) for x in (Q, K, V))
+        shape, beta = (*Q.shape[:-1], K.shape[-2]), float(mask is not None)
+        added = q.new_zeros(1, 1, 1) if mask is None else mask.to(dtype).expand(shape).reshape(-1, *shape[2:])
+        scores = torch.baddbmm(added, q, k.mT, beta=beta, alpha=Q.shape[-1] ** -0.5)
+        return torch.bmm(dropout(Softmax.apply(scores), P_drop), v).view(*Q.shape[:-1], V.shape[-1])
+
+
+def flash(
+    Q: Tensor, K: Tensor, V: Tensor, q_offsets: Tensor, k_offsets: Tensor, L_q: int, L_k: int, causal: bool
+) -> Tensor:
+    """Compute equation 1 on a GPU, without padding. Q: [n_q, h, d]. K, V: [n_k, h, d]. Returns [n_q, h, d].
+
+    offsets: [B + 1] int32, where each sentence begins. L: what no sentence is longer than. See `flashes`.
+    """
+    from torch.nn.attention.varlen import varlen_attn  # loads Dynamo, a second and more that only a GPU is worth
+
+    window = (-1, 0) if causal else (-1, -1)
+    return varlen_attn(Q, K, V, q_offsets, k_offsets, L_q, L_k, window_size=window)
+
+
+def flashes(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether `flash` can train this model there: it knows 16 bits, heads of one width, and no dropout."""
+    like_heads = model.d_k == model.d_v and model.d_k <= 256 and model.d_k % 8 == 0
+    return device.type == "cuda" and dtype == torch.bfloat16 and like_heads and model.P_drop_attention == 0
+
+
+def cached_attention(Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Compute equation 1 for one query of each of K hypotheses, over M cached places (translation/decoder.py).
+
+    Q: [B * K, h * d_k], already divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: None, or
+    added to the scores [B, h, K, M]. Returns [B * K, h * d_v].
+    """
+    B, h = keys.shape[:2]
+    scores = Q.view(B, len(Q) // B, h, -1).transpose(1, 2) @ keys
+    if mask is not None:
+        scores += mask
+    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(len(Q), -1)
+
+
+class MultiHead(nn.Module):
+    """§3.2.2: what self-attention and cross-attention share. W^Q, W^K, W^V are one matrix where the input is one."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.h, self.d_k, self.d_v = config.h, config.d_k, config.d_v
+        self.P_drop = config.P_drop_attention
+        self.output = nn.Linear(config.h * config.d_v, config.d_model)  # W^O
+
+    def mix(self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, causal: bool) -> Tensor:
+        """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v].
+
+        Packed as well, Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v].
+        """
+        if queries.offsets is not None:
+            heads = (x.view(len(x), self.h, -1) for x in (Q, K, V))
+            return flash(*heads, queries.offsets, keys.offsets, queries.shape[1], keys.shape[1], causal).flatten(1)
+        # Causal needs no mask of the padding: it follows every real token of its sentence.
+        mask = None if causal else keys.mask
+        heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)
+        return self.concat(heads, queries)
+
+    def heads(self, x: Tensor, packed: Packed) -> Tensor:
+        """Turn [n, h * d], packed, into [B, h, L, d], padded."""
+        B, L = packed.shape
+        x = x if packed.slots is None else Pad.apply(x, packed.slots, B * L)
+        return x.view(B, L, self.h, -1).transpose(1, 2)
+
+    def concat(self, heads: Tensor, packed: Packed) -> Tensor:
+        """Turn [B, h, L, d_v], padded, into [n, h * d_v], packed."""
+        x = heads.transpose(1, 2).flatten(2).flatten(0, 1)
+        return x if packed.slots is None else Unpad.apply(x, packed.slots, len(packed.ids))
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0)
+
+
+class SelfAttention(MultiHead):
+    """§3.2.3: queries, keys and values all come from the previous layer."""
+
+    def __init__(self, config: Model, causal: bool):
+        super().__init__(config)
+        self.causal = causal
+        self.widths = [config.h * config.d_k, config.h * config.d_k, config.h * config.d_v]
+        self.query_key_value = nn.Linear(config.d_model, sum(self.widths))
+
+    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+        Q, K, V = self.query_key_value(x).split(self.widths, dim=-1)
+        return self.output(self.mix(Q, K, V, packed, packed, self.causal))
+
+
+class CrossAttention(MultiHead):
+    """§3.2.3: queries from the decoder, keys and values from the memory."""
+
+    def __init__(self, config: Model):
+        super().__init__(config)
+        self.widths = [config.h * config.d_k, config.h * config.d_v]
+        self.query = nn.Linear(config.d_model, config.h * config.d_k)
+        self.key_value = nn.Linear(config.d_model, sum(self.widths))
+
+    def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
+        K, V = self.key_value(memory).split(self.widths, dim=-1)
+        return self.output(self.mix(self.query(x), K, V, target, source, causal=False))
+
+    def keys_values(self, memory: Tensor, source: Packed) -> tuple[Tensor, Tensor]:
+        """Return K and V of the memory, padded: [B, h, L, d_k] and [B, h, L, d_v]."""
+        K, V = (self.heads(part, source) for part in self.key_value(memory).split(self.widths, dim=-1))
+        return K, V
