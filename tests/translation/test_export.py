@@ -32,9 +32,14 @@ from transformer.model import weights as checkpoints
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.weights import load_model
 from transformer.stages import average, train, translate
-from transformer.translation.conversion import ctranslate2, save_ctranslate2, tokens
-from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
-from transformer.translation.export import ABOUT
+from transformer.translation.ctranslate2 import (
+    CTranslate2,
+    import_ctranslate2,
+    open_ctranslate2,
+    save_ctranslate2,
+    token_names,
+)
+from transformer.translation.export import MANIFEST
 from transformer.translation.search import length_penalty
 from transformer.translation.translator import search
 
@@ -78,8 +83,8 @@ def model(request):
 
 def engine_of(model, vocabulary, folder, compute_type="float32"):
     save_ctranslate2(model, vocabulary, folder)
-    translator = ctranslate2().Translator(str(folder), compute_type=compute_type, intra_threads=1)
-    names = (tokens(vocabulary, rows) for rows in (model.config.embedding_rows, model.config.output_rows))
+    translator = import_ctranslate2().Translator(str(folder), compute_type=compute_type, intra_threads=1)
+    names = (token_names(vocabulary, rows) for rows in (model.config.embedding_rows, model.config.output_rows))
     return CTranslate2(translator, *names, len(vocabulary))
 
 
@@ -263,8 +268,8 @@ def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, for
 
 def test_export_json_names_what_is_there(run, tmp_path):
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
-    about = json.loads((tmp_path / "1" / ABOUT).read_text())
-    assert about["sha256"] == {path.name: sha256(path) for path in (tmp_path / "1").iterdir() if path.name != ABOUT}
+    about = json.loads((tmp_path / "1" / MANIFEST).read_text())
+    assert about["sha256"] == {path.name: sha256(path) for path in (tmp_path / "1").iterdir() if path.name != MANIFEST}
     assert sorted(about["sha256"]) == [
         "average.safetensors",
         "config.json",
@@ -282,7 +287,7 @@ def test_export_json_names_what_is_there(run, tmp_path):
 def test_export_takes_the_weights_that_it_is_given(run, tmp_path):
     do("export", "--run", run, "--to", tmp_path / "1", "--weights", run / "last.safetensors")
     assert sha256(tmp_path / "1" / "average.safetensors") == sha256(run / "last.safetensors")
-    assert json.loads((tmp_path / "1" / ABOUT).read_text())["weights"]["step"] == 400
+    assert json.loads((tmp_path / "1" / MANIFEST).read_text())["weights"]["step"] == 400
 
 
 def test_a_newer_export_replaces_an_older_whole(run, tmp_path):

@@ -12,7 +12,7 @@ from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing
 from transformer.data.grammar import take
 
-SUFFIXES = ("en", "de", "fr", "trees")  # as the fields of grammar.Item
+SUFFIXES = ("en", "de", "fr", "trees")  # in the order of the fields of syntax.Item
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -35,8 +35,9 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def check_line_counts(paths: list[str], expected: int) -> None:
+    """Raise InputError where a file has another number of lines."""
     for path in paths:
         with open(path, "rb") as file:
-            found = file.read().count(b"\n")
-        if found != expected:
-            raise InputError(f"{path}: expected {expected} lines, found {found}")
+            lines = file.read().count(b"\n")
+        if lines != expected:
+            raise InputError(f"{path}: expected {expected} lines, found {lines}")
