@@ -20,6 +20,7 @@ from transformer.data import download
 
 DATA = random.Random(1).randbytes(300_007)
 SUM = hashlib.sha256(DATA).hexdigest()
+SUMS = ("--sha256", SUM, "--size", str(len(DATA)))
 OTHER = random.Random(2).randbytes(200_003)  # bytes that serve as well, such as the same members packed differently
 OTHER_SUM = hashlib.sha256(OTHER).hexdigest()
 URL = "https://www.example.org/wmt/corpus.tgz"
@@ -67,7 +68,7 @@ def part_of(output):
     return output.with_name(f"corpus.tgz.{SUM[:8]}.part")
 
 
-def arguments(urls, output, *options, sums=("--sha256", SUM, "--size", str(len(DATA)))):
+def arguments(urls, output, *options, sums=SUMS):
     urls = [word for url in urls for word in ("--url", url)]
     return ["fetch", *urls, *sums, "--output", str(output), *map(str, options)]
 

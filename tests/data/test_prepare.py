@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import random
+from functools import partial
 
 import pytest
 import yaml
@@ -112,74 +113,14 @@ def test_tokenize_writes_both_sides_in_order_and_the_counts(data, run_tokenize, 
         assert ends == [[str(number), "!"] for number in range(100) if number != 60]
 
 
-def test_tokenize_without_clean_keeps_every_pair(data, run_tokenize):
-    run_tokenize("test", ["talks"])
-    assert json.loads((data / "test.json").read_text()) == {"read": 40, "kept": 40}
-    assert read(data / "test.target.tok")[0] == ""
-
-
-def test_tokenize_uses_each_sides_language(data, run_tokenize, corpora):
-    for language in WORDS:
-        write(corpora / f"one.{language}", ["it's z.B."])
-    run_tokenize("one", ["one"])
-    assert read(data / "one.source.tok") == ["it &apos;s z.B."]
-    assert read(data / "one.target.tok") == ["it &apos; s z.B."]
-
-
 def test_tokenize_refuses_another_number_of_files(run_tokenize, corpora):
     with pytest.raises(InputError, match=r"^2 source files, but 1 target files$"):
         run_tokenize("train", ["news", "talks"], target=[corpora / "news.de"])
 
 
-def test_tokenize_names_sides_of_unequal_length_and_writes_nothing(data, run_tokenize, corpora):
-    write(corpora / "talks.de", sentences("de", range(39)))
-    with pytest.raises(InputError, match=rf"{corpora}/talks.en has 40, {corpora}/talks.de has 39"):
-        run_tokenize("train", ["news", "talks"])
-    assert list(data.iterdir()) == []
-
-
-def test_tokenize_names_the_line_that_is_not_utf8(run_tokenize, corpora):
-    with open(corpora / "talks.de", "ab") as file:
-        file.write(b"caf\xe9\n")
-    with open(corpora / "talks.en", "ab") as file:
-        file.write(b"x\n")
-    with pytest.raises(InputError, match=rf"^{corpora}/talks.de, line 41: expected UTF-8, found an invalid byte 4"):
-        run_tokenize("train", ["news", "talks"])
-
-
-def test_tokenize_names_a_missing_file(run_tokenize, corpora):
-    with pytest.raises(InputError, match=rf"^{corpora}/nothing.en: cannot be read: No such file"):
-        run_tokenize("train", ["nothing"])
-
-
-def test_tokenize_refuses_empty_files(run_tokenize, corpora):
-    for language in WORDS:
-        write(corpora / f"empty.{language}", [])
-    with pytest.raises(InputError, match=rf"found none: {corpora}/empty.en and {corpora}/empty.de are empty$"):
-        run_tokenize("train", ["empty"])
-
-
-def test_tokenize_refuses_text_of_which_nothing_is_left(run_tokenize, corpora):
-    for language in WORDS:
-        write(corpora / f"blank.{language}", [" ", ""])
-    with pytest.raises(InputError, match=rf"^{corpora}/blank.en: no pair of 2 is left after cleaning$"):
-        run_tokenize("train", ["blank"], "--clean")
-
-
-@pytest.mark.parametrize(
-    ("preparation", "expected"),
-    [
-        ("{}", "preparation: missing key 'normalize_punctuation'"),
-        (
-            '{"normalize_punctuation": true, "escape": true, "max_words": "80", "max_ratio": 9, '
-            '"vocabulary_sentences": 1000}',
-            "preparation: max_words: expected int, found '80'",
-        ),
-    ],
-)
-def test_tokenize_refuses_another_preparation(run_tokenize, preparation, expected):
-    with pytest.raises(InputError, match=f"^{expected}$"):
-        run_tokenize("train", ["news"], preparation=[preparation])
+def test_tokenize_refuses_another_preparation(run_tokenize):
+    with pytest.raises(InputError, match=r"^preparation: missing key 'normalize_punctuation'$"):
+        run_tokenize("train", ["news"], preparation=["{}"])
 
 
 @pytest.mark.parametrize(("preparation", "expected"), [("{", "not JSON: "), ("[]", "expected a JSON object, found []")])
@@ -199,18 +140,6 @@ def test_vocabulary_has_the_size_asked_for_and_knows_both_languages(with_vocabul
     assert learned.decode(learned.encode(text)) == text
 
 
-def test_vocabulary_refuses_a_size_that_the_text_does_not_hold(tokenized):
-    expected = rf"^{tokenized}/train.source.tok, .*: vocabulary of 9999 is larger than the text allows: \d+$"
-    with pytest.raises(InputError, match=expected):
-        run_vocabulary(tokenized, size=[9999])
-    assert not (tokenized / "vocabulary.model").exists()
-
-
-def test_vocabulary_refuses_a_size_that_the_characters_exceed(tokenized):
-    with pytest.raises(InputError, match=r"vocabulary of 5 is smaller than the text's characters need: \d+$"):
-        run_vocabulary(tokenized, size=[5])
-
-
 def test_vocabulary_names_a_missing_text(data):
     with pytest.raises(InputError, match=rf"{data}/train.source.tok.*No such file"):
         run_vocabulary(data)
@@ -219,27 +148,18 @@ def test_vocabulary_names_a_missing_text(data):
 # encode
 
 
-def test_encode_writes_token_arrays_of_the_text(with_vocabulary):
-    run_encode(with_vocabulary)
-    learned = Subwords(with_vocabulary / "vocabulary.model")
-    about = json.loads((with_vocabulary / "data.json").read_text())
-    for split in ("train", "dev"):
-        for side in ("source", "target"):
-            name = with_vocabulary / f"{split}.{side}"
-            array = TokenArray.open(f"{name}.ids", f"{name}.offsets")
-            assert learned.decode([sentence.tolist() for sentence in array]) == read(
-                with_vocabulary / f"{split}.{side}.tok"
-            )
-            assert about["splits"][split][f"{side}_tokens"] == len(array.ids)
-    assert {split: counts["kept"] for split, counts in about["splits"].items()} == {"train": 99, "dev": 20}
-
-
-def test_encode_names_all_that_a_run_learns_from(with_vocabulary):
-    run_encode(with_vocabulary)
-    files = json.loads((with_vocabulary / "data.json").read_text())["files"]
-    assert files == {name: sha256(with_vocabulary / name) for name in files}
-    arrays = {path.name for ending in ("ids", "offsets") for path in with_vocabulary.glob(f"*.{ending}")}
-    assert set(files) == arrays | {"vocabulary.model"}
+def test_encode_writes_token_arrays_of_the_text_and_names_them(data, with_vocabulary):
+    run_encode(data)
+    learned = Subwords(data / "vocabulary.model")
+    manifest = json.loads((data / "data.json").read_text())
+    for split, side in itertools.product(("train", "dev"), ("source", "target")):
+        array = TokenArray.open(data / f"{split}.{side}.ids", data / f"{split}.{side}.offsets")
+        assert learned.decode([sentence.tolist() for sentence in array]) == read(data / f"{split}.{side}.tok")
+        assert manifest["splits"][split][f"{side}_tokens"] == len(array.ids)
+    assert {split: counts["kept"] for split, counts in manifest["splits"].items()} == {"train": 99, "dev": 20}
+    assert manifest["files"] == {name: sha256(data / name) for name in manifest["files"]}
+    arrays = {path.name for ending in ("ids", "offsets") for path in data.glob(f"*.{ending}")}
+    assert set(manifest["files"]) == arrays | {"vocabulary.model"}
     assert len(arrays) == 8
 
 
@@ -285,7 +205,6 @@ def test_encode_refuses_empty_text(with_vocabulary):
 # Both, in parts.
 
 ODD = ["\u2028\x85 here", "there\r", "\ra", "", "\u2029 b", " "]  # and every seventh line is blank, to be cleaned away
-NUMBERS = [2, 11, 99]  # of parts; of the last many are empty
 
 
 @pytest.fixture
@@ -307,7 +226,7 @@ def content(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith(("train", "data"))}
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", [2, 99])  # of 99 parts many are empty
 def test_parts_make_the_whole_byte_for_byte(data, odd, run_tokenize, number):
     """The text that is tokenised, and what is encoded of it with one vocabulary."""
     run_tokenize("dev", ["dev"])
@@ -357,7 +276,7 @@ def in_parts(with_vocabulary, run_tokenize):
     return with_vocabulary
 
 
-@pytest.mark.parametrize("ending", ["json", "source.tok", "target.tok"])
+@pytest.mark.parametrize("ending", ["json", "target.tok"])
 def test_a_missing_part_of_the_text_is_named(in_parts, run_tokenize, ending):
     path = in_parts / f"parts/2-of-2/train.{ending}"
     path.unlink()
@@ -365,11 +284,10 @@ def test_a_missing_part_of_the_text_is_named(in_parts, run_tokenize, ending):
         run_tokenize("train", ["news", "talks"], parts=[2])
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_part_that_is_not_the_one_counted_is_refused(in_parts, run_tokenize, side):
-    path = in_parts / f"parts/1-of-2/train.{side}.tok"
+def test_a_part_that_is_not_the_one_counted_is_refused(in_parts, run_tokenize):
+    path = in_parts / "parts/1-of-2/train.target.tok"
     write(path, read(path)[:-1])
-    with pytest.raises(InputError, match=rf"^{in_parts}/train.{side}.tok: expected 99 lines, found 98$"):
+    with pytest.raises(InputError, match=rf"^{in_parts}/train.target.tok: expected 99 lines, found 98$"):
         run_tokenize("train", ["news", "talks"], parts=[2])
 
 
@@ -392,12 +310,10 @@ def test_a_damaged_part_of_the_tokens_is_refused(in_parts, damaged, content, exp
     assert not (in_parts / "data.json").exists()
 
 
-@pytest.mark.parametrize(("part", "expected"), [([3, 2], "from 1 to 2, found 3"), ([2, 1], "from 1 to 1, found 2")])
-def test_a_part_that_is_none_is_refused(with_vocabulary, run_tokenize, part, expected):
-    with pytest.raises(InputError, match=rf"^expected a part {expected}$"):
-        run_tokenize("train", ["news"], part=part)
-    with pytest.raises(InputError, match=rf"^expected a part {expected}$"):
-        run_encode(with_vocabulary, splits=["train"], part=part)
+def test_a_part_that_is_none_is_refused(with_vocabulary, run_tokenize):
+    for stage in (lambda **part: run_tokenize("train", ["news"], **part), partial(run_encode, with_vocabulary)):
+        with pytest.raises(InputError, match=r"^expected a part from 1 to 2, found 3$"):
+            stage(part=[3, 2])
     assert not list(with_vocabulary.glob("parts/*/*"))
 
 
@@ -407,13 +323,13 @@ def test_a_part_that_is_none_is_refused(with_vocabulary, run_tokenize, part, exp
 @pytest.fixture
 def parts(experiment) -> dict:
     """The fixture's run, four times as wide and three times as deep, as the workflow hands it over."""
-    about = dataclasses.asdict(experiment)
-    row = about.pop("model") | about.pop("training")
+    settings = dataclasses.asdict(experiment)
+    row = settings.pop("model") | settings.pop("training")
     wide = {key: 4 * row[key] for key in ("d_model", "d_ff", "d_k", "d_v")} | {"N": 3 * row["N"]}
     optimizer = {key: row.pop(key) for key in ("beta1", "beta2", "epsilon")}
     embedding = {key: row.pop(key) for key in ("embedding_rows", "output_rows")}
     rows = embedding | {"rows": [row | {"h": 99}, wide, {"h": row["h"]}]}
-    return about | rows | {"width": 4, "depth": 3, "optimizer": optimizer}
+    return settings | rows | {"width": 4, "depth": 3, "optimizer": optimizer}
 
 
 def test_resolve_writes_the_run(tmp_path, parts, experiment):
