@@ -139,12 +139,6 @@ TRANSLATIONS = {
         "Das Pferd, auf das dieser Junge wartet, kommt an.",
         "Le cheval que ce garçon attend arrive.",
     ),
-    "his key": (
-        lambda: possession(np("the man"), "forget", "own key"),
-        "The man forgets his key.",
-        "Der Mann vergisst seinen Schlüssel.",
-        "L'homme oublie sa clé.",
-    ),
     "her keys": (
         lambda: possession(np("the woman"), "forget", "own key", plural=True),
         "The woman forgets her keys.",
@@ -156,12 +150,6 @@ TRANSLATIONS = {
         "The cat eats its egg.",
         "Die Katze frisst ihr Ei.",
         "Le chat mange son œuf.",
-    ),
-    "its egg, a horse's": (
-        lambda: possession(np("the horse"), "eat", "own egg", by="a", en_prt=""),
-        "The horse eats its egg.",
-        "Das Pferd frisst sein Ei.",
-        "Le cheval mange son œuf.",
     ),
     "their school": (
         lambda: possession(np("the boy", plural=True), "see", "own school"),

@@ -123,11 +123,11 @@ def test_tokenize_refuses_another_preparation(run_tokenize):
         run_tokenize("train", ["news"], preparation=["{}"])
 
 
-@pytest.mark.parametrize(("preparation", "expected"), [("{", "not JSON: "), ("[]", "expected a JSON object, found []")])
-def test_tokenize_refuses_what_is_no_json_object(run_tokenize, capsys, preparation, expected):
-    with pytest.raises(SystemExit):
-        run_tokenize("train", ["news"], preparation=[preparation])
-    assert f"argument --preparation: {expected}" in capsys.readouterr().err
+def test_tokenize_refuses_what_is_no_json_object(run_tokenize, capsys):
+    for preparation, expected in {"{": "not JSON: ", "[]": "expected a JSON object, found []"}.items():
+        with pytest.raises(SystemExit):
+            run_tokenize("train", ["news"], preparation=[preparation])
+        assert f"argument --preparation: {expected}" in capsys.readouterr().err
 
 
 # vocabulary
@@ -346,41 +346,19 @@ def test_resolve_writes_the_decoding(tmp_path):
     assert load(path, Decoding) == Decoding(**settings)
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"width": 8}, "tiny: d_model: 52 cannot be divided by 8"),
-        ({"rows": [{}]}, r"tiny: model: missing key 'N'"),
-        ({"rows": [{"lr": 1}]}, "tiny: unknown key 'lr'"),
-        ({"seed": "1"}, "tiny: seed: expected int, found '1'"),
-        ({"running": {}}, "tiny: running: missing key 'log_every'"),
-    ],
-)
-def test_resolve_names_what_does_not_fit_and_writes_nothing(tmp_path, parts, change, expected):
-    with pytest.raises(InputError, match=rf"^{expected}$"):
-        resolve.main(["--experiment", json.dumps(parts | change), "--output", str(tmp_path / "experiment.yaml")])
+def test_resolve_names_what_does_not_fit_and_writes_nothing(tmp_path, parts):
+    with pytest.raises(InputError, match=r"^tiny: d_model: 52 cannot be divided by 8$"):
+        resolve.main(["--experiment", json.dumps(parts | {"width": 8}), "--output", str(tmp_path / "experiment.yaml")])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_resolve_names_what_is_missing_of_a_decoding(tmp_path):
-    with pytest.raises(InputError, match=r"^decoding: missing key 'beam'$"):
-        resolve.main(["--decoding", "{}", "--output", str(tmp_path / "decoding.yaml")])
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (["--experiment", "{", "--output", "x"], "argument --experiment: not JSON"),
-        (["--output", "x"], "one of the arguments --experiment --decoding is required"),
-        (["--experiment", "{}", "--decoding", "{}", "--output", "x"], "not allowed with argument"),
-        (["--decoding", "{}"], "required: --output"),
-    ],
-)
-def test_resolve_refuses_another_command_line(line, expected, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        resolve.main(line)
-    assert stopped.value.code == 2
-    assert expected in capsys.readouterr().err
+def test_resolve_takes_a_run_or_a_decoding(capsys):
+    for line in (["--output", "x"], ["--experiment", "{}", "--decoding", "{}", "--output", "x"]):
+        with pytest.raises(SystemExit):
+            resolve.main(line)
+    errors = capsys.readouterr().err
+    assert "one of the arguments --experiment --decoding is required" in errors
+    assert "argument --decoding: not allowed with argument --experiment" in errors
 
 
 # As a user meets them.
@@ -391,9 +369,8 @@ def test_bad_input_is_one_line_with_the_stages_name():
         __main__.main(["resolve", "--decoding", "{}", "--output", "x"])
 
 
-@pytest.mark.parametrize("stage", [encode, resolve, tokenize, vocabulary], ids=lambda stage: stage.__name__)
-def test_help_is_the_docstring(stage, capsys):
+def test_help_is_the_docstring(capsys):
     with pytest.raises(SystemExit) as stopped:
-        stage.main(["--help"])
+        encode.main(["--help"])
     assert stopped.value.code == 0
-    assert stage.__doc__ in capsys.readouterr().out
+    assert encode.__doc__ in capsys.readouterr().out

@@ -108,7 +108,7 @@ def test_length_penalty_by_hand():
     assert length_penalty(torch.tensor([7, 31]), 1.0).tolist() == [2, 6]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_beam_of_one_is_greedy(seed):
     """Where EOS is never the runner-up: a runner-up EOS ends a hypothesis of its own beside the greedy one."""
     arbitrary = random_table(seed, V=6)
@@ -122,8 +122,8 @@ def test_a_beam_of_one_is_greedy(seed):
     assert len({len(ids) for ids, _ in found}) > 3
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
-@pytest.mark.parametrize(("V", "limit"), [(4, 4), (5, 4), (7, 3)])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize(("V", "limit"), [(4, 4), (7, 3)])
 def test_a_wide_beam_is_brute_force(alpha, V, limit):
     log_p, sentences = random_table(7, V), range(8)
     found = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
@@ -131,12 +131,6 @@ def test_a_wide_beam_is_brute_force(alpha, V, limit):
         best, best_score = brute_force(log_p, sentence, limit, alpha, V)
         assert ids == best
         assert score == pytest.approx(best_score, rel=1e-5)
-
-
-def test_alpha_prefers_longer_translations():
-    log_p, limits = random_table(3), [6] * 30
-    lengths = [sum(len(ids) for ids, _ in search(log_p, limits, 4, alpha)) for alpha in (0.0, 0.6, 2.0)]
-    assert lengths[0] < lengths[1] < lengths[2]
 
 
 def test_eos_counts_in_the_length():
