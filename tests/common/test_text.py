@@ -102,9 +102,9 @@ def test_segments(write):
         '<SEG id="4"></SEG>\n<seg id="5">a&#10;b</seg>\n</p></doc></srcset>\n'
     )
     expected = ['Fish & chips <3, he said: "über"', "&quot; stays an entity", "x\u2028y", "", "a b"]
-    found = list(find_segments(read_lines(write(sgm)), "a.sgm"))
-    assert [segment.text for segment in found] == expected
-    assert [segment[:2] for segment in found] == [("a&b", str(number)) for number in range(1, 6)]
+    segments = list(find_segments(read_lines(write(sgm)), "a.sgm"))
+    assert [segment.text for segment in segments] == expected
+    assert [segment[:2] for segment in segments] == [("a&b", str(number)) for number in range(1, 6)]
 
 
 def test_segments_of_documents(write):

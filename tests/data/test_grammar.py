@@ -31,6 +31,7 @@ from transformer.data.syntax import (
     subordinate,
     trace,
 )
+from transformer.parsing.trees import bracketed, parse, words
 from transformer.stages import generate
 
 
@@ -271,24 +272,12 @@ def test_stream_does_not_depend_on_the_hash_order(items):
     assert result.stdout.decode() == repr(items[:100])
 
 
-def test_leaves_are_the_moses_tokens(items):
+def test_trees_are_bracketed_over_the_moses_tokens(items):
     moses = MosesTokenizer(lang="en")
     for item in items:
-        assert re.findall(r" ([^() ]+)\)", item.tree) == moses.tokenize(item.en, escape=False)
-
-
-def test_trees_are_bracketed_on_one_line(items):
-    for item in items:
-        depths, depth = [], 0
-        for character in item.tree:
-            depth += {"(": 1, ")": -1}.get(character, 0)
-            depths.append(depth)
-        assert depth == 0
-        assert 0 not in depths[:-1]
-        remainder = re.sub(r"\((\S+) [^() ]+\)", r"<\1>", item.tree)  # the leaves folded; now fold the nodes
-        while remainder != (folded := re.sub(r"\([A-Z]+(?: <[^<>]+>)+\)", "<X>", remainder)):
-            remainder = folded
-        assert remainder == "<X>"
+        ((_, tree),) = parse([item.tree], "a tree")
+        assert bracketed(tree) == item.tree
+        assert words(tree) == moses.tokenize(item.en, escape=False)
 
 
 def test_sentences_are_well_formed(items):

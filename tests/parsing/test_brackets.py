@@ -83,10 +83,10 @@ def test_sample_as_published():
     """sample.rsl. sample.prm has the tags T and TT, and the words This and this, as the same."""
     test = [line.replace("(TT ", "(T ").replace(" This)", " this)") for line in TEST]
     sentences = sample(GOLD, test)
-    assert [one.number for one in sentences if one.status == "error"] == [12, 13, 16, 17, 20]
-    assert [one.number for one in sentences if one.status == "skip"] == [11, 14]
-    assert [one.length for one in sentences] == [4] * 21 + [44, 4, 5]
-    assert [counts(one) for one in sentences[:10]] == [
+    assert [sentence.number for sentence in sentences if sentence.status == "error"] == [12, 13, 16, 17, 20]
+    assert [sentence.number for sentence in sentences if sentence.status == "skip"] == [11, 14]
+    assert [sentence.length for sentence in sentences] == [4] * 21 + [44, 4, 5]
+    assert [counts(sentence) for sentence in sentences[:10]] == [
         *((4, 4, 4), (3, 4, 4), (4, 4, 4), (3, 4, 4), (3, 4, 4)),
         *((2, 4, 3), (1, 4, 1), (0, 4, 0), (4, 4, 5), (4, 4, 8)),
     ]
@@ -168,7 +168,7 @@ def test_adverbs_are_particles():
 def test_short_sentences_have_40_words_with_punctuation_and_without_traces():
     exact, more = (f"(S {'NN ' * 39}{last} -NONE- -NONE-)" for last in (".", ". ."))
     sentences = [counted(text, text) for text in (exact, more)]
-    assert [one.length for one in sentences] == [40, 41]
+    assert [sentence.length for sentence in sentences] == [40, 41]
     summaries = scores(sentences)
     assert (summaries["all"]["sentences"], summaries["len40"]["sentences"]) == (2, 1)
 
@@ -321,9 +321,9 @@ def test_read(tmp_path):
     [
         ("(S (N a))\n" * 3, "(S (N a))\n" * 2, r"gold has 3, .*test has 2; .*test has no line 3"),
         ("(S (N a))\n", "(S (N a))\n\n", r"gold has 1, .*test has 2; .*gold has no line 2"),
-        ("(S (N a))\n \n", "(S (N a))\n\n", r"gold, line 2: expected a tree, sentence an empty line"),
+        ("(S (N a))\n \n", "(S (N a))\n\n", r"gold, line 2: expected a tree, found an empty line"),
         ("(S (N a))\n", "(S (N a)\n", r"test, line 1: unbalanced brackets"),
-        ("", "", "expected trees, sentence none"),
+        ("", "", "expected trees, found none"),
     ],
 )
 def test_bad_files(tmp_path, gold, test, message):

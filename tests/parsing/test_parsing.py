@@ -25,7 +25,7 @@ from transformer.parsing.trees import bracketed, words
 from transformer.parsing.trees import parse as parse_trees
 from transformer.stages import average, linearize, parse, silver, train, vocabulary
 from transformer.stages import encode as encode_stage
-from transformer.stages.silver import surest
+from transformer.stages.silver import most_certain
 from transformer.translation.translator import search
 
 # Plain sentences and their trees, under TOP and written as ours are.
@@ -111,7 +111,7 @@ def trained(tmp_path_factory, data):
 
 @pytest.fixture(scope="module")
 def parser(trained):
-    """The trained one."""
+    """The trained parser."""
     return parse.open_parser(trained, None, {}, constrained=False)
 
 
@@ -190,8 +190,8 @@ def test_phrases_are_examples_too(tmp_path, most, expected):
     assert len(drawn) == len(set(drawn)) == expected
     assert set(drawn) <= {"He runs a mile race", "runs a mile race", "a mile race 1"}
     assert counts == {"kept": 2 * len(once) + 1, "trees": 3, "phrases": len(drawn), "repeat": 2, "silver": 1}
-    for line, said in zip(once, lines_of(tmp_path / "train.target.tok"), strict=False):
-        tree, fault = decode(said.split(), line.split())
+    for line, written in zip(once, lines_of(tmp_path / "train.target.tok"), strict=False):
+        tree, fault = decode(written.split(), line.split())
         assert fault is None
         assert bracketed(tree).removeprefix("(TOP ").removesuffix(")") in " ".join(PHRASES)
 
@@ -218,22 +218,22 @@ def test_linearize_names_what_holds_no_trees_and_writes_nothing(tmp_path, which,
 
 
 def test_symbols_come_first_and_what_they_leave_of_the_rows_is_unused(data, subwords):
-    said = sorted({symbol for tree in TREES for symbol in encode(read_tree(tree))[1]})
-    assert SPECIAL + len(said) < ROWS
+    symbols = sorted({symbol for tree in TREES for symbol in encode(read_tree(tree))[1]})
+    assert SPECIAL + len(symbols) < ROWS
     assert len(subwords) == SIZE
-    assert subwords.symbols == {symbol: 3 + number for number, symbol in enumerate(said)}
+    assert subwords.symbols == {symbol: 3 + number for number, symbol in enumerate(symbols)}
     pieces = [subwords.processor.id_to_piece(token) for token in range(SIZE)]
-    assert pieces[3 + len(said) : ROWS] == [f"symbol unused {n}" for n in range(ROWS - 3 - len(said))]
+    assert pieces[3 + len(symbols) : ROWS] == [f"symbol unused {n}" for n in range(ROWS - 3 - len(symbols))]
     assert all(subwords.processor.is_control(token) for token in range(3, ROWS))
     assert not any(" " in piece or subwords.processor.is_control(ROWS + n) for n, piece in enumerate(pieces[ROWS:]))
 
 
 def test_words_come_back_and_so_do_symbols(data, subwords):
-    text, said = (lines_of(data / f"train.{side}.tok") for side in SIDES)
+    text, symbols = (lines_of(data / f"train.{side}.tok") for side in SIDES)
     assert subwords.decode(subwords.encode(text)) == text
-    ids = subwords.encode_symbols(said)
+    ids = subwords.encode_symbols(symbols)
     assert {token for line in ids for token in line} == {EOS, *subwords.symbols.values()}
-    assert [" ".join(subwords.decode_symbols(line[:-1])) for line in ids] == said
+    assert [" ".join(subwords.decode_symbols(line[:-1])) for line in ids] == symbols
 
 
 def test_a_symbol_that_was_not_learned_is_unknown(subwords):
@@ -267,13 +267,13 @@ def test_text_never_has_the_id_of_a_symbol(subwords, line):
 
 
 def test_more_symbols_than_rows_are_refused(data):
-    said = len({symbol for line in lines_of(data / "train.target.tok") for symbol in line.split()})
-    expected = f"^{data}/train.target.tok: expected {said - 1} different symbols at most, found {said}$"
+    count = len({symbol for line in lines_of(data / "train.target.tok") for symbol in line.split()})
+    expected = f"^{data}/train.target.tok: expected {count - 1} different symbols at most, found {count}$"
     with pytest.raises(InputError, match=expected):
-        run_vocabulary(data, rows=3 + said - 1, output="small.model")
+        run_vocabulary(data, rows=3 + count - 1, output="small.model")
     assert not (data / "small.model").exists()
-    run_vocabulary(data, rows=3 + said, output="exact.model")
-    assert len(Subwords(data / "exact.model").symbols) == said
+    run_vocabulary(data, rows=3 + count, output="exact.model")
+    assert len(Subwords(data / "exact.model").symbols) == count
 
 
 def test_symbols_and_rows_go_together(tmp_path, capsys):
@@ -288,16 +288,16 @@ def test_symbols_and_rows_go_together(tmp_path, capsys):
 
 
 def test_encode_makes_subwords_of_the_source_and_symbols_of_the_target(data, subwords):
-    text, said = (lines_of(data / f"dev.{side}.tok") for side in SIDES)
+    text, symbols = (lines_of(data / f"dev.{side}.tok") for side in SIDES)
     source, target = (
         [ids.tolist() for ids in TokenArray.open(data / f"dev.{side}.ids", data / f"dev.{side}.offsets")]
         for side in SIDES
     )
     assert source == subwords.encode(text)
-    assert target == [[*map(subwords.symbols.get, line.split()), EOS] for line in said]
+    assert target == [[*map(subwords.symbols.get, line.split()), EOS] for line in symbols]
     assert max(map(max, target)) < ROWS <= min(token for ids in source for token in ids if token != EOS)
     counts = read_json(data / "data.json")["splits"]
-    assert counts["dev"]["target_tokens"] == sum(len(line.split()) + 1 for line in said)
+    assert counts["dev"]["target_tokens"] == sum(len(line.split()) + 1 for line in symbols)
     assert (counts["train"]["kept"], counts["train"]["repeat"]) == (20 * len(TREES), 20)
 
 
@@ -314,9 +314,9 @@ def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
         assert parser.parse([sentence])[0].score == pytest.approx(parsed.score, abs=1e-4)
 
 
-def log_probability(parser: Parser, sentence: list[str], said: list[str]) -> float:
+def log_probability(parser: Parser, sentence: list[str], symbols: list[str]) -> float:
     """Of these symbols and the end after them, by the whole model at once; only what can be written counts."""
-    (ids,) = parser.vocabulary.encode_symbols([" ".join(said)])
+    (ids,) = parser.vocabulary.encode_symbols([" ".join(symbols)])
     source, target = (pack([line], torch.device("cpu")) for line in (source_ids(parser, sentence), [PAD, *ids[:-1]]))
     with torch.inference_mode():
         logits = parser.model(source, target) @ parser.model.embedding.weight[:ROWS].T
@@ -334,12 +334,12 @@ NEW = ["Mary", "runs", "and", "the", "dog", "sings", "."]  # not in the treebank
 def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
     """§6.1: ((5 + length) / 6)^alpha, and EOS counts."""
     parser = replace(parser, decoding=replace(parser.decoding, alpha=alpha))
-    for sentence, found in zip(WORDS, parser.parse(WORDS), strict=True):
-        said = encode(found.tree)[1]
-        penalty = ((5 + len(said) + 1) / 6) ** alpha
-        expected = log_probability(parser, sentence, said) / penalty
-        assert found.score == pytest.approx(expected, abs=1e-4)
-        assert found.score < 0
+    for sentence, parsed in zip(WORDS, parser.parse(WORDS), strict=True):
+        symbols = encode(parsed.tree)[1]
+        penalty = ((5 + len(symbols) + 1) / 6) ** alpha
+        expected = log_probability(parser, sentence, symbols) / penalty
+        assert parsed.score == pytest.approx(expected, abs=1e-4)
+        assert parsed.score < 0
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -372,10 +372,10 @@ def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(pa
 def test_the_longest_sentence_is_read(parser):
     parser = replace(parser, decoding=replace(parser.decoding, beam=1))
     long = ["cat"] * (POSITIONS - 1)
-    (found,) = parser.parse([long])
-    assert words(found.tree) == long
-    assert math.isfinite(found.score)
-    assert found.fault != TOO_LONG
+    (parsed,) = parser.parse([long])
+    assert words(parsed.tree) == long
+    assert math.isfinite(parsed.score)
+    assert parsed.fault != TOO_LONG
 
 
 # parse
@@ -387,22 +387,22 @@ def run_parse(trained, tmp_path):
 
     def run_parse(*texts: list[str], options: tuple = (), run: Path = trained) -> tuple[list[str], dict]:
         files = [str(write_text(tmp_path / f"{number}.txt", lines)) for number, lines in enumerate(texts)]
-        trees, about = tmp_path / "out" / "trees", tmp_path / "out" / "parses.json"
-        line = ["--input", *files, "--output", str(trees), "--json", str(about), "--threads", "1"]
+        trees, summary = tmp_path / "out" / "trees", tmp_path / "out" / "parses.json"
+        line = ["--input", *files, "--output", str(trees), "--json", str(summary), "--threads", "1"]
         parse.main(["--run", str(run), *line, *options])
         content = trees.read_text(encoding="utf-8")
         assert content == "" or content.endswith("\n")
-        return content.split("\n")[:-1], read_json(about)
+        return content.split("\n")[:-1], read_json(summary)
 
     return run_parse
 
 
 @pytest.mark.parametrize("lines", [PLAIN, [" ".join(line) for line in WORDS]], ids=["plain", "tokenized"])
 def test_parse_reads_plain_text_or_words(run_parse, lines):
-    trees, about = run_parse(lines, options=() if lines is PLAIN else ("--tokenized",))
+    trees, summary = run_parse(lines, options=() if lines is PLAIN else ("--tokenized",))
     assert trees == TREES
-    assert about["sentences"] == len(about["scores"]) == len(TREES)
-    assert about["repaired"] == {}
+    assert summary["sentences"] == len(summary["scores"]) == len(TREES)
+    assert summary["repaired"] == {}
 
 
 def test_words_are_taken_as_they_are(run_parse):
@@ -414,10 +414,10 @@ def test_words_are_taken_as_they_are(run_parse):
 
 
 def test_blank_lines_stay_blank(run_parse):
-    trees, about = run_parse(["", "Yes .", " \t", "", "Sleep !", ""])
+    trees, summary = run_parse(["", "Yes .", " \t", "", "Sleep !", ""])
     assert trees == ["", TREES[PLAIN.index("Yes.")], "", "", TREES[PLAIN.index("Sleep!")], ""]
-    assert about["sentences"] == 6
-    assert [score is None for score in about["scores"]] == [True, False, True, True, False, True]
+    assert summary["sentences"] == 6
+    assert [score is None for score in summary["scores"]] == [True, False, True, True, False, True]
 
 
 def test_nothing_comes_of_nothing(run_parse):
@@ -426,9 +426,9 @@ def test_nothing_comes_of_nothing(run_parse):
 
 def test_inputs_follow_each_other_up_to_the_most(run_parse):
     assert run_parse(PLAIN[:4], PLAIN[4:5], PLAIN[5:])[0] == TREES
-    trees, about = run_parse(PLAIN[:4], PLAIN[4:5], PLAIN[5:], options=("--most", "6"))
+    trees, summary = run_parse(PLAIN[:4], PLAIN[4:5], PLAIN[5:], options=("--most", "6"))
     assert trees == TREES[1::2]  # of twelve, at equal distances
-    assert about["sentences"] == len(about["scores"]) == 6
+    assert summary["sentences"] == len(summary["scores"]) == 6
 
 
 def test_sentences_of_many_chunks_keep_their_order(run_parse, monkeypatch):
@@ -440,24 +440,24 @@ def test_sentences_of_many_chunks_keep_their_order(run_parse, monkeypatch):
 def test_parse_says_which_lines_were_repaired_and_how_sure_it_is_of_each(run_parse, parser):
     """No symbols to spare: only a tree with no more of them than the sentence has subwords can be written whole."""
     short = '{"extra_length": 1, "beam": 2}'
-    trees, about = run_parse(["", *PLAIN, "cat " * POSITIONS], options=("--decoding", short))
+    trees, summary = run_parse(["", *PLAIN, "cat " * POSITIONS], options=("--decoding", short))
     expected = replace(parser, decoding=replace(parser.decoding, extra_length=1, beam=2)).parse(WORDS)
     assert trees == ["", *(bracketed(parsed.tree) for parsed in expected), f"(TOP{' (XX cat)' * POSITIONS})"]
     faults = {str(number): parsed.fault for number, parsed in enumerate(expected, start=2) if parsed.fault}
-    assert about["repaired"] == faults | {str(len(PLAIN) + 2): TOO_LONG}
+    assert summary["repaired"] == faults | {str(len(PLAIN) + 2): TOO_LONG}
     assert len(faults) > 0
-    assert about["scores"] == [None, *(pytest.approx(parsed.score, abs=1e-4) for parsed in expected), None]
+    assert summary["scores"] == [None, *(pytest.approx(parsed.score, abs=1e-4) for parsed in expected), None]
 
 
 def test_parse_takes_the_weights_that_it_is_given(run_parse, trained):
     (weights, *_) = sorted((trained / "checkpoints").iterdir())
-    _, about = run_parse(PLAIN, options=("--weights", str(weights)))
+    _, summary = run_parse(PLAIN, options=("--weights", str(weights)))
     parser = Parser(
         load_model(weights, load(trained / "experiment.yaml").model),
         Subwords(trained / "vocabulary.model"),
         load(trained / "decoding.yaml", Decoding),
     )
-    assert about["scores"] == [pytest.approx(parsed.score, abs=1e-4) for parsed in parser.parse(WORDS)]
+    assert summary["scores"] == [pytest.approx(parsed.score, abs=1e-4) for parsed in parser.parse(WORDS)]
 
 
 def test_parse_reads_standard_input_and_writes_standard_output(trained, monkeypatch, capsys):
@@ -519,10 +519,10 @@ def run_silver(tmp_path):
 
     def run_silver(scores: list, keep: float, repaired=(), lines=TREES, most_words: int = 80, sentences=None):
         lines = lines[: len(scores)]
-        trees, about = write_text(tmp_path / "parsed.trees", lines), tmp_path / "parsed.json"
+        trees, summary = write_text(tmp_path / "parsed.trees", lines), tmp_path / "parsed.json"
         faults = dict.fromkeys(map(str, repaired), "brackets left open")
-        about.write_text(json.dumps({"sentences": sentences or len(lines), "repaired": faults, "scores": scores}))
-        files = ["--trees", trees, "--parses", about, "--output", tmp_path / "silver.trees"]
+        summary.write_text(json.dumps({"sentences": sentences or len(lines), "repaired": faults, "scores": scores}))
+        files = ["--trees", trees, "--parses", summary, "--output", tmp_path / "silver.trees"]
         __main__.main(["silver", *map(str, files), "--keep", str(keep), "--most-words", str(most_words)])
         return [lines.index(line) + 1 for line in lines_of(tmp_path / "silver.trees")]
 
@@ -553,7 +553,7 @@ def test_silver_leaves_out_what_is_blank_repaired_or_long(run_silver):
 def test_no_tree_that_is_left_is_surer_than_one_that_stays(scores, data):
     indices = sorted(data.draw(st.sets(st.sampled_from(range(len(scores))))))
     count = data.draw(st.integers(0, len(indices)))
-    kept = surest(indices, scores, count)
+    kept = most_certain(indices, scores, count)
     left = set(indices) - set(kept)
     assert len(kept) == count
     assert kept == sorted(kept)
@@ -586,13 +586,13 @@ def test_silver_keeps_a_share(run_silver, capsys, keep):
 
 def test_a_parsers_trees_are_what_another_learns_from(run_parse, tmp_path):
     """parse, silver, linearize: each reads what the one before it wrote."""
-    trees, about = run_parse(["", *PLAIN, " ".join(NEW)])
+    trees, summary = run_parse(["", *PLAIN, " ".join(NEW)])
     files = ["--trees", tmp_path / "out" / "trees", "--parses", tmp_path / "out" / "parses.json"]
     kept = tmp_path / "silver.trees"
     silver.main([*map(str, files), "--keep", "0.5", "--most-words", "80", "--output", str(kept)])
     assert set(lines_of(kept)) < set(trees)
     gold = write_text(tmp_path / "gold.trees", TREES)
     count = run_linearize(tmp_path / "train", gold, "--silver", kept)["silver"]
-    assert count == math.ceil((len(PLAIN) + 1 - len(about["repaired"])) / 2)
+    assert count == math.ceil((len(PLAIN) + 1 - len(summary["repaired"])) / 2)
     sentences = [" ".join(words(read_tree(tree))) for tree in lines_of(kept)]
     assert sentences == lines_of(tmp_path / "train.source.tok")[-count:]

@@ -87,7 +87,7 @@ def engine_of(model, vocabulary, folder, compute_type="float32"):
 
 @torch.no_grad()
 def logits(model, source, target):
-    """Of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
+    """The logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
     packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
     return model(*packed) @ model.embedding.output_weight().T
 
@@ -100,7 +100,7 @@ def allowed_only(logits):
 
 
 def score(model, source, target, alpha):
-    """Of a translation, with or without EOS, over what may be written."""
+    """The score of a translation, with or without EOS, over the tokens that may be written."""
     log_probabilities = allowed_only(logits(model, source, target[:-1]))[range(len(target)), target]
     return float(log_probabilities.sum()) / length_penalty(len(target), alpha)
 
@@ -116,11 +116,11 @@ def greedy(model, source, limit):
 def check_log_probabilities(model, vocabulary, folder):
     engine = engine_of(model, vocabulary, folder)
     targets = random_sentences(2, len(SENTENCES), longest=9, ids=SUBWORDS)
-    found = engine.translator.score_batch(
+    results = engine.translator.score_batch(
         [[engine.source[token] for token in ids] for ids in SENTENCES],
         [[engine.target[token] for token in ids[:-1]] for ids in targets],  # EOS is added there
     )
-    for source, target, scores in zip(SENTENCES, targets, found, strict=True):
+    for source, target, scores in zip(SENTENCES, targets, results, strict=True):
         expected = logits(model, source, target[:-1]).log_softmax(dim=1)[range(len(target)), target]
         torch.testing.assert_close(torch.tensor(scores.log_probs), expected, atol=1e-4, rtol=0)
 
@@ -144,12 +144,12 @@ def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
 
 def test_greedy_search_is_greedy(model, vocabulary, tmp_path):
     """Each up to its own limit, though all are searched together."""
-    found = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
+    results = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
     expected = [greedy(model, ids, len(ids) + DECODING.extra_length) for ids in SENTENCES]
-    assert [ids for ids, _ in found] == [[token for token in ids if token != EOS] for ids in expected]
+    assert [ids for ids, _ in results] == [[token for token in ids if token != EOS] for ids in expected]
     assert len(set(map(tuple, expected))) > 10
-    for (_, found_score), source, ids in zip(found, SENTENCES, expected, strict=True):
-        assert found_score == pytest.approx(score(model, source, ids, DECODING.alpha), abs=1e-4)
+    for (_, result_score), source, ids in zip(results, SENTENCES, expected, strict=True):
+        assert result_score == pytest.approx(score(model, source, ids, DECODING.alpha), abs=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
@@ -162,9 +162,9 @@ def test_beam_search_ranks_by_our_penalty(vocabulary, tmp_path, alpha):
         scores = {tuple(ids): score(model, source, ids, alpha) for ids, _ in hypotheses}
         ended = {ids: value for ids, value in scores.items() if ids[-1] == EOS}
         best = max(ended or scores, key=scores.__getitem__)
-        ((found, found_score),) = engine.search([source], decoding)
-        assert found == [token for token in best if token != EOS]
-        assert found_score == pytest.approx(scores[best], abs=1e-4)
+        ((ids, result_score),) = engine.search([source], decoding)
+        assert ids == [token for token in best if token != EOS]
+        assert result_score == pytest.approx(scores[best], abs=1e-4)
         ends.add(min(len(ended), 2))
     assert ends == {0, 1, 2}
 
@@ -200,8 +200,8 @@ def test_only_subwords_are_written(vocabulary, tmp_path):
     best = [logits(model, ids, []).argmax().item() for ids in SENTENCES]
     assert any(token == PAD or token >= SUBWORDS for token in best)
     for beam in (1, 4):
-        found = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=beam))
-        assert all(PAD < token < SUBWORDS for ids, _ in found for token in ids)
+        results = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=beam))
+        assert all(PAD < token < SUBWORDS for ids, _ in results for token in ids)
 
 
 def test_int8_is_close_and_not_the_same(model, vocabulary, tmp_path):
@@ -355,15 +355,15 @@ def test_most_translations_are_ours(run, tmp_path):
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
     sentences = Subwords(run / "vocabulary.model").encode(random_lines(7, 200))
     model = load_model(run / "average.safetensors", load(run / "experiment.yaml").model)
-    found = {}
+    same = {}
     for beam, compute_type in product((1, 4), ("float32", "int8")):
         decoding = replace(DECODING, beam=beam)
         ours = search(model, len(Subwords(run / "vocabulary.model")), sentences, decoding)
         theirs = open_ctranslate2(tmp_path / "1", compute_type, 1).search(sentences, decoding)
-        found[beam, compute_type] = sum(a == b for (a, _), (b, _) in zip(ours, theirs, strict=True))
-    assert found[1, "float32"] >= 195
-    assert found[4, "float32"] >= 195
-    assert min(found.values()) >= 150
+        same[beam, compute_type] = sum(a == b for (a, _), (b, _) in zip(ours, theirs, strict=True))
+    assert same[1, "float32"] >= 195
+    assert same[4, "float32"] >= 195
+    assert min(same.values()) >= 150
     assert open_ctranslate2(tmp_path / "1", "float32", 1).search([], DECODING) == []
 
 
@@ -374,10 +374,10 @@ def test_translate_with_ctranslate2(run, tmp_path, options):
     expected = translations(run, tmp_path, *options).split("\n")
     for compute_type, least in (("float32", 58), ("int8", 45)):
         engine = ["--engine", "ctranslate2", "--compute-type", compute_type]
-        found = translations(tmp_path / "1", tmp_path, *engine, *options).split("\n")
-        assert len(found) == len(expected)
-        assert found[0] == ""
-        assert sum(a == b for a, b in zip(found, expected, strict=True)) >= least
+        lines = translations(tmp_path / "1", tmp_path, *engine, *options).split("\n")
+        assert len(lines) == len(expected)
+        assert lines[0] == ""
+        assert sum(a == b for a, b in zip(lines, expected, strict=True)) >= least
 
 
 def test_translate_says_what_ctranslate2_lacks(run, tmp_path, monkeypatch):

@@ -117,17 +117,17 @@ def test_a_beam_of_one_is_greedy(seed):
         scores = arbitrary(sentence, prefix)
         return scores if max(scores) == scores[EOS] else normalized([-math.inf, -30.0, *scores[EOS + 1 :]])
 
-    found = search(log_p, [9] * 10, beam=1, alpha=0.0)
-    assert [ids for ids, _ in found] == [greedy(log_p, sentence, 9) for sentence in range(10)]
-    assert len({len(ids) for ids, _ in found}) > 3
+    results = search(log_p, [9] * 10, beam=1, alpha=0.0)
+    assert [ids for ids, _ in results] == [greedy(log_p, sentence, 9) for sentence in range(10)]
+    assert len({len(ids) for ids, _ in results}) > 3
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize(("V", "limit"), [(4, 4), (7, 3)])
 def test_a_wide_beam_is_brute_force(alpha, V, limit):
     log_p, sentences = random_table(7, V), range(8)
-    found = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
-    for sentence, (ids, score) in zip(sentences, found, strict=True):
+    results = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
+    for sentence, (ids, score) in zip(sentences, results, strict=True):
         best, best_score = brute_force(log_p, sentence, limit, alpha, V)
         assert ids == best
         assert score == pytest.approx(best_score, rel=1e-5)
@@ -147,8 +147,8 @@ def test_eos_counts_in_the_length():
 def test_equals_a_search_that_never_stops_early(beam, alpha):
     log_p = random_table(beam, V=6)
     limits = [1 + sentence % 9 for sentence in range(40)]
-    found = search(log_p, limits, beam, alpha)
-    for sentence, (limit, (ids, score)) in enumerate(zip(limits, found, strict=True)):
+    results = search(log_p, limits, beam, alpha)
+    for sentence, (limit, (ids, score)) in enumerate(zip(limits, results, strict=True)):
         expected, expected_score = exhaustive_beam(log_p, sentence, limit, beam, alpha)
         assert ids == expected
         assert score == pytest.approx(expected_score, rel=1e-5)
@@ -178,12 +178,12 @@ def test_goes_on_while_an_alive_hypothesis_can_win():
 def test_sentences_that_end_leave_the_batch():
     log_p, limits = random_table(11), [2, 9, 5, 9, 9, 3, 9, 1]
     decoder = Table(log_p, range(len(limits)))
-    found = beam_search(decoder, torch.tensor(limits), 2, 0.6)
+    results = beam_search(decoder, torch.tensor(limits), 2, 0.6)
     assert decoder.sizes[0] == len(limits)
     assert decoder.sizes == sorted(decoder.sizes, reverse=True)
     assert len(set(decoder.sizes)) > 3
     for sentence, limit in enumerate(limits):
-        assert found[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])[0]
+        assert results[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])[0]
 
 
 def test_nothing_finished_gives_the_best_alive_hypothesis():
@@ -253,10 +253,10 @@ def test_compact_moves_no_more_than_it_must(going):
 def test_limits_and_vocabulary_hold_for_the_model():
     """Some of these sentences end by EOS and some at the limit; otherwise this would test one of the two only."""
     model, sentences, vocabulary = random_model(1), random_sentences(5, 24), 29
-    found = [ids for ids, _ in model_search(model, sentences)]
-    assert all(len(ids) <= len(s) + DECODING.extra_length for s, ids in zip(sentences, found, strict=True))
-    assert all(PAD < token < vocabulary for ids in found for token in ids)
-    assert all(EOS not in ids[:-1] for ids in found)
-    ends = Counter(ids[-1] == EOS for ids in found)
+    results = [ids for ids, _ in model_search(model, sentences)]
+    assert all(len(ids) <= len(s) + DECODING.extra_length for s, ids in zip(sentences, results, strict=True))
+    assert all(PAD < token < vocabulary for ids in results for token in ids)
+    assert all(EOS not in ids[:-1] for ids in results)
+    ends = Counter(ids[-1] == EOS for ids in results)
     assert ends[True] > 0
     assert ends[False] > 0

@@ -1,7 +1,7 @@
 """A file's bytes as a stream: the file itself, its .gz, or a member of an archive; and small members one by one.
 
-Members are read as bytes and written under names of our own, so that their paths in the archive can do no harm. How an
-archive is packed is told by its first bytes, whatever its name: the same members may be published in several packings.
+Members are read as bytes and written under names of our own, so their paths in the archive can do no harm. The first
+bytes tell how an archive is packed, whatever its name: the same members may be published in several packings.
 """
 
 import gzip

@@ -99,7 +99,6 @@ class Author:
         self.random = random.Random(seed).random
 
     def chance(self, probability: float) -> bool:
-        """Return True with this probability."""
         return self.random() < probability
 
     def pick(self, items):
@@ -159,7 +158,6 @@ class Author:
         return self.pick([v for v in VERBS if v.frame == frame and subject.noun.kind in v.by and thing in v.of])
 
     def place(self, binder: Phrase | None = None) -> Part:
-        """Draw a preposition with its noun phrase."""
         preposition = self.pick(PREPOSITIONS)
         return place(preposition, self.nominal(self.pick(preposition.kinds), binder))
 
@@ -197,7 +195,6 @@ class Author:
         return noun_phrase(noun, self.pick(PLURAL if plural else SINGULAR), adjectives, plural)
 
     def noun(self, kind: str) -> Row:
-        """Draw a noun of this kind."""
         return self.pick([noun for noun in NOUNS if noun.kind == kind])
 
     def adjectives(self, kind: str) -> tuple[Row, ...]:

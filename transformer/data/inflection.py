@@ -20,7 +20,7 @@ NOTHING = Part("", "", "")
 
 
 class Phrase(NamedTuple):
-    """A noun phrase, in German by case. Its head, `noun`, says what kind of thing it is and gives it its gender."""
+    """A noun phrase, in German by case. Its head, `noun`, gives it its kind and its gender."""
 
     en: str
     de: dict[str, str]

@@ -42,14 +42,12 @@ def statement(main: Clause, opening: Part = NOTHING, closing: Part = NOTHING) ->
 
 
 def compound(first: Part, conjunction: str, second: Part) -> Part:
-    """Join two main clauses."""
     comma = tree(",", ",") if conjunction == "but" else ""
     english = tree("S", first.en, comma, tree("CC", conjunction), second.en)
     return Part(english, join(first.de, GERMAN[conjunction], second.de), join(first.fr, FRENCH[conjunction], second.fr))
 
 
 def subordinate(conjunction: str, content: Clause) -> Part:
-    """Make a subordinate clause."""
     english = tree("SBAR", tree("IN", conjunction), statement(content).en)
     german = f", {GERMAN[conjunction]} {german_order(content.de, 'last')} ,"
     return Part(english, german, f"{FRENCH[conjunction]} {content.fr}")
@@ -94,7 +92,6 @@ def quality(adjective: Row, subject: Phrase, degree: str = "") -> Part:
 
 
 def place(preposition: Row, ground: Phrase) -> Part:
-    """Make a prepositional phrase."""
     german = f"{preposition.de} {ground.de['dat']}"
     german = re.sub("^in dem ", "im ", re.sub("^bei dem ", "beim ", german))
     return Part(tree("PP", tree("IN", preposition.en), ground.en), german, f"{preposition.fr} {ground.fr}")

@@ -29,7 +29,7 @@ class Sentence:
     """The counts of one sentence, which are 0 unless its status is "ok"."""
 
     number: int
-    length: int  # all words of gold, traces aside
+    length: int  # all words of gold except traces
     status: str  # "ok", "skip" (no words in test) or "error" (other words than in gold)
     why: str | None = None  # the reason of an error
     gold: int = 0  # brackets

@@ -54,7 +54,7 @@ class Builder:
     def __init__(self, sentence: list[str]):
         self.left = sentence[::-1]  # the words without a tag yet, next one last
         self.tree: Tree = [Open(TOP)]
-        self.open: list[str] = []  # labels of the constituents that are open, TOP aside
+        self.open: list[str] = []  # labels of the constituents that are open, except TOP
         self.roots = 0  # how many constituents and words stand directly under TOP
         self.faults: list[str] = []
 

@@ -54,7 +54,6 @@ def encode_all(args: argparse.Namespace) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("encode", __doc__)
     parser.add_argument("--data", type=Path, required=True, help="the folder of one task's data")
     parser.add_argument("--splits", nargs="+", required=True)

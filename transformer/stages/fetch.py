@@ -27,7 +27,6 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("fetch", __doc__)
     parser.add_argument(
         "--url", required=True, action="append", dest="urls", metavar="URL", help="an address; repeat for others"

@@ -28,24 +28,27 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if not 0 < args.keep <= 1:
         parser.error(f"--keep: expected a share over 0 and at most 1, found {args.keep:g}")
-    parses = read_json(args.parses)
-    if not isinstance(parses, dict) or not {"sentences", "repaired", "scores"} <= parses.keys():
-        raise InputError(f"{args.parses}: expected what the parse stage writes: sentences, repaired and scores")
-    lines = list(read_lines(args.trees))
-    if len(lines) != parses["sentences"]:
-        raise InputError(
-            f"{args.trees}: expected {parses['sentences']} trees, as {args.parses} says, found {len(lines)}"
-        )
+    lines, parses = read_parses(args.trees, args.parses)
     whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in parses["repaired"]]
     short = [index for index in whole if count_words(lines[index], args.trees) <= args.most_words]
     if not short:
         raise InputError(
             f"{args.trees}: none of {len(lines):,} parses is a tree without repair of {args.most_words} words at most"
         )
-    kept = surest(short, parses["scores"], math.ceil(args.keep * len(short)))
+    kept = most_certain(short, parses["scores"], math.ceil(args.keep * len(short)))
     with replacing(args.output) as file:
         file.writelines(lines[index] + "\n" for index in kept)
     print(f"{args.output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")
+
+
+def read_parses(trees: Path, parses: Path) -> tuple[list[str], dict]:
+    """Return the lines of `trees` and the repairs and scores in `parses`. Raises InputError where they do not fit."""
+    lines, summary = list(read_lines(trees)), read_json(parses)
+    if not isinstance(summary, dict) or not {"sentences", "repaired", "scores"} <= summary.keys():
+        raise InputError(f"{parses}: expected what the parse stage writes: sentences, repaired and scores")
+    if len(lines) != summary["sentences"]:
+        raise InputError(f"{trees}: expected {summary['sentences']} trees, as {parses} says, found {len(lines)}")
+    return lines, summary
 
 
 def count_words(line: str, path: Path) -> int:
@@ -54,6 +57,6 @@ def count_words(line: str, path: Path) -> int:
     return len(words(tree))
 
 
-def surest(indices: list[int], scores: list[float], count: int) -> list[int]:
+def most_certain(indices: list[int], scores: list[float], count: int) -> list[int]:
     """Return the `count` indices with the highest scores, in ascending order."""
     return sorted(sorted(indices, key=lambda index: -scores[index])[:count])

@@ -113,7 +113,6 @@ def value_of(content: Any, key: str, path: Path) -> Any:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("take", __doc__)
     parser.add_argument(
         "--from", required=True, type=Path, dest="folder", metavar="DIR", help="the folder to take from"

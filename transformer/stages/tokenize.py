@@ -43,7 +43,6 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("tokenize", __doc__)
     parser.add_argument("--source", nargs="+", type=Path, required=True, help="source sides of the corpora")
     parser.add_argument("--target", nargs="+", type=Path, required=True, help="target sides, in the same order")

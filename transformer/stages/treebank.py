@@ -59,7 +59,6 @@ def read(args: argparse.Namespace) -> Iterator[Tree]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("treebank", __doc__)
     parser.add_argument("--format", required=True, choices=["ptb", "gum", "lines"], help="what the treebank is")
     parser.add_argument("--input", required=True, metavar="PATH", help="the treebank: a folder, an archive or a file")

@@ -62,7 +62,6 @@ def write_lines(lines: Iterable[str], file: IO[str]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("unpack", __doc__)
     parser.add_argument("--input", required=True, metavar="FILE", help="the file to read")
     parser.add_argument("--member", metavar="NAME", help="the path of the text within an archive")
