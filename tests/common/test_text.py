@@ -108,7 +108,7 @@ def test_segments(write):
 
 
 def test_segments_of_documents(write):
-    """Tags and attributes in any case, order and quotes, CRLF, several on a line; an id is not found in a docid."""
+    """Tags and attributes may have any case, order and quotes, several may be on a line; no id is read from a docid."""
     sgm = (
         '<REFSET trglang="de" setid="newstest2014" srclang="any">\r\n<DOC SYSID="ref" DOCID=\'x y\' origlang="de">\r\n'
         '<seg id=1>a</seg>\r\n<SEG Id = "2">b <doc docid=no> c</SEG></doc><doc docid=z><seg>d</seg>\r\n</doc>\r\n'

@@ -28,7 +28,7 @@ def write(path, lines):
 
 
 def sides(folder, name, pairs):
-    """The two files of a parallel corpus."""
+    """Write the two files of a parallel corpus."""
     columns = zip(LANGUAGES, zip(*pairs, strict=True), strict=True)
     return tuple(write(folder / f"{name}.{language}", lines) for language, lines in columns)
 
@@ -68,7 +68,7 @@ def test_a_ratio_need_not_be_whole(experiment):
 
 
 def tokenized(folder, corpora, preparation, clean, processes=1):
-    """(counts, source lines, target lines)."""
+    """Tokenise; return (counts, source lines, target lines)."""
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
     counts = write_tokenized(corpora, outputs, LANGUAGES, preparation, clean, processes)
     return counts, *map(read, outputs)
@@ -126,7 +126,7 @@ def test_order_is_kept(small_chunks):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_memory_does_not_grow(small_chunks, processes):
-    """Of an endless text only the few chunks that the workers hold have been read when the first results come."""
+    """When the first results of an endless text come, only the few chunks that the workers hold have been read."""
     endless = itertools.count()
     chunks = parallel(tuple, endless, processes)
     assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]

@@ -75,7 +75,7 @@ def arguments(urls, output, *options, sums=SUMS):
 
 @pytest.fixture
 def succeed(server, output):
-    """Fetches from the server's paths, or other addresses; checks the file and that nothing else is left."""
+    """Fetch from the server's paths, or other addresses; check the file and that nothing else is left."""
 
     def succeed(*urls, options=(), expected=DATA, **changes):
         urls = [server.address + url if url.startswith("/") else url for url in urls]
@@ -88,7 +88,7 @@ def succeed(server, output):
 
 @pytest.fixture
 def fail(server, output):
-    """The error's text, after checking that it is one line and that there is no output."""
+    """Return the error's text, after checking that it is one line and that there is no output."""
 
     def fail(*urls, options=(), **changes):
         urls = [server.address + url if url.startswith("/") else url for url in urls]
@@ -104,7 +104,7 @@ def fail(server, output):
 
 
 def dead():
-    """An address on which nobody listens."""
+    """Return an address on which nobody listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}/a"
@@ -169,7 +169,7 @@ def test_a_server_without_ranges_starts_over(server, succeed):
 
 
 def test_a_server_without_ranges_that_always_hangs_up(server, fail):
-    """Less than before is nothing new."""
+    """An attempt that brings less than the one before brings nothing new."""
     server.script["/a"] = [rangeless(1000), rangeless(500)] * 5 + [part]
     assert re.search(r"/a: .*1000 bytes.*, 5 times", fail("/a"))
     assert len(server.requests) == download.ATTEMPTS == 5
@@ -207,14 +207,14 @@ def test_a_stalled_server_is_left(server, succeed, monkeypatch):
 
 
 def drip(handler):
-    """At most 10 kB a second."""
+    """Send at most 10 kB a second."""
     serve(DATA, 1)(handler)
     while not handler.server.over.wait(0.01):
         handler.send(b"?" * 100)
 
 
 def test_a_server_that_drips_is_left(server, succeed, monkeypatch, capsys):
-    """Though each attempt brings something new."""
+    """Attempts that are too slow fail, though each brings something new."""
     monkeypatch.setattr(download, "ATTEMPTS", 2)
     monkeypatch.setattr(download, "RATE_SECONDS", 0.5)
     monkeypatch.setattr(download, "LEAST_RATE", 50_000)
@@ -283,7 +283,7 @@ def test_an_endless_body_is_left(server, fail, output):
 
 
 def test_an_error_page_of_unknown_length_is_not_kept(server, succeed):
-    """Its bytes are blamed on no other address."""
+    """No other address is blamed for its bytes."""
     server.script = {"/a": [chunked(b"<html>Sorry</html>", b""), status(404)], "/b": [part]}
     succeed("/a", "/b")
     assert server.requests[2:] == [("/b", "bytes=18-"), ("/b", None)]
@@ -394,7 +394,7 @@ def test_mirror_with_wrong_bytes(tmp_path, fail, output, content, problem):
 
 @pytest.mark.parametrize("answer", [part, chunked(DATA[:9], DATA[9:], b"")], ids=["length", "chunked"])
 def test_repacked_is_taken_as_it_comes(server, output, succeed, answer):
-    """From its beginning: what an earlier try left may be of another packing."""
+    """It is fetched from its beginning: what an earlier try left may be packed differently."""
     output.parent.mkdir()
     output.with_name("corpus.tgz.part").write_bytes(b"left")
     server.script["/a"] = [answer]
@@ -427,7 +427,7 @@ def test_a_size_without_a_sum_is_refused(output, capsys):
 
 @pytest.fixture
 def other(server):
-    """The option that names OTHER at these paths of the server."""
+    """Return the option that names OTHER at these paths of the server."""
 
     def other(*paths, **description):
         description = description or {"sha256": OTHER_SUM, "size": len(OTHER)}

@@ -41,14 +41,14 @@ def items():
 
 
 def row(table, en, **columns):
-    """The one row of a lexicon table with these values."""
+    """Return the one row of a lexicon table with these values."""
     columns = {"en": en, **columns}
     (match,) = [r for r in table if all(getattr(r, column) == value for column, value in columns.items())]
     return match
 
 
 def np(words, plural=False, owner=None):
-    """A noun phrase from its English singular: "the old dog", "Paul", "own key"."""
+    """Make a noun phrase from its English singular: "the old dog", "Paul", "own key"."""
     determiner, *adjectives, noun = words.split() if " " in words else ("", words)
     adjectives = tuple(row(ADJECTIVES, adjective) for adjective in adjectives)
     return noun_phrase(row(NOUNS, noun), determiner, adjectives, plural, owner)

@@ -28,7 +28,7 @@ CORPUS = st.tuples(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=9), st.b
 
 @given(st.lists(CORPUS, min_size=1, max_size=4), st.integers(1, 12))
 def test_parts_end_to_end_are_all_pairs(tmp_path_factory, corpora, number):
-    """Whatever ends lines for others, with and without a last line end, over the borders of corpora."""
+    """This holds over the borders of corpora, with and without a last line end, whatever ends lines elsewhere."""
     folder = tmp_path_factory.mktemp("corpora")
     files = []
     for index, (pairs, ended) in enumerate(corpora):
@@ -45,7 +45,7 @@ def test_parts_end_to_end_are_all_pairs(tmp_path_factory, corpora, number):
 
 @pytest.mark.parametrize("lengths", [(2, 3), (0, 0)])
 def test_every_part_refuses_files_that_are_no_pairs(tmp_path, lengths):
-    """Also a part that lies in other files."""
+    """A part refuses them even if it lies in other files."""
     good, bad = ((tmp_path / f"{name}.en", tmp_path / f"{name}.de") for name in ("good", "bad"))
     for path, length in zip([*good, *bad], [9, 9, *lengths], strict=True):
         path.write_text("x\n" * length)

@@ -24,7 +24,7 @@ WORDS = {
 
 
 def sentences(language: str, numbers: range) -> list[str]:
-    """Random words and the sentence's number, by which it is known after tokenising."""
+    """Return random words with the sentence's number, by which it is recognised after tokenising."""
     source = random.Random(1)
     return [" ".join(source.choices(WORDS[language], k=source.randint(2, 9))) + f" {n}!" for n in numbers]
 
@@ -57,7 +57,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def run_tokenize(corpora, data, experiment):
-    """Calls the stage on corpora by name; an option may be replaced."""
+    """Call the stage on corpora by name; an option may be replaced."""
 
     def run(split, names, *flags, **options):
         defaults = {
@@ -74,7 +74,7 @@ def run_tokenize(corpora, data, experiment):
 
 
 def argv(**options) -> list[str]:
-    """A command line."""
+    """Return a command line."""
     return [str(word) for name, words in options.items() for word in (f"--{name}", *words)]
 
 
@@ -209,7 +209,7 @@ ODD = ["\u2028\x85 here", "there\r", "\ra", "", "\u2029 b", " "]  # and every se
 
 @pytest.fixture
 def odd(corpora):
-    """A corpus of lines with what others take for line ends, without a last one, and one that is cleaned away."""
+    """A corpus whose lines hold characters that end lines elsewhere, one that is cleaned away, and a small one."""
     for language in WORDS:
         lines = [
             f"{line} {end}" if n % 7 else ""
@@ -222,13 +222,13 @@ def odd(corpora):
 
 
 def content(folder) -> dict[str, bytes]:
-    """The training set's files and data.json, without the parts."""
+    """Return the training set's files and data.json, without the parts."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith(("train", "data"))}
 
 
 @pytest.mark.parametrize("number", [2, 99])  # of 99 parts many are empty
 def test_parts_make_the_whole_byte_for_byte(data, odd, run_tokenize, number):
-    """The text that is tokenised, and what is encoded of it with one vocabulary."""
+    """This holds for the tokenised text and for its encoding with one vocabulary."""
     run_tokenize("dev", ["dev"])
     run_tokenize("train", odd, "--clean")
     run_vocabulary(data)

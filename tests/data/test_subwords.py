@@ -74,7 +74,7 @@ def test_names_of_special_tokens_in_text_are_text(vocabulary, line):
 
 
 def test_the_text_is_taken_as_it_is(vocabulary):
-    """NFKC, which SentencePiece does if not told otherwise, would make fi, 2 and K of the three."""
+    """NFKC, SentencePiece's default, would turn the three characters into fi, 2 and K."""
     line = "\ufb01le \uff12nd \uff2böln"
     assert vocabulary.decode(vocabulary.encode([line])) == [line]
     assert UNK not in vocabulary.encode([line])[0]
@@ -96,7 +96,7 @@ def test_another_process_learns_the_same_bytes(text, tmp_path):
 
 @pytest.mark.parametrize("most", [1, 100, 1000])
 def test_lines_are_drawn_evenly(text, tmp_path, most):
-    """Of both files, in order, at distances that differ by no more than one."""
+    """They come from both files, in order, at distances that differ by no more than one."""
     halves = [tmp_path / "source", tmp_path / "target"]
     for half, numbers in zip(halves, (range(200), range(200, 324)), strict=True):
         half.write_text("".join(f"{number}\n" for number in numbers))

@@ -84,7 +84,7 @@ def test_no_words_are_no_text():
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_any_text_is_words_with_single_spaces_between_them(language):
-    """So that a sentence stays one line, whatever in it might end one elsewhere."""
+    """A sentence stays one line, whatever characters in it end lines elsewhere."""
     moses = Moses(language, MOSES)
 
     @given(st.text())

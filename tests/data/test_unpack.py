@@ -19,7 +19,7 @@ LINK = object()  # a member's content: it is a link to /etc/passwd
 
 
 def make_tar(path, *members):
-    """A .tar, or a .tgz whose gzip stores without compression, so that tests can tell what stands where in it."""
+    """Write a .tar, or a .tgz whose gzip stores without compression, so that tests know what is where in it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, content in members:
@@ -35,7 +35,7 @@ def make_tar(path, *members):
 
 
 def make_zip(path, *members, compression=zipfile.ZIP_DEFLATED):
-    """An archive of names and contents that is a .zip, whatever its name."""
+    """Write an archive of names and contents that is a .zip, whatever its name."""
     with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in members:
             archive.writestr(name, content)
@@ -48,7 +48,7 @@ def run(path, output, *options, format="text"):
 
 
 def failure(path, output, *options, format="text"):
-    """The message of an input error, after checking that it is one line and that nothing was written."""
+    """Return the message of an input error, after checking that it is one line and that nothing was written."""
     before = sorted(output.parent.iterdir())
     with pytest.raises(InputError) as error:
         run(path, output, *options, format=format)
@@ -136,7 +136,7 @@ def test_a_member_that_is_no_file_is_missing(tmp_path, output, member, content):
 
 
 def sgm(*ids):
-    """A test set whose segments have these documents and ids."""
+    """Return a test set whose segments have these documents and ids."""
     return "".join(f'<doc docid="{doc}"><seg id="{number}">{doc}{number}</seg></doc>\n' for doc, number in ids).encode()
 
 
@@ -164,7 +164,7 @@ def test_sgm_alone(tmp_path, output):
 
 @pytest.mark.parametrize("suffix", [".tar", ".tgz"])
 def test_an_archive_cut_short_anywhere(tmp_path, output, suffix):
-    """Blocks of 512 bytes: first's header and content, wanted's header and content, zeros."""
+    """It has blocks of 512 bytes: first's header and content, wanted's header and content, zeros."""
     whole = make_tar(tmp_path / f"a{suffix}", ("first", b"1\n" * 900), ("wanted", b"2\n" * 900))
     content = whole.read_bytes()
     wanted_ends = 512 + 2048 + 512 + 1800
@@ -199,7 +199,7 @@ def test_something_else_by_that_name(tmp_path, output, name, options, content):
 
 
 def test_a_gzip_without_its_end(tmp_path, output):
-    """As a file of its own and within an archive."""
+    """It is an error as a file of its own and within an archive."""
     short = gzip.compress(TEXT.encode())[:-9]
     (tmp_path / "a.gz").write_bytes(short)
     assert failure(tmp_path / "a.gz", output).startswith(f"{tmp_path}/a.gz: damaged or cut short: ")
@@ -227,7 +227,7 @@ def test_another_number_of_lines(tmp_path, output):
 
 
 def test_what_does_not_fit_its_name(tmp_path, output):
-    """A member of what is no archive, an archive without a member, another packing, a missing file."""
+    """Errors name a member of what is no archive, an archive without a member, another packing, a missing file."""
     message = failure(tmp_path / "a.gz", output, "--member", "m")
     assert re.fullmatch(rf"{tmp_path}/a.gz: expected an archive \(.*\) to hold the member m", message)
     assert f"{tmp_path}/a.tgz: expected the name of one member" in failure(tmp_path / "a.tgz", output)

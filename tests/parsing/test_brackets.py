@@ -15,7 +15,7 @@ from transformer.parsing.trees import Close, Leaf, Open, Tree, parse
 
 
 def tree(text: str) -> Tree:
-    """A tree as tags and brackets alone; its words, traces aside, are 0, 1, and so on."""
+    """Read a tree from tags and brackets alone; its words, except traces, are 0, 1, and so on."""
     number = count()
     leaves = re.sub(r"(?<= )[^\s()]+", lambda tag: f"({tag[0]} {'*' if tag[0] == '-NONE-' else next(number)})", text)
     return read_line(leaves)
@@ -35,7 +35,7 @@ def counts(sentence: Sentence) -> tuple[int, int, int]:
 
 
 def printed(score: dict) -> str:
-    """The measures after the counts of sentences, as the C program rounds them."""
+    """Return the measures after the counts of sentences, as the C program rounds them."""
     return " ".join(f"{value:.2f}" for value in list(score.values())[4:])
 
 
@@ -159,7 +159,7 @@ def test_equal_brackets_match_one_to_one():
 
 
 def test_adverbs_are_particles():
-    """As labels and, as in the program, as tags."""
+    """They count as equal as labels and, as in the program, as tags."""
     sentence = counted("(S (ADVP RB) (PRT-X RP) ADVP)", "(S (PRT RB) (ADVP RP) PRT)")
     assert counts(sentence) == (3, 3, 3)
     assert sentence.right_tags == 3
@@ -181,7 +181,7 @@ def test_errors_name_what_differs():
 
 
 def test_a_test_tree_without_words_is_skipped():
-    """An empty line, and a tree of punctuation alone."""
+    """That is an empty line, or a tree of punctuation alone."""
     assert compare(tree("(S NN)"), [], 1).status == "skip"
     assert compare(tree("(S NN)"), [], 1, by_gold=True).status == "skip"
     assert counted("(S NN)", "(S .)").status == "skip"
@@ -242,7 +242,7 @@ TAGS = ["NN", "VB", "RP", ",", ".", "``", "-NONE-"]
 
 @st.composite
 def trees_over(draw, tags: list[str]) -> Tree:
-    """A tree whose words are their own numbers."""
+    """Draw a tree whose words are their own numbers."""
     parts = [f"({tag} {number})" for number, tag in enumerate(tags)]
     for _ in range(draw(st.integers(0, 7))):
         start = draw(st.integers(0, len(parts) - 1))
@@ -256,7 +256,7 @@ pairs = tag_lists.flatmap(lambda tags: st.tuples(trees_over(tags), trees_over(ta
 
 
 def constituents(trees: Tree) -> Counter:
-    """Each bracket's label and the set of its words, written again from the rules."""
+    """Count each bracket's label and set of words, by a second implementation of the rules."""
     brackets, open_brackets = Counter(), []
     for event in trees:
         if isinstance(event, Open):

@@ -47,12 +47,12 @@ class Table:
 
 
 def whole(symbols: tuple[str, ...], words: list[str]) -> bool:
-    """Whether these symbols are a tree over the words: `decode` finds nothing to repair."""
+    """Return whether these symbols are a tree over the words: `decode` finds nothing to repair."""
     return bool(symbols) and decode(list(symbols), words)[1] is None
 
 
 def best_tree(table: Table, sentence: int, words: list[str], limit: int, alpha: float) -> tuple[list[int], float]:
-    """The best of all trees of at most `limit` tokens, EOS included, and its score."""
+    """Return the best of all trees of at most `limit` tokens, EOS included, and its score."""
     scored = []
     for length in range(1, limit):
         for symbols in itertools.product(SYMBOLS, repeat=length):
@@ -77,7 +77,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_trees(alpha):
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_what_is_written_is_a_tree_over_the_words(beam):
-    """Also where sentences of one batch end at different steps, and hypotheses change places."""
+    """Sentences of one batch end at different steps, and hypotheses change places."""
     lengths = [1, 7, 2, 5, 12, 3]
     decoder = TreeDecoder(Table(2, len(lengths)), torch.tensor(lengths), SYMBOLS)
     names = {number: symbol for symbol, number in SYMBOLS.items()}

@@ -19,13 +19,13 @@ sentences = st.lists(st.sampled_from(["the", "cat", "(", ")", "."]), min_size=1,
 
 
 def mended(written: str, sentence: str) -> tuple[str, str | None]:
-    """The tree of these symbols over these words, both given with spaces between them, and its faults."""
+    """Return the tree of these symbols over these words, both with spaces between them, and its faults."""
     tree, faults = decode(written.split(), sentence.split())
     return bracketed(tree), faults
 
 
 def expect_balance(tree) -> None:
-    """Every closing bracket fits its opening one, nothing is empty, and TOP is around all."""
+    """Check that every closing bracket fits its opening one, nothing is empty, and TOP is around all."""
     assert tree[0] == Open("TOP")
     open_labels = []
     for before, event in zip([None, *tree], tree, strict=False):

@@ -64,7 +64,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def run_linearize(output: Path, *trees_and_options) -> dict:
-    """What the stage counted."""
+    """Run the stage; return its counts."""
     linearize.main(["--output", str(output), "--trees", *map(str, trees_and_options)])
     return read_json(f"{output}.json")
 
@@ -315,7 +315,7 @@ def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
 
 
 def log_probability(parser: Parser, sentence: list[str], symbols: list[str]) -> float:
-    """Of these symbols and the end after them, by the whole model at once; only what can be written counts."""
+    """Return the log-probability of these symbols and EOS, by the whole model at once, over all that can be written."""
     (ids,) = parser.vocabulary.encode_symbols([" ".join(symbols)])
     source, target = (pack([line], torch.device("cpu")) for line in (source_ids(parser, sentence), [PAD, *ids[:-1]]))
     with torch.inference_mode():
@@ -344,7 +344,7 @@ def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, seed):
-    """Over exactly the words, among them some that are not in the vocabulary; the faults are those of `decode`."""
+    """The tree has exactly the words, even ones that are not in the vocabulary; the faults are those of `decode`."""
     parser = untrained(subwords, seed)
     sentences = [*WORDS, NEW, ["cat"], ["(", ")"], ["naïve", "(S", "字", "<unk>"], ["symbol", "unused"]]
     parses = parser.parse(sentences)
@@ -359,7 +359,7 @@ def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, seed):
 
 
 def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(parser):
-    """One subword more than there are positions, counting EOS."""
+    """It has one subword more than there are positions, counting EOS."""
     long = ["cat"] * POSITIONS
     assert len(source_ids(parser, long)) == POSITIONS + 1
     first, flat, last = parser.parse([WORDS[0], long, WORDS[1]])
@@ -383,7 +383,7 @@ def test_the_longest_sentence_is_read(parser):
 
 @pytest.fixture
 def run_parse(trained, tmp_path):
-    """Runs the stage on files with these lines and gives its trees, line by line, and its JSON."""
+    """Run the stage on files with these lines; return its trees, line by line, and its JSON."""
 
     def run_parse(*texts: list[str], options: tuple = (), run: Path = trained) -> tuple[list[str], dict]:
         files = [str(write_text(tmp_path / f"{number}.txt", lines)) for number, lines in enumerate(texts)]
@@ -438,7 +438,7 @@ def test_sentences_of_many_chunks_keep_their_order(run_parse, monkeypatch):
 
 
 def test_parse_says_which_lines_were_repaired_and_how_sure_it_is_of_each(run_parse, parser):
-    """No symbols to spare: only a tree with no more of them than the sentence has subwords can be written whole."""
+    """With extra_length 1, only a tree with no more symbols than the sentence has subwords can be written whole."""
     short = '{"extra_length": 1, "beam": 2}'
     trees, summary = run_parse(["", *PLAIN, "cat " * POSITIONS], options=("--decoding", short))
     expected = replace(parser, decoding=replace(parser.decoding, extra_length=1, beam=2)).parse(WORDS)
@@ -468,7 +468,7 @@ def test_parse_reads_standard_input_and_writes_standard_output(trained, monkeypa
 
 
 def error(*argv) -> str:
-    """The one line that `python -m transformer` ends with for bad input."""
+    """Return the one line that `python -m transformer` ends with on bad input."""
     with pytest.raises(SystemExit) as stopped:
         __main__.main([str(arg) for arg in argv])
     message = stopped.value.code
@@ -515,7 +515,7 @@ def test_parse_names_bad_input_and_leaves_the_old_output(trained, tmp_path, opti
 
 @pytest.fixture
 def run_silver(tmp_path):
-    """Runs the stage on parses with these scores, each TREES' next, and gives the numbers of the lines that stay."""
+    """Run the stage on parses with these scores, of TREES in order; return the numbers of the lines that stay."""
 
     def run_silver(scores: list, keep: float, repaired=(), lines=TREES, most_words: int = 80, sentences=None):
         lines = lines[: len(scores)]
@@ -534,7 +534,7 @@ def run_silver(tmp_path):
     [(0.5, [2, 3, 5]), (0.51, [2, 3, 5, 6]), (0.1, [3]), (1.0, [1, 2, 3, 4, 5, 6])],
 )
 def test_silver_keeps_the_surest_share_in_order(run_silver, keep, expected):
-    """Of six, half are 3; what is over counts as a whole tree."""
+    """Half of six trees are 3; a fraction of a tree counts as a whole one."""
     assert run_silver([-5.0, -2.0, -0.5, -9.0, -1.0, -3.0], keep) == expected
 
 

@@ -75,13 +75,13 @@ def output(tmp_path):
 
 
 def run(format, path, output, *options) -> list[str]:
-    """The lines written."""
+    """Run the stage; return the lines that it wrote."""
     __main__.main(["treebank", "--format", format, "--input", str(path), "--output", str(output), *map(str, options)])
     return output.read_text(encoding="utf-8").splitlines()
 
 
 def failure(format, path, output, *options) -> str:
-    """The error message on wrong input, after checking that it is one line and that nothing was written."""
+    """Return the error message, after checking that it is one line and that nothing was written."""
     with pytest.raises(SystemExit) as error:
         run(format, path, output, *options)
     message = error.value.code
@@ -93,7 +93,7 @@ def failure(format, path, output, *options) -> str:
 
 
 def make_penn(folder, numbers, flat=False, upper=False) -> Path:
-    """Files of the Wall Street Journal by number, two trees in each, the first of which names the file."""
+    """Write files of the Wall Street Journal by number, with two trees in each, the first of which names the file."""
     for number in numbers:
         name = f"wsj_{number}.mrg"
         path = folder / (name.upper() if upper else name) if flat else folder / number[:2] / name
@@ -258,7 +258,7 @@ def test_a_wrong_command_line(tmp_path, output, capsys, options):
 
 
 def as_nltk_has_it(text: str) -> str:
-    """A tree of GUM's, which has no traces, cleaned with NLTK and written on one line."""
+    """Clean a tree of GUM's, which has no traces, with NLTK and return it on one line."""
     tree = NltkTree.fromstring(text)
     for part in tree.subtrees():
         if not part.label().startswith("-"):

@@ -18,7 +18,7 @@ def cleaned(text: str) -> str:
 
 
 def as_nltk(tree: list) -> NltkTree:
-    """The same tree as NLTK has it, in which brackets in words stay escaped."""
+    """Return the tree as NLTK represents it, in which brackets in words stay escaped."""
     stack = [[]]
     for event in tree:
         match event:

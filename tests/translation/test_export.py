@@ -63,7 +63,7 @@ def vocabulary(tmp_path_factory):
 
 
 def varied_model(**changes):
-    """Its translations differ from sentence to sentence; no bias is zero and no norm's weight one."""
+    """Return a model whose translations differ from each other; no bias is zero and no norm's weight one."""
     model = random_model(3, **changes)
     with torch.no_grad():
         for parameter in model.decoder.parameters():
@@ -87,26 +87,26 @@ def engine_of(model, vocabulary, folder, compute_type="float32"):
 
 @torch.no_grad()
 def logits(model, source, target):
-    """The logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
+    """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
     packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
     return model(*packed) @ model.embedding.output_weight().T
 
 
 def allowed_only(logits):
-    """Log-probabilities over what may be written."""
+    """Return log-probabilities over the tokens that may be written."""
     logits = logits.clone()
     logits[:, PAD] = logits[:, SUBWORDS:] = -torch.inf
     return logits.log_softmax(dim=1)
 
 
 def score(model, source, target, alpha):
-    """The score of a translation, with or without EOS, over the tokens that may be written."""
+    """Return the score of a translation, with or without EOS, over the tokens that may be written."""
     log_probabilities = allowed_only(logits(model, source, target[:-1]))[range(len(target)), target]
     return float(log_probabilities.sum()) / length_penalty(len(target), alpha)
 
 
 def greedy(model, source, limit):
-    """The likeliest token each time, by the whole prefix."""
+    """Choose the likeliest token each time, given the whole prefix."""
     ids = []
     while len(ids) < limit and EOS not in ids:
         ids.append(int(allowed_only(logits(model, source, ids))[-1].argmax()))
@@ -130,7 +130,7 @@ def test_log_probabilities_are_the_models(model, vocabulary, tmp_path):
 
 
 def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
-    """It counts where what they normalise is small."""
+    """The epsilon matters where the values are small."""
     model = random_model(3)
     with torch.no_grad():
         for tensor in (
@@ -143,7 +143,7 @@ def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
 
 
 def test_greedy_search_is_greedy(model, vocabulary, tmp_path):
-    """Each up to its own limit, though all are searched together."""
+    """Each sentence goes up to its own limit, though all are searched together."""
     results = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
     expected = [greedy(model, ids, len(ids) + DECODING.extra_length) for ids in SENTENCES]
     assert [ids for ids, _ in results] == [[token for token in ids if token != EOS] for ids in expected]
@@ -154,7 +154,7 @@ def test_greedy_search_is_greedy(model, vocabulary, tmp_path):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 def test_beam_search_ranks_by_our_penalty(vocabulary, tmp_path, alpha):
-    """Those that ended, that is; of the others only where none did."""
+    """It ranks hypotheses that ended; the others only where none did."""
     model, decoding, ends = varied_model(target_spaces=32), replace(DECODING, alpha=alpha), set()
     engine = engine_of(model, vocabulary, tmp_path)
     for source in SENTENCES:
@@ -170,7 +170,7 @@ def test_beam_search_ranks_by_our_penalty(vocabulary, tmp_path, alpha):
 
 
 def test_beam_search_keeps_each_sentences_limit(vocabulary, tmp_path):
-    """As if each were searched alone."""
+    """Each sentence gets the translation that it gets alone."""
     engine = engine_of(varied_model(target_spaces=32), vocabulary, tmp_path)
     together = engine.search(SENTENCES, DECODING)
     assert [ids for ids, _ in together] == [engine.search([source], DECODING)[0][0] for source in SENTENCES]
@@ -180,7 +180,7 @@ def test_beam_search_keeps_each_sentences_limit(vocabulary, tmp_path):
 
 
 def test_the_longest_sentence_is_translated(vocabulary, tmp_path):
-    """Up to the last position that there is."""
+    """Its translation goes up to the last position."""
     engine = engine_of(random_model(3), vocabulary, tmp_path)
     for extra_length in (0, 50):
         ((ids, _),) = engine.search(
@@ -192,7 +192,7 @@ def test_the_longest_sentence_is_translated(vocabulary, tmp_path):
 
 
 def test_only_subwords_are_written(vocabulary, tmp_path):
-    """However likely PAD and the rows without a subword are."""
+    """This holds however likely PAD and the rows without a subword are."""
     model = random_model(3)
     with torch.no_grad():
         model.embedding.weight[SUBWORDS:] *= 3
@@ -205,7 +205,7 @@ def test_only_subwords_are_written(vocabulary, tmp_path):
 
 
 def test_int8_is_close_and_not_the_same(model, vocabulary, tmp_path):
-    """Eight bits, of heads filled up with zeros, too."""
+    """This holds for heads padded with zeros, too."""
     scores = []
     for compute_type in ("float32", "int8"):
         engine = engine_of(model, vocabulary, tmp_path, compute_type)
@@ -243,7 +243,7 @@ def do(*argv):
 
 
 def error(*argv):
-    """The one line that `python -m transformer` ends with for bad input."""
+    """Return the one line that `python -m transformer` ends with on bad input."""
     with pytest.raises(SystemExit) as exit:
         do(*argv)
     message = exit.value.code
@@ -330,7 +330,7 @@ def test_export_refuses_weights_of_another_training(run, tmp_path):
 
 
 def test_ctranslate2_refuses_what_it_cannot_express(run, vocabulary, tmp_path):
-    """Positions by words, which only parsers have; a parser's symbols."""
+    """It refuses positions by words, which only parsers have, and a parser's symbols."""
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     experiment = load(run / "experiment.yaml")
@@ -351,7 +351,7 @@ def test_ctranslate2_refuses_what_it_cannot_express(run, vocabulary, tmp_path):
 
 
 def test_most_translations_are_ours(run, tmp_path):
-    """But for the few where the searches differ, or eight bits do."""
+    """Only a few differ, because the searches or the eight bits do."""
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
     sentences = Subwords(run / "vocabulary.model").encode(random_lines(7, 200))
     model = load_model(run / "average.safetensors", load(run / "experiment.yaml").model)
@@ -369,7 +369,7 @@ def test_most_translations_are_ours(run, tmp_path):
 
 @pytest.mark.parametrize("options", [(), ("--decoding", '{"beam": 1, "extra_length": 0}')], ids=str)
 def test_translate_with_ctranslate2(run, tmp_path, options):
-    """The same text, but for a few lines."""
+    """The text is the same except for a few lines."""
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
     expected = translations(run, tmp_path, *options).split("\n")
     for compute_type, least in (("float32", 58), ("int8", 45)):

@@ -42,7 +42,7 @@ class Table:
 
 
 def random_table(seed, V=4):
-    """Log-probabilities over PAD, which never follows, EOS and V - 2 words: arbitrary, but fixed for a prefix."""
+    """Return log-probabilities over PAD, which never follows, EOS and V - 2 words: random, but fixed for a prefix."""
 
     def log_p(sentence, prefix):
         source = random.Random(f"{seed} {sentence} {prefix}")
@@ -57,7 +57,7 @@ def normalized(logits):
 
 
 def search(log_p, limits, beam, alpha, sentences=None):
-    """`beam_search` of the table, a sentence for each limit."""
+    """Run `beam_search` on the table, with a sentence for each limit."""
     decoder = Table(log_p, sentences or range(len(limits)))
     return beam_search(decoder, torch.tensor(limits), beam, alpha)
 
@@ -75,7 +75,7 @@ def greedy(log_p, sentence, limit):
 
 
 def brute_force(log_p, sentence, limit, alpha, V=4):
-    """The best (ids, score) of all sequences of words that EOS ends within the limit."""
+    """Return the best (ids, score) of all sequences of words that EOS ends within the limit."""
     words = range(EOS + 1, V)
     ended = ([*ids, EOS] for n in range(limit) for ids in itertools.product(words, repeat=n))
     scored = [(sequence_log_p(log_p, sentence, ids) / ((5 + len(ids)) / 6) ** alpha, ids) for ids in ended]
@@ -84,7 +84,7 @@ def brute_force(log_p, sentence, limit, alpha, V=4):
 
 
 def exhaustive_beam(log_p, sentence, limit, beam, alpha):
-    """Beam search in plain loops, as tensor2tensor defines it but without its stop: always run up to the limit."""
+    """Run beam search in plain loops, as tensor2tensor defines it but always up to the limit."""
     alive, finished = [(0.0, [])], []
     for length in range(1, limit + 1):
         candidates = [
@@ -110,7 +110,7 @@ def test_length_penalty_by_hand():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_beam_of_one_is_greedy(seed):
-    """Where EOS is never the runner-up: a runner-up EOS ends a hypothesis of its own beside the greedy one."""
+    """EOS is never the runner-up here: it would end a hypothesis of its own beside the greedy one."""
     arbitrary = random_table(seed, V=6)
 
     def log_p(sentence, prefix):
@@ -204,7 +204,7 @@ def test_within_the_limit_a_finished_hypothesis_is_preferred_to_a_likelier_alive
 
 
 def model_search(model, sentences, beam=4, alpha=0.6, vocabulary=29):
-    """(ids, score) of each sentence, all in one batch."""
+    """Return (ids, score) of each sentence, all in one batch."""
     with torch.inference_mode():
         source = pack([torch.tensor(sentence).numpy() for sentence in sentences], CPU)
         limits = torch.tensor([len(sentence) + DECODING.extra_length for sentence in sentences])
@@ -233,7 +233,7 @@ def test_a_translation_does_not_depend_on_its_batch():
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
 def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
-    """For vocabularies smaller than a group of tokens, as large as some groups, and in between."""
+    """Vocabularies are smaller than a group of tokens, as large as some groups, and in between."""
     torch.manual_seed(seed)
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
     everything = (alive[:, :, None] + log_probabilities).flatten(1)

@@ -69,7 +69,7 @@ def test_search_gives_ids_of_subwords_without_eos(translator):
 
 
 def endless_model():
-    """Always says the same word, so that every translation goes up to its limit."""
+    """Return a model that always writes the same word, so that every translation goes up to its limit."""
     model = random_model(1, N=1)
     embedding, norm = model.embedding.weight, model.decoder[-1].residuals[2].norm
     with torch.no_grad():
@@ -86,7 +86,7 @@ def test_output_is_at_most_extra_length_longer_than_the_input(translator):
 
 
 def test_too_long_a_line_is_named(translator):
-    """One subword more than fits, counting EOS."""
+    """It has one subword more than fits, counting EOS."""
     most = POSITIONS - DECODING.extra_length
     line = " ".join(["ab"] * most)
     assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
