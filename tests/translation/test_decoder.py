@@ -25,7 +25,7 @@ def full_log_p(model, sentence, prefix):
 
 
 def check(log_p, model, sentences, prefixes):
-    """Check that `log_p` [B, K, VOCABULARY] is the full decoder's after each sentence's K prefixes, and excludes PAD."""
+    """Check that `log_p` [B, K, VOCABULARY] is the full decoder's after each sentence's K prefixes, without PAD."""
     assert log_p.shape == (len(sentences), len(prefixes[0]), VOCABULARY)
     for row, (sentence, hypotheses) in enumerate(zip(sentences, prefixes, strict=True)):
         for column, prefix in enumerate(hypotheses):
