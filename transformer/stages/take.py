@@ -52,7 +52,7 @@ def check(source: Path, expected: str, actual: str) -> None:
 
 
 def copy(source: Path, target: Path, expected: str) -> None:
-    """Copy a file, reading it once, if it has the right sum. (With a link, a change to one would change both.)"""
+    """Copy a file, reading it once, if it has the right sum; no link, as a change to one would change both."""
     digest = hashlib.sha256()
     with open(source, "rb") as read, replacing(target, "wb") as file:
         while chunk := read.read(CHUNK):
