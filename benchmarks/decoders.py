@@ -15,8 +15,7 @@ from transformer.data.subwords import Subwords
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import best_device
-from transformer.translation.conversion import ctranslate2, save_ctranslate2
-from transformer.translation.ctranslate2 import open_ctranslate2
+from transformer.translation.ctranslate2 import import_ctranslate2, open_ctranslate2, save_ctranslate2
 from transformer.translation.decoder import Weights
 from transformer.translation.search import Decoder
 from transformer.translation.translator import by_length, search
@@ -121,7 +120,7 @@ class CTranslate2:
     def open(self, folder: Path, inter: int) -> object:
         intra = self.trained.threads // inter
         kinds = {"compute_type": self.compute_type, "inter_threads": inter, "intra_threads": intra}
-        return ctranslate2().Translator(str(folder), **kinds)
+        return import_ctranslate2().Translator(str(folder), **kinds)
 
     def describe(self, inter: int, unit: str, limit: int) -> str:
         intra = self.trained.threads // inter

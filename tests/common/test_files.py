@@ -26,38 +26,27 @@ def path(tmp_path):
 
 
 def assert_untouched(path):
-    """The old file and nothing else."""
+    """The old file is there and nothing else."""
     assert path.read_text() == OLD
     assert os.listdir(path.parent) == [path.name]
 
 
 def test_replaces(path):
     with replacing(path) as file:
-        file.write("new\n")
+        file.write("Straße\r\u2028\x85\n")
         file.flush()
         assert path.read_text() == OLD
-    assert path.read_text() == "new\n"
+    assert path.read_bytes() == "Straße\r\u2028\x85\n".encode()
     assert os.listdir(path.parent) == [path.name]
 
 
 def test_makes_file_and_folders(tmp_path):
     path = tmp_path / "new" / "folder" / "name.txt"
-    with replacing(str(path)) as file:
-        file.write("new\n")
-        assert not path.exists()
-    assert path.read_text() == "new\n"
-
-
-def test_text_is_utf_8_with_newlines_as_given(path):
-    with replacing(path) as file:
-        file.write("Straße\r\u2028\x85\n")
-    assert path.read_bytes() == "Straße\r\u2028\x85\n".encode()
-
-
-def test_bytes(path):
-    with replacing(path, "wb") as file:
+    with replacing(str(path), "wb") as file:
         file.write(bytes(range(256)))
+        assert not path.exists()
     assert path.read_bytes() == bytes(range(256))
+    assert sha256(path) == hashlib.sha256(bytes(range(256))).hexdigest()
 
 
 def write_half(path, error):
@@ -66,22 +55,16 @@ def write_half(path, error):
         raise error
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_exception_leaves_the_old_file(path, error):
     with pytest.raises(error):
         write_half(path, error)
     assert_untouched(path)
 
 
-def test_an_exception_leaves_no_new_file(tmp_path):
-    with pytest.raises(ValueError, match="stop"):
-        write_half(tmp_path / "name.txt", ValueError("stop"))
-    assert os.listdir(tmp_path) == []
-
-
 @contextmanager
 def full_disk():
-    """The system refuses what goes beyond 4 KiB in a file, as a full disk does: part is written, then OSError.
+    """Let the system refuse what goes beyond 4 KiB in a file, as a full disk does: part is written, then OSError.
 
     Only around what is tested: pytest's own report may go to a file, too.
     """
@@ -94,16 +77,15 @@ def full_disk():
         signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
 @pytest.mark.parametrize("size", [5000, 1_000_000])  # within a write buffer, so that only the flush fails; beyond it
-def test_a_full_disk_leaves_the_old_file(path, mode, size):
-    with pytest.raises(OSError, match="File too large"), full_disk(), replacing(path, mode) as file:
-        file.write("x" * size if mode == "w" else b"x" * size)
+def test_a_full_disk_leaves_the_old_file(path, size):
+    with pytest.raises(OSError, match="File too large"), full_disk(), replacing(path) as file:
+        file.write("x" * size)
     assert_untouched(path)
 
 
 def test_two_writers_do_not_mix(path):
-    """Each process has its own file aside; the last to end wins."""
+    """Each process has its own temporary file; the last to end wins."""
     program = (
         "import sys; from transformer.common.files import replacing\nwith replacing(sys.argv[1]) as f: f.write('child')"
     )
@@ -113,7 +95,3 @@ def test_two_writers_do_not_mix(path):
         subprocess.run([sys.executable, "-c", program, path], cwd=ROOT, check=True)
         assert path.read_text() == "child"
     assert path.read_text() == "parent"
-
-
-def test_sha256(path):
-    assert sha256(path) == hashlib.sha256(OLD.encode()).hexdigest()

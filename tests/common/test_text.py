@@ -102,13 +102,13 @@ def test_segments(write):
         '<SEG id="4"></SEG>\n<seg id="5">a&#10;b</seg>\n</p></doc></srcset>\n'
     )
     expected = ['Fish & chips <3, he said: "über"', "&quot; stays an entity", "x\u2028y", "", "a b"]
-    found = list(find_segments(read_lines(write(sgm)), "a.sgm"))
-    assert [segment.text for segment in found] == expected
-    assert [segment[:2] for segment in found] == [("a&b", str(number)) for number in range(1, 6)]
+    segments = list(find_segments(read_lines(write(sgm)), "a.sgm"))
+    assert [segment.text for segment in segments] == expected
+    assert [segment[:2] for segment in segments] == [("a&b", str(number)) for number in range(1, 6)]
 
 
 def test_segments_of_documents(write):
-    """Tags and attributes in any case, order and quotes, CRLF, several on a line; an id is not found in a docid."""
+    """Tags and attributes may have any case, order and quotes, several may be on a line; no id is read from a docid."""
     sgm = (
         '<REFSET trglang="de" setid="newstest2014" srclang="any">\r\n<DOC SYSID="ref" DOCID=\'x y\' origlang="de">\r\n'
         '<seg id=1>a</seg>\r\n<SEG Id = "2">b <doc docid=no> c</SEG></doc><doc docid=z><seg>d</seg>\r\n</doc>\r\n'

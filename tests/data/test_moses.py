@@ -14,7 +14,7 @@ WORDS = ["der", "Der", "z.B.", ",", ".", '"', "&quot;", "Fluss-Ufer", "a-b-c", "
 
 
 def random_corpus() -> tuple[list[str], list[str]]:
-    """A thousand hypotheses, cut short and with wrong words, and their references, which are what perl was given."""
+    """Return a thousand hypotheses, cut short and with wrong words, and their references: what perl was given."""
     draw = random.Random(1)
     references = [[draw.choice(WORDS) for _ in range(draw.randint(1, 30))] for _ in range(1000)]
     changed = [[draw.choice(WORDS) if draw.random() < 0.3 else word for word in line] for line in references]

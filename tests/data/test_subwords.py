@@ -66,22 +66,19 @@ def test_eos_comes_last_and_there_alone_and_pad_never(vocabulary, line):
     assert max(ids) < SIZE
 
 
-@pytest.mark.parametrize("line", ["<pad>", "</s>", "<unk> </s>", "<s>"])
+@pytest.mark.parametrize("line", ["<pad>", "<unk> </s>"])
 def test_names_of_special_tokens_in_text_are_text(vocabulary, line):
     ids = vocabulary.encode([line])[0]
     assert len(ids) > 2
     assert set(ids[:-1]).isdisjoint({PAD, EOS})
 
 
-def test_an_unknown_character_is_unknown(vocabulary):
-    assert UNK in vocabulary.encode(["字"])[0]
-
-
 def test_the_text_is_taken_as_it_is(vocabulary):
-    """NFKC, which SentencePiece does if not told otherwise, would make fi, 2 and K of the three."""
+    """NFKC, SentencePiece's default, would turn the three characters into fi, 2 and K."""
     line = "\ufb01le \uff12nd \uff2böln"
     assert vocabulary.decode(vocabulary.encode([line])) == [line]
     assert UNK not in vocabulary.encode([line])[0]
+    assert UNK in vocabulary.encode(["字"])[0]
 
 
 def test_words_are_not_split_at_digits_or_signs(vocabulary):
@@ -89,18 +86,17 @@ def test_words_are_not_split_at_digits_or_signs(vocabulary):
     assert pieces(vocabulary, "&quot; R2D2 cat") == ["▁&quot;", "▁R2D2", "▁cat", "</s>"]
 
 
-@pytest.mark.parametrize("sentences", [1000, 150], ids=["all lines", "some lines"])
-def test_another_process_learns_the_same_bytes(text, tmp_path, sentences):
-    learn([text], SIZE, sentences, tmp_path / "here")
-    options = {"text": text, "size": SIZE, "sentences": sentences, "output": tmp_path / "there"}
+def test_another_process_learns_the_same_bytes(text, tmp_path):
+    learn([text], SIZE, 150, tmp_path / "here")  # fewer lines than there are
+    options = {"text": text, "size": SIZE, "sentences": 150, "output": tmp_path / "there"}
     words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     subprocess.run([sys.executable, "-m", "transformer", "vocabulary", *words], check=True, cwd=ROOT)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
-@pytest.mark.parametrize("most", [1, 7, 100, 324, 1000])
+@pytest.mark.parametrize("most", [1, 100, 1000])
 def test_lines_are_drawn_evenly(text, tmp_path, most):
-    """Of both files, in order, at distances that differ by no more than one."""
+    """They come from both files, in order, at distances that differ by no more than one."""
     halves = [tmp_path / "source", tmp_path / "target"]
     for half, numbers in zip(halves, (range(200), range(200, 324)), strict=True):
         half.write_text("".join(f"{number}\n" for number in numbers))
@@ -119,10 +115,7 @@ def test_several_texts_are_one(text, tmp_path):
     learn(halves, SIZE, 1000, tmp_path / "parts")
     whole, parts = (Subwords(tmp_path / name) for name in ("whole", "parts"))
     assert whole.encode(LINES) == parts.encode(LINES)
-
-
-def test_a_worker_gets_the_same_vocabulary(vocabulary):
-    assert pickle.loads(pickle.dumps(vocabulary)).encode(LINES) == vocabulary.encode(LINES)
+    assert pickle.loads(pickle.dumps(whole)).encode(LINES) == whole.encode(LINES)  # as a worker gets it
 
 
 # What cannot be.
@@ -149,10 +142,9 @@ def test_a_vocabulary_smaller_than_the_alphabet_is_refused_with_the_limit(text, 
     assert len(Subwords(tmp_path / "model")) == least
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n"], ids=["empty", "blank"])
-def test_texts_that_teach_nothing_are_named(text, tmp_path, content):
+def test_texts_that_teach_nothing_are_named(tmp_path):
     other = tmp_path / "other"
-    other.write_bytes(content)
+    other.write_bytes(b"\n\n")
     with pytest.raises(InputError, match=rf"^{other}: no vocabulary can be learned: "):
         learn([other], SIZE, 1000, tmp_path / "model")
 
@@ -169,7 +161,7 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
         Subwords(foreign)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"the cat sees"], ids=["missing", "empty", "text"])
+@pytest.mark.parametrize("content", [None, b"the cat sees"], ids=["missing", "text"])
 def test_what_is_no_model_is_refused(tmp_path, content):
     path = tmp_path / "vocabulary.model"
     if content is not None:

@@ -84,7 +84,7 @@ def test_no_words_are_no_text():
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_any_text_is_words_with_single_spaces_between_them(language):
-    """So that a sentence stays one line, whatever in it might end one elsewhere."""
+    """A sentence stays one line, whatever characters in it end lines elsewhere."""
     moses = Moses(language, MOSES)
 
     @given(st.text())
@@ -97,16 +97,16 @@ def test_any_text_is_words_with_single_spaces_between_them(language):
     holds()
 
 
-@pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "ru", "zh", "ko"])
+@pytest.mark.parametrize("language", ["en", "de", "fr", "zh"])
 def test_speed_changes_no_word(language):
-    """Rules that are not tried where they cannot match leave what sacremoses makes."""
+    """Rules that are tried only where they can match give what sacremoses gives."""
     moses, normalizer, tokenizer = Moses(language, MOSES), MosesPunctNormalizer(language), MosesTokenizer(language)
     marks = st.sampled_from(list("abzABZüé019 .,,''\"`()%:;!?-&<>|[]\r\t\u00a0º„“”\u2018’\u201a\u00b4–—…«»一图나я"))
     words = st.sampled_from(
         ["z.B.", "U.S.", "Mr.", "No. 5", "1,000", "isn't", "l'eau", "nº\u00a05", "5\u00a0%", "...", "3. Mai"]
     )
 
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     @given(st.lists(marks | words).map("".join))
     def holds(text):
         normal = normalizer.normalize(text)

@@ -4,7 +4,6 @@ import gzip
 import io
 import itertools
 import re
-import stat
 import tarfile
 import tracemalloc
 import zipfile
@@ -16,27 +15,27 @@ from transformer.stages import unpack
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
 LINES = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\n\nLetzte Zeile\n".encode()
+LINK = object()  # a member's content: it is a link to /etc/passwd
 
 
-def entry(name, content=b"", type=tarfile.REGTYPE, linkname=""):
-    """A member of an archive, and its content."""
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.size = type, linkname, len(content)
-    return info, content
-
-
-def make_archive(path, *entries):
-    """A .tar, or a .tgz whose gzip stores without compression, so that tests can tell what stands where in it."""
+def make_tar(path, *members):
+    """Write a .tar, or a .tgz whose gzip stores without compression, so that tests know what is where in it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for info, content in entries:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            if content is LINK:
+                info.type, info.linkname, content = tarfile.SYMTYPE, "/etc/passwd", b""
+            elif name.endswith("/"):
+                info.type = tarfile.DIRTYPE
+            info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
     path.write_bytes(buffer.getvalue() if path.suffix == ".tar" else gzip.compress(buffer.getvalue(), 0))
     return path
 
 
 def make_zip(path, *members, compression=zipfile.ZIP_DEFLATED):
-    """An archive of names and contents that is a .zip, whatever its name."""
+    """Write an archive of names and contents that is a .zip, whatever its name."""
     with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in members:
             archive.writestr(name, content)
@@ -49,7 +48,7 @@ def run(path, output, *options, format="text"):
 
 
 def failure(path, output, *options, format="text"):
-    """The message of an input error, after checking that it is one line and that nothing was written."""
+    """Return the message of an input error, after checking that it is one line and that nothing was written."""
     before = sorted(output.parent.iterdir())
     with pytest.raises(InputError) as error:
         run(path, output, *options, format=format)
@@ -71,45 +70,25 @@ def test_plain_files(tmp_path, output, name):
     assert run(path, output, "--lines", "4") == LINES
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz"])
-@pytest.mark.parametrize("prefix", ["", "./"])
 @pytest.mark.parametrize("zipped", [False, True])
-def test_archives(tmp_path, output, name, prefix, zipped):
-    member = "training/c.de.gz" if zipped else "training/c.de"
-    content = gzip.compress(TEXT.encode()) if zipped else TEXT.encode()
-    path = make_archive(
-        tmp_path / name,
-        entry("training", type=tarfile.DIRTYPE),
-        entry("training/c.en", b"other"),
-        entry(prefix + member, content),
-        entry("last", b"also other"),
-    )
-    assert run(path, output, "--member", member, "--lines", "4") == LINES
-    assert [file.name for file in output.parent.iterdir()] == ["corpus.de"]
-
-
-def test_sgm(tmp_path, output):
-    path = make_archive(
-        tmp_path / "dev.tgz", entry("dev/a.sgm", b"<doc>\n<seg id=1> R&amp;D </seg>\n<seg id=2>b</seg>\n")
-    )
-    assert run(path, output, "--member", "dev/a.sgm", "--lines", "2", format="sgm") == b"R&D\nb\n"
-
-
-@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz"])
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-@pytest.mark.parametrize("zipped", [False, True])
-def test_a_zip_by_any_name(tmp_path, output, name, compression, zipped):
-    """A download keeps its name, however the archive that came instead is packed."""
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        *((make_tar, name) for name in ("a.tar", "a.tar.gz", "a.tgz")),
+        *((make_zip, name) for name in ("a.zip", "a.tar", "a.tgz")),  # a download keeps its name, however it is packed
+    ],
+)
+def test_archives(tmp_path, output, make, name, zipped):
     member = "training/c.de.gz" if zipped else "training/c.de"
     content = gzip.compress(TEXT.encode()) if zipped else TEXT.encode()
     members = [("training/", b""), ("training/c.en", b"other"), ("./" + member, content), ("last", b"also other")]
-    path = make_zip(tmp_path / name, *members, compression=compression)
-    assert run(path, output, "--member", member, "--lines", "4") == LINES
+    assert run(make(tmp_path / name, *members), output, "--member", member, "--lines", "4") == LINES
+    assert [file.name for file in output.parent.iterdir()] == ["corpus.de"]
 
 
 @pytest.mark.parametrize(("name", "packed"), [("a.zip", ".tgz"), ("a.tgz", ".tar"), ("a.tar", ".tgz")])
 def test_a_tar_by_any_name(tmp_path, output, name, packed):
-    path = make_archive(tmp_path / f"as{packed}", entry("first", b"no\n"), entry("m", TEXT.encode()))
+    path = make_tar(tmp_path / f"as{packed}", ("first", b"no\n"), ("m", TEXT.encode()))
     assert run(path.rename(tmp_path / name), output, "--member", "m", "--lines", "4") == LINES
 
 
@@ -122,8 +101,8 @@ def test_a_zip_cut_short_anywhere(tmp_path, output):
 
 
 def test_a_changed_byte_in_a_zip(tmp_path, output):
-    """Anywhere: the text is right or there is none."""
-    whole = make_zip(tmp_path / "a.zip", ("m", LINES * 9), compression=zipfile.ZIP_DEFLATED)
+    """Wherever it is, the text is right or there is none."""
+    whole = make_zip(tmp_path / "a.zip", ("m", LINES * 9))
     content = whole.read_bytes()
     outcomes = []
     for where, change in itertools.product(range(len(content)), (0x01, 0x80, 0xFF)):
@@ -136,31 +115,6 @@ def test_a_changed_byte_in_a_zip(tmp_path, output):
     assert outcomes.count(True) > len(content)
 
 
-def test_a_missing_member_of_a_zip(tmp_path, output):
-    path = make_zip(tmp_path / "a.tgz", ("training/c.de", b"a\n"))
-    message = failure(path, output, "--member", "c.de")
-    assert message == f"{path}: expected a member c.de, found none; the nearest are training/c.de"
-
-
-@pytest.mark.parametrize("name", ["/m", "../m", "a/../m"])
-def test_a_member_of_a_zip_outside_its_folder(tmp_path, output, name):
-    path = make_zip(tmp_path / "a.zip", (name, b"a\n"))
-    message = failure(path, output, "--member", "m")
-    assert message == f"{path}: expected a member's path within its folder, found {name}"
-
-
-@pytest.mark.parametrize(
-    ("mode", "name", "found"),
-    [(stat.S_IFLNK, "m", "link or device"), (stat.S_IFIFO, "m", "link or device"), (stat.S_IFDIR, "m/", "folder")],
-)
-def test_a_member_of_a_zip_that_is_no_file(tmp_path, output, mode, name, found):
-    info = zipfile.ZipInfo(name)
-    info.external_attr = (mode | 0o777) << 16
-    path = make_zip(tmp_path / "a.zip", (info, b"/etc/passwd"))
-    message = failure(path, output, "--member", "m")
-    assert message == f"{path}: expected the member m to be a file, found a {found}"
-
-
 def test_a_member_of_a_zip_that_is_packed_otherwise(tmp_path, output):
     path = make_zip(tmp_path / "a.zip", ("m", b"a\n"), compression=zipfile.ZIP_LZMA)
     assert failure(path, output, "--member", "m").endswith(
@@ -168,8 +122,21 @@ def test_a_member_of_a_zip_that_is_packed_otherwise(tmp_path, output):
     )
 
 
+@pytest.mark.parametrize(("make", "name"), [(make_tar, "a.tgz"), (make_zip, "a.zip")])
+def test_a_missing_member(tmp_path, output, make, name):
+    path = make(tmp_path / name, ("training/c.de-en.de", b"a\n"), ("README", b"b\n"))
+    message = failure(path, output, "--member", "c.de-en.de")
+    assert message == f"{path}: expected a member c.de-en.de, found none; the nearest are training/c.de-en.de, README"
+
+
+@pytest.mark.parametrize(("member", "content"), [("m", LINK), ("m/", b"")], ids=["link", "folder"])
+def test_a_member_that_is_no_file_is_missing(tmp_path, output, member, content):
+    path = make_tar(tmp_path / "a.tgz", (member, content), ("other", b"a\n"))
+    assert failure(path, output, "--member", "m") == f"{path}: expected a member m, found none; the nearest are other"
+
+
 def sgm(*ids):
-    """A test set whose segments have these documents and ids."""
+    """Return a test set whose segments have these documents and ids."""
     return "".join(f'<doc docid="{doc}"><seg id="{number}">{doc}{number}</seg></doc>\n' for doc, number in ids).encode()
 
 
@@ -188,15 +155,17 @@ def test_only_sgm_says_what_is_beside_what(tmp_path, output, capsys):
     assert "--beside takes FILE [MEMBER], with --format sgm" in capsys.readouterr().err
 
 
-def test_sgm_without_segments(tmp_path, output):
-    path = make_archive(tmp_path / "dev.tgz", entry("dev/a.sgm", b"plain\n"))
-    assert f"{path}: dev/a.sgm: expected <seg>" in failure(path, output, "--member", "dev/a.sgm", format="sgm")
+def test_sgm_alone(tmp_path, output):
+    path = make_tar(tmp_path / "dev.tgz", ("a.sgm", b"<seg id=1> R&amp;D </seg>\n<seg id=2>b</seg>\n"), ("b", b"x\n"))
+    assert run(path, output, "--member", "a.sgm", "--lines", "2", format="sgm") == b"R&D\nb\n"
+    output.unlink()
+    assert f"{path}: b: expected <seg>" in failure(path, output, "--member", "b", format="sgm")
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tgz"])
 def test_an_archive_cut_short_anywhere(tmp_path, output, suffix):
-    """Blocks of 512 bytes: first's header and content, wanted's header and content, zeros."""
-    whole = make_archive(tmp_path / f"a{suffix}", entry("first", b"1\n" * 900), entry("wanted", b"2\n" * 900))
+    """It has blocks of 512 bytes: first's header and content, wanted's header and content, zeros."""
+    whole = make_tar(tmp_path / f"a{suffix}", ("first", b"1\n" * 900), ("wanted", b"2\n" * 900))
     content = whole.read_bytes()
     wanted_ends = 512 + 2048 + 512 + 1800
     for length in range(0, wanted_ends, 97):
@@ -205,23 +174,18 @@ def test_an_archive_cut_short_anywhere(tmp_path, output, suffix):
         assert message.startswith(f"{whole}: damaged or cut short: ")
 
 
-def test_a_gzip_without_its_end(tmp_path, output):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(TEXT.encode())[:-9])
-    assert failure(path, output).startswith(f"{path}: damaged or cut short: ")
-
-
-def test_a_changed_byte_is_found_by_the_checksum(tmp_path, output):
-    """Also when the archive goes on after the member."""
-    path = make_archive(tmp_path / "a.tgz", entry("wanted", b"right\n"), entry("last", b"x" * 100_000))
-    path.write_bytes(path.read_bytes().replace(b"right", b"wrong"))
-    assert f"{path}: damaged or cut short: CRC check failed" in failure(path, output, "--member", "wanted")
-
-
-def test_a_damaged_header(tmp_path, output):
-    path = make_archive(tmp_path / "a.tar", entry("first", b"1\n"), entry("wanted", b"2\n"))
-    path.write_bytes(path.read_bytes().replace(b"wanted", b"wasted"))
-    assert failure(path, output, "--member", "wanted").startswith(f"{path}: damaged or cut short: ")
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "problem"),
+    [
+        ("a.tgz", b"right", b"wrong", "CRC check failed"),  # though the archive goes on after the member
+        ("a.tar", b"wanted", b"wasted", "no end mark"),  # within a header
+    ],
+)
+def test_a_damaged_tar(tmp_path, output, name, right, wrong, problem):
+    path = make_tar(tmp_path / name, ("first", b"1\n"), ("wanted", b"right\n"), ("last", b"x" * 100_000))
+    path.write_bytes(path.read_bytes().replace(right, wrong))
+    message = failure(path, output, "--member", "wanted")
+    assert message.startswith(f"{path}: damaged or cut short: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -234,44 +198,17 @@ def test_something_else_by_that_name(tmp_path, output, name, options, content):
     assert failure(path, output, *options).startswith(f"{path}: damaged or cut short: ")
 
 
-def test_a_damaged_gzip_within_an_archive(tmp_path, output):
-    path = make_archive(tmp_path / "a.tar", entry("m.gz", gzip.compress(b"some text\n")[:-9]))
+def test_a_gzip_without_its_end(tmp_path, output):
+    """It is an error as a file of its own and within an archive."""
+    short = gzip.compress(TEXT.encode())[:-9]
+    (tmp_path / "a.gz").write_bytes(short)
+    assert failure(tmp_path / "a.gz", output).startswith(f"{tmp_path}/a.gz: damaged or cut short: ")
+    path = make_tar(tmp_path / "a.tar", ("m.gz", short))
     assert failure(path, output, "--member", "m.gz").startswith(f"{path}: damaged or cut short: ")
 
 
-def test_a_missing_member(tmp_path, output):
-    path = make_archive(tmp_path / "a.tgz", entry("training/c.de-en.de", b"a\n"), entry("README", b"b\n"))
-    message = failure(path, output, "--member", "c.de-en.de")
-    assert f"{path}: expected a member c.de-en.de, found none; the nearest are training/c.de-en.de, README" == message
-
-
-@pytest.mark.parametrize(
-    ("type", "found"),
-    [
-        (tarfile.SYMTYPE, "a link to /etc/passwd"),
-        (tarfile.LNKTYPE, "a link to /etc/passwd"),
-        (tarfile.CHRTYPE, "a device"),
-        (tarfile.BLKTYPE, "a device"),
-        (tarfile.FIFOTYPE, "a device"),
-        (tarfile.DIRTYPE, "a folder"),
-    ],
-)
-def test_a_member_that_is_no_file(tmp_path, output, type, found):
-    path = make_archive(tmp_path / "a.tgz", entry("m", type=type, linkname="/etc/passwd"))
-    assert f"{path}: expected the member m to be a file, found {found}" == failure(path, output, "--member", "m")
-
-
-@pytest.mark.parametrize("name", ["/m", "../m", "a/../m", "a/../../m", "/../m"])
-@pytest.mark.parametrize("asked_for", [False, True])
-def test_a_member_outside_its_folder(tmp_path, output, name, asked_for):
-    asked, stored = (name, "m") if asked_for else ("m", name)
-    path = make_archive(tmp_path / "a.tgz", entry(stored, b"a\n"))
-    message = failure(path, output, "--member", asked)
-    assert f"{path}: expected a member's path within its folder, found {name}" == message
-
-
 def test_invalid_utf8(tmp_path, output):
-    path = make_archive(tmp_path / "a.tgz", entry("m", b"a\nb\nc\xe9\n"))
+    path = make_tar(tmp_path / "a.tgz", ("m", b"a\nb\nc\xe9\n"))
     assert f"{path}: m, line 3: expected UTF-8" in failure(path, output, "--member", "m")
 
 
@@ -281,47 +218,30 @@ def test_an_empty_file(tmp_path, output):
     assert failure(path, output) == f"{path}: expected text, found an empty file"
 
 
-@pytest.mark.parametrize("lines", [2, 4])
-def test_another_number_of_lines(tmp_path, output, lines):
+def test_another_number_of_lines(tmp_path, output):
     path = tmp_path / "a.txt"
     path.write_text("a\nb\nc\n")
     output.write_text("older\n")
-    assert failure(path, output, "--lines", str(lines)) == f"{path}: expected {lines} lines, found 3"
+    assert failure(path, output, "--lines", "4") == f"{path}: expected 4 lines, found 3"
     assert output.read_text() == "older\n"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.gz"])
-def test_a_member_of_what_is_no_archive(tmp_path, output, name):
-    message = failure(tmp_path / name, output, "--member", "m")
-    assert re.fullmatch(rf"{tmp_path / name}: expected an archive \(.*\) to hold the member m", message)
+def test_what_does_not_fit_its_name(tmp_path, output):
+    """Errors name a member of what is no archive, an archive without a member, another packing, a missing file."""
+    message = failure(tmp_path / "a.gz", output, "--member", "m")
+    assert re.fullmatch(rf"{tmp_path}/a.gz: expected an archive \(.*\) to hold the member m", message)
+    assert f"{tmp_path}/a.tgz: expected the name of one member" in failure(tmp_path / "a.tgz", output)
+    for name in ("a.7z", "a.tar.xz"):
+        message = failure(tmp_path / name, output)
+        assert message.startswith(f"{tmp_path}/{name}: expected plain text, .gz or an archive (.tar, ")
+    for name in ("a.txt", "a.gz"):
+        assert failure(tmp_path / name, output) == f"{tmp_path}/{name}: cannot be read: No such file or directory"
 
 
-@pytest.mark.parametrize("name", ["a.7z", "a.tar.xz", "a.tar.bz2"])
-def test_what_is_packed_otherwise(tmp_path, output, name):
-    path = tmp_path / name
-    path.write_bytes(b"PK")
-    with pytest.raises(InputError, match=rf"^{path}: expected plain text, \.gz or an archive \(\.tar, "):
-        unpack.main(["--input", str(path), "--format", "text", "--output", str(output)])
-    assert not output.exists()
-
-
-def test_an_archive_without_a_member(tmp_path, output):
-    path = make_archive(tmp_path / "a.tgz", entry("m", b"a\n"))
-    assert f"{path}: expected the name of one member" in failure(path, output)
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.gz"])
-def test_a_missing_file(tmp_path, output, name):
-    assert failure(tmp_path / name, output) == f"{tmp_path / name}: cannot be read: No such file or directory"
-
-
-@pytest.mark.parametrize("packed", ["tar", "zip"])
-def test_memory_is_constant(tmp_path, output, packed):
-    content = b"sixty-three bytes of text and a line feed, many times over, ok.\n" * 250_000  # 16 MB
-    if packed == "tar":
-        path = make_archive(tmp_path / "a.tgz", entry("first", content), entry("m", content))
-    else:
-        path = make_zip(tmp_path / "a.tgz", ("first", content), ("m", content))
+@pytest.mark.parametrize("make", [make_tar, make_zip])
+def test_memory_is_constant(tmp_path, output, make):
+    content = b"sixty-three bytes of text and a line feed, many times over, ok.\n" * 100_000  # 6.4 MB
+    path = make(tmp_path / "a.tgz", ("first", content), ("m", content))
     size = len(content)
     del content
     tracemalloc.start()
@@ -331,4 +251,4 @@ def test_memory_is_constant(tmp_path, output, packed):
     finally:
         tracemalloc.stop()
     assert output.stat().st_size == size
-    assert peak < size / 3
+    assert peak < 0.7 * size

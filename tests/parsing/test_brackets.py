@@ -15,14 +15,14 @@ from transformer.parsing.trees import Close, Leaf, Open, Tree, parse
 
 
 def tree(text: str) -> Tree:
-    """A tree as tags and brackets alone; its words, traces aside, are 0, 1, and so on."""
+    """Read a tree from tags and brackets alone; its words, except traces, are 0, 1, and so on."""
     number = count()
     leaves = re.sub(r"(?<= )[^\s()]+", lambda tag: f"({tag[0]} {'*' if tag[0] == '-NONE-' else next(number)})", text)
-    return on_line(leaves)
+    return read_line(leaves)
 
 
-def on_line(line: str) -> Tree:
-    return [event for _, found in parse([line], "a test") for event in found]
+def read_line(line: str) -> Tree:
+    return [event for _, tree in parse([line], "a test") for event in tree]
 
 
 def counted(gold: str, test: str, by_gold: bool = False) -> Sentence:
@@ -34,13 +34,13 @@ def counts(sentence: Sentence) -> tuple[int, int, int]:
     return sentence.matched, sentence.gold, sentence.test
 
 
-def printed(found: dict) -> str:
-    """The measures after the counts of sentences, as the C program rounds them."""
-    return " ".join(f"{value:.2f}" for value in list(found.values())[4:])
+def printed(score: dict) -> str:
+    """Return the measures after the counts of sentences, as the C program rounds them."""
+    return " ".join(f"{value:.2f}" for value in list(score.values())[4:])
 
 
-def of_sentences(found: dict) -> tuple[int, ...]:
-    return tuple(found[name] for name in ("sentences", "errors", "skipped", "valid"))
+def of_sentences(score: dict) -> tuple[int, ...]:
+    return tuple(score[name] for name in ("sentences", "errors", "skipped", "valid"))
 
 
 # EVALB's own sample: the trees of sample.gld and sample.tst
@@ -75,7 +75,7 @@ TEST = [
 
 
 def sample(gold: list[str], test: list[str]) -> list[Sentence]:
-    pairs = zip(map(on_line, gold), map(on_line, test), strict=True)
+    pairs = zip(map(read_line, gold), map(read_line, test), strict=True)
     return [compare(*pair, number) for number, pair in enumerate(pairs, start=1)]
 
 
@@ -83,122 +83,32 @@ def test_sample_as_published():
     """sample.rsl. sample.prm has the tags T and TT, and the words This and this, as the same."""
     test = [line.replace("(TT ", "(T ").replace(" This)", " this)") for line in TEST]
     sentences = sample(GOLD, test)
-    assert [one.number for one in sentences if one.status == "error"] == [12, 13, 16, 17, 20]
-    assert [one.number for one in sentences if one.status == "skip"] == [11, 14]
-    assert [one.length for one in sentences] == [4] * 21 + [44, 4, 5]
-    assert [counts(one) for one in sentences[:10]] == [
+    assert [sentence.number for sentence in sentences if sentence.status == "error"] == [12, 13, 16, 17, 20]
+    assert [sentence.number for sentence in sentences if sentence.status == "skip"] == [11, 14]
+    assert [sentence.length for sentence in sentences] == [4] * 21 + [44, 4, 5]
+    assert [counts(sentence) for sentence in sentences[:10]] == [
         *((4, 4, 4), (3, 4, 4), (4, 4, 4), (3, 4, 4), (3, 4, 4)),
         *((2, 4, 3), (1, 4, 1), (0, 4, 0), (4, 4, 5), (4, 4, 8)),
     ]
-    found = scores(sentences)
-    assert of_sentences(found["all"]) == (24, 5, 2, 17)
-    assert of_sentences(found["len40"]) == (23, 5, 2, 16)
-    assert printed(found["all"]) == "87.76 90.53 89.12 52.94 0.06 94.12 100.00 98.15"
-    assert printed(found["len40"]) == "81.25 85.25 83.20 50.00 0.06 93.75 100.00 96.88"
+    summaries = scores(sentences)
+    assert of_sentences(summaries["all"]) == (24, 5, 2, 17)
+    assert of_sentences(summaries["len40"]) == (23, 5, 2, 16)
+    assert printed(summaries["all"]) == "87.76 90.53 89.12 52.94 0.06 94.12 100.00 98.15"
+    assert printed(summaries["len40"]) == "81.25 85.25 83.20 50.00 0.06 93.75 100.00 96.88"
 
 
 def test_sample_by_collins_as_the_program_prints_it():
-    found = scores(sample(GOLD, TEST))
-    assert of_sentences(found["all"]) == (24, 6, 2, 16)
-    assert printed(found["all"]) == "87.23 90.11 88.65 50.00 0.06 93.75 100.00 97.12"
-    assert printed(found["len40"]) == "80.00 84.21 82.05 46.67 0.07 93.33 100.00 95.00"
-
-
-# EVALB's case of mis-tagged quotes: the trees of bug.gld and bug.tst, without their words
-BUG_GOLD = """
-(TOP (S (NP-SBJ DT NN NN NN) (VP VBZ (NP DT `` JJ '' NN) (PP IN (SBAR IN (S (NP-SBJ-68 PRP) (VP-COOD (VP VBZ (ADJP-PRD
-  JJ (PP IN (NP DT JJ NN)))) , (VP VBZ (NP DT JJ NN NN)) , CC (VP VBZ (NP NN) (PP IN (NP (NP DT JJ NNS) (PP IN (NP DT
-  NN)))))))))) .))
-(TOP (S (NP-SBJ DT JJ `` (NP (NP JJ NN) (PP IN (NP VBN NN NNS))) '') (ADVP RB) (VP VBZ (PP TO (NP (NP DT NN NN) (PP IN
-  (NP NN NN NN))))) .))
-(TOP (S (ADVP RB) , (NP-SBJ PRP) (VP VBD (SBAR-COOD (SBAR IN (S (NP-SBJ (NP DT JJ NN) (PP IN (NP NN))) (VP VBD
-  (ADJP-PRD JJ (PP IN (NP-COOD (NP (NP DT JJ NNS) (PP IN (NP NN NN NN))) CC (NP (NP DT JJ NNS) (PP IN (NP JJ
-  NN))))))))) CC (SBAR IN (S (NP-SBJ-79 DT NN) (VP MD (VP VB (VP VBN (NP -NONE-) (PP IN (NP-LGS (NP DT `` JJ NN '')
-  (ADJP JJ (PP IN (NP DT JJ JJ NN)))))))))))) .))
-(TOP (S (NP-SBJ-70 JJ NN NNS) (VP VBP (NP DT JJ NN) (PP IN (NP (NP DT NN) (PP IN (NP DT JJ NN NN)))) (PP IN (S (NP-SBJ
-  -NONE-) (VP VBG (PP IN `` (NP (NP JJ NNS) (PP IN (NP NN NN))) ''))))) .))
-(TOP (S (NP-SBJ (NP DT NN) (PP IN (NP DT NN)) (PP TO (NP DT `` JJ '' NN NN NN))) (VP-COOD (VP VBZ (PP TO (NP-19 (NP DT
-  JJR NN) (PP IN (NP NN)) (PP TO (NP NN NN))))) CC , (VP (PP IN (NP DT JJ NN)) , (PP TO (NP=19 (NP DT NN) (PP IN (NP
-  DT `` VBN '' NN NNS)) (PP IN (NP NN NNS)))))) .))
-"""
-BUG_TEST = """
-(S1 (S (NP DT JJ NN NN) (VP (VP VBZ (NP (NP DT (ADJP CD NN) NN NN) (SBAR (WHPP IN (WHNP WDT)) (S (NP PRP) (VP VBZ (VP
-  VBN (PP IN (NP DT JJ NN)))))))) , (VP VBZ (NP DT JJ NNP NN)) , CC (VP VBZ (NP (NP NN) (PP IN (NP (NP DT JJ NNS) (PP
-  IN (NP DT NN))))))) .))
-(S1 (S (NP (NP DT JJ CD JJ NN) (PP IN (NP VBN NN NNS))) (VP VBZ (ADJP JJ (S (VP VBZ (PP TO (NP (NP DT NN NN) (PP IN
-  (NP JJ NN NN)))))))) .))
-(S1 (S (ADVP RB) , (NP PRP) (VP VBD (SBAR (SBAR IN (S (NP (NP DT JJ NN) (PP IN (NP NNP))) (VP VBD (ADJP JJ (PP IN (NP
-  DT JJ NNS))) (PP IN (NP (NP NN JJ NN) CC (NP (NP DT JJ NNS) (PP IN (NP JJ NN)))))))) CC (SBAR IN (S (NP DT NN) (VP
-  MD (VP VB (VP VBN (PP IN (NP DT '' (NP JJ NN POS) (VP VBN (PP IN (NP DT JJ JJ NN)))))))))))) .))
-(S1 (S (NP JJ NN NNS) (VP VBP (NP (NP DT JJ NN) (PP IN (NP (NP DT NN) (PP IN (NP (NP DT JJ JJ NN) (PP IN (NP (NP NN RB
-  POS) NN NNS)))) (PP IN (NP JJ NN POS)))))) .))
-(S1 (S (NP (NP DT NN) (PP IN (NP DT))) (VP VBD (PP TO (NP (NP DT '' JJ '' NN) (SBAR (S (NP JJ NN) (VP VBZ (PP TO (NP
-  (NP (NP DT (ADJP RBR JJ) (PP IN (NP (NP NNS) (PP (PP TO (NP JJ NN)) CC (PP , (PP IN (NP DT JJ NN)) , TO (NP (NP DT
-  NN) (PP IN (NP DT))))))) POS) JJ '' JJ NNS) (PP IN (NP NNP NNS)))))))))) .))
-"""
-BUG = [
-    tuple(tree(" ".join(lines.split())) for lines in pair)
-    for pair in zip(*(re.split(r"\n(?=\()", text.strip()) for text in (BUG_GOLD, BUG_TEST)), strict=True)
-]
-
-
-QUOTES = {Leaf(tag, str(number)) for tag in ("``", "''") for number in range(50)}
-
-
-def retagged(trees: Tree, tags: dict[str, str]) -> Tree:
-    return [replace(one, tag=tags.get(one.tag, one.tag)) if isinstance(one, Leaf) else one for one in trees]
-
-
-def with_quotes_put_back(trees: Tree, other: Tree) -> Tree:
-    """Under a tag that is not deleted: the words that one tree alone has as quotes."""
-    ours, theirs = ({one.word for one in side if one in QUOTES} for side in (trees, other))
-    return [replace(one, tag=f"a {one.tag}") if one in QUOTES and one.word in ours ^ theirs else one for one in trees]
-
-
-def test_bug_as_published():
-    """bug.rsl-new. new.prm deletes S1, too, and quotes only where both trees have a quote."""
-    sentences = []
-    for number, (gold, test) in enumerate(BUG, start=1):
-        test = test[1:-1]  # S1
-        sentences.append(compare(with_quotes_put_back(gold, test), with_quotes_put_back(test, gold), number))
-    assert [counts(one) for one in sentences] == [(17, 22, 26), (9, 13, 14), (28, 35, 34), (6, 17, 16), (11, 26, 33)]
-    assert [one.crossing for one in sentences] == [5, 2, 4, 8, 17]
-    assert [(one.right_tags, one.words) for one in sentences] == [(27, 34), (16, 20), (40, 44), (18, 25), (28, 38)]
-    found = scores(sentences)
-    assert printed(found["all"]) == "62.83 57.72 60.17 0.00 7.20 0.00 20.00 80.12"
-    assert printed(found["len40"]) == "61.54 57.14 59.26 0.00 5.00 0.00 33.33 77.22"
-
-
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
-        ({".": "full stop"}, ["33|35", "19|21", "44|45", "24|26", "38|39"]),  # bug.rsl-old: it deleted no full stop
-        ({}, ["32|34", "18|20", "43|44", "23|25", "37|38"]),  # the program with today's COLLINS.prm
-    ],
-)
-def test_bug_by_collins(tags, expected):
-    pairs = [[retagged(side, tags) for side in pair] for pair in BUG]
-    sentences = [compare(*pair, number) for number, pair in enumerate(pairs, start=1)]
-    assert [one.why for one in sentences] == [
-        "{} words in gold, {} in test".format(*one.split("|")) for one in expected
-    ]
-    found = scores(sentences)
-    assert [found[part]["errors"] for part in ("all", "len40")] == [5, 3]
-    assert set(list(found["all"].values())[4:]) == {None}
-
-
-def test_bug_by_golds_tags():
-    sentences = [compare(*pair, number, by_gold=True) for number, pair in enumerate(BUG, start=1)]
-    assert [one.status for one in sentences] == ["ok"] * 5
-    assert sum(one.gold for one in sentences) == 113
-    assert [one.words for one in sentences] == [32, 18, 43, 23, 37]
+    summaries = scores(sample(GOLD, TEST))
+    assert of_sentences(summaries["all"]) == (24, 6, 2, 16)
+    assert printed(summaries["all"]) == "87.23 90.11 88.65 50.00 0.06 93.75 100.00 97.12"
+    assert printed(summaries["len40"]) == "80.00 84.21 82.05 46.67 0.07 93.33 100.00 95.00"
 
 
 def test_labels_and_places_by_hand():
     """S 0-3, NP 0-1, VP 1-3, NP 2-3 against S 0-3, VP 0-1, VP 1-3: S and VP are right, 2 of 4 and 2 of 3."""
-    found = counted("(S (NP DT) (VP VBZ (NP NN)))", "(S (VP DT) (VP VBZ NN))")
-    assert counts(found) == (2, 4, 3)
-    score = summary([found])
+    sentence = counted("(S (NP DT) (VP VBZ (NP NN)))", "(S (VP DT) (VP VBZ NN))")
+    assert counts(sentence) == (2, 4, 3)
+    score = summary([sentence])
     assert (score["recall"], score["precision"]) == (50, pytest.approx(200 / 3))
     assert score["f1"] == pytest.approx(100 * 2 * 2 / (4 + 3))
     assert (score["complete"], score["tagging"]) == (0, 100)
@@ -213,36 +123,33 @@ def test_means_are_over_brackets_not_sentences():
 
 def test_crossing_by_hand():
     """Words 0 1 2 3. Of test, B 1-3 crosses gold's 0-2 and 2-4 and counts once; C 1-2 lies in 0-2, and crosses none."""
-    found = counted("(S (A NN NN) (A NN NN))", "(S NN (B (C NN) NN) NN)")
-    assert found.crossing == 1
+    sentence = counted("(S (A NN NN) (A NN NN))", "(S NN (B (C NN) NN) NN)")
+    assert sentence.crossing == 1
     assert counted("(S NN (B (C NN) NN) NN)", "(S (A NN NN) (A NN NN))").crossing == 2
-
-
-@pytest.mark.parametrize(("crossing", "none", "few"), [(0, 100, 100), (2, 0, 100), (3, 0, 0)])
-def test_shares_of_sentences_with_few_crossings(crossing, none, few):
-    score = summary([Sentence(1, 5, "ok", crossing=crossing)])
-    assert (score["crossing"], score["no_crossing"], score["two_or_less_crossing"]) == (crossing, none, few)
+    for crossing, none, few in ((0, 100, 100), (2, 0, 100), (3, 0, 0)):
+        score = summary([Sentence(1, 5, "ok", crossing=crossing)])
+        assert (score["crossing"], score["no_crossing"], score["two_or_less_crossing"]) == (crossing, none, few)
 
 
 def test_punctuation_has_no_place():
     """Whether , and . stand within NP and VP or beyond: NP is word a, VP is word b, S is both."""
-    gold = on_line("(TOP (S (NP (NN a) (, ,)) (VP (VBZ b)) (. .)))")
-    test = on_line("(TOP (S (NP (NN a)) (, ,) (VP (VBZ b) (. .))))")
+    gold = read_line("(TOP (S (NP (NN a) (, ,)) (VP (VBZ b)) (. .)))")
+    test = read_line("(TOP (S (NP (NN a)) (, ,) (VP (VBZ b) (. .))))")
     assert counts(compare(gold, test, 1)) == (3, 3, 3)
     assert compare(gold, test, 1).length == 4
 
 
 def test_brackets_without_counted_words_do_not_count():
     """PRN holds punctuation alone, NP and SBAR a trace alone; TOP never counts."""
-    found = counted("(TOP (S (NP NN) (SBAR (NP -NONE-)) (PRN : :)))", "(TOP (S (NP NN) : :))")
-    assert counts(found) == (2, 2, 2)
-    assert found.length == 3
+    sentence = counted("(TOP (S (NP NN) (SBAR (NP -NONE-)) (PRN : :)))", "(TOP (S (NP NN) : :))")
+    assert counts(sentence) == (2, 2, 2)
+    assert sentence.length == 3
 
 
 def test_function_tags_are_cut_from_brackets_and_not_from_words():
-    found = counted("(S (NP-SBJ-1 NN-1 NN) (PP=2 IN))", "(S-X (NP=9 NN NN) (PP IN))")
-    assert counts(found) == (3, 3, 3)
-    assert (found.right_tags, found.words) == (2, 3)
+    sentence = counted("(S (NP-SBJ-1 NN-1 NN) (PP=2 IN))", "(S-X (NP=9 NN NN) (PP IN))")
+    assert counts(sentence) == (3, 3, 3)
+    assert (sentence.right_tags, sentence.words) == (2, 3)
 
 
 def test_equal_brackets_match_one_to_one():
@@ -252,29 +159,29 @@ def test_equal_brackets_match_one_to_one():
 
 
 def test_adverbs_are_particles():
-    """As labels and, as in the program, as tags."""
-    found = counted("(S (ADVP RB) (PRT-X RP) ADVP)", "(S (PRT RB) (ADVP RP) PRT)")
-    assert counts(found) == (3, 3, 3)
-    assert found.right_tags == 3
+    """They count as equal as labels and, as in the program, as tags."""
+    sentence = counted("(S (ADVP RB) (PRT-X RP) ADVP)", "(S (PRT RB) (ADVP RP) PRT)")
+    assert counts(sentence) == (3, 3, 3)
+    assert sentence.right_tags == 3
 
 
 def test_short_sentences_have_40_words_with_punctuation_and_without_traces():
     exact, more = (f"(S {'NN ' * 39}{last} -NONE- -NONE-)" for last in (".", ". ."))
     sentences = [counted(text, text) for text in (exact, more)]
-    assert [one.length for one in sentences] == [40, 41]
-    found = scores(sentences)
-    assert (found["all"]["sentences"], found["len40"]["sentences"]) == (2, 1)
+    assert [sentence.length for sentence in sentences] == [40, 41]
+    summaries = scores(sentences)
+    assert (summaries["all"]["sentences"], summaries["len40"]["sentences"]) == (2, 1)
 
 
 def test_errors_name_what_differs():
-    error = compare(on_line("(S (P this) (, ,) (Q is))"), on_line("(S (P this) (, ,) (Q was))"), 3)
+    error = compare(read_line("(S (P this) (, ,) (Q is))"), read_line("(S (P this) (, ,) (Q was))"), 3)
     assert (error.number, error.status, error.why) == (3, "error", "word 2 is 'is' in gold, 'was' in test")
     assert counted("(S NN NN)", "(S NN)").why == "2 words in gold, 1 in test"
     assert (error.gold, error.test, error.words, error.length) == (0, 0, 0, 3)
 
 
 def test_a_test_tree_without_words_is_skipped():
-    """An empty line, and a tree of punctuation alone."""
+    """That is an empty line, or a tree of punctuation alone."""
     assert compare(tree("(S NN)"), [], 1).status == "skip"
     assert compare(tree("(S NN)"), [], 1, by_gold=True).status == "skip"
     assert counted("(S NN)", "(S .)").status == "skip"
@@ -284,21 +191,18 @@ def test_a_test_tree_without_words_is_skipped():
 def test_a_mistagged_comma_is_no_error_by_golds_tags():
     gold, test = "(S (NP NN , NN))", "(S (NP (X NN) NN ,))"
     assert counted(gold, gold.replace(",", "CD")).why == "2 words in gold, 3 in test"
-    found = counted(gold, test, by_gold=True)
-    assert counts(found) == (2, 2, 3)  # X alone is wrong
-    assert (found.right_tags, found.words) == (1, 2)  # the last NN is tagged a comma
+    sentence = counted(gold, test, by_gold=True)
+    assert counts(sentence) == (2, 2, 3)  # X alone is wrong
+    assert (sentence.right_tags, sentence.words) == (1, 2)  # the last NN is tagged a comma
     assert counted("(S , NN)", "(S NN NN)", by_gold=True).right_tags == 1
+    assert counts(counted("(S (NP -NONE-) (VP VB))", "(S (VP VB))", by_gold=True)) == (2, 2, 2)  # traces are no words
 
 
 def test_all_words_must_be_the_same_by_golds_tags():
-    gold, test = on_line("(S (NN a) (, ,))"), on_line("(S (NN a) (, ;))")
+    gold, test = read_line("(S (NN a) (, ,))"), read_line("(S (NN a) (, ;))")
     assert compare(gold, test, 1).status == "ok"
     assert compare(gold, test, 1, by_gold=True).why == "word 2 is ',' in gold, ';' in test"
     assert counted("(S NN ,)", "(S NN)", by_gold=True).why == "2 words in gold, 1 in test"
-
-
-def test_traces_are_no_words_by_golds_tags():
-    assert counts(counted("(S (NP -NONE-) (VP VB))", "(S (VP VB))", by_gold=True)) == (2, 2, 2)
 
 
 def test_nothing_found():
@@ -321,20 +225,15 @@ def test_unparsed():
     assert unparsed(error) == error
 
 
-def test_a_sentence_of_500_words_and_400_brackets():
-    """Beyond the program's 200 of each. Gold is 500 words wide, test 400 brackets deep."""
+def test_more_words_brackets_and_errors_than_the_program_bears():
+    """It has room for 200 words, 200 brackets and ten errors. Gold is 500 words wide, test 400 brackets deep."""
     gold = f"(S {'(NP NN) ' * 300}{'(NP NN NN) ' * 100})"
     test = f"{'(S (NP NN) ' * 400}{'NN ' * 100}{')' * 400}"
-    found = counted(gold, test)
-    assert (found.gold, found.test, found.words) == (401, 800, 500)
-    assert found.matched == 301  # the S of all words, and NPs of one
-    assert counts(counted(gold, gold)) == (401, 401, 401)
-
-
-def test_more_errors_than_the_program_bears():
-    sentences = [counted("(S NN)", "(S NN NN)")] * 50 + [counted("(S NN)", "(S NN)")]
-    found = summary(sentences)
-    assert (found["errors"], found["valid"], found["f1"]) == (50, 1, 100)
+    sentence = counted(gold, test)
+    assert (sentence.gold, sentence.test, sentence.words) == (401, 800, 500)
+    assert sentence.matched == 301  # the S of all words, and NPs of one
+    score = summary([counted("(S NN)", "(S NN NN)")] * 50 + [counted("(S NN)", "(S NN)")])
+    assert (score["errors"], score["valid"], score["f1"]) == (50, 1, 100)
 
 
 LABELS = ["S", "NP", "NP-SBJ", "PP=2", "ADVP", "PRT", "TOP"]
@@ -343,13 +242,13 @@ TAGS = ["NN", "VB", "RP", ",", ".", "``", "-NONE-"]
 
 @st.composite
 def trees_over(draw, tags: list[str]) -> Tree:
-    """A tree whose words are their own numbers."""
+    """Draw a tree whose words are their own numbers."""
     parts = [f"({tag} {number})" for number, tag in enumerate(tags)]
     for _ in range(draw(st.integers(0, 7))):
         start = draw(st.integers(0, len(parts) - 1))
         end = draw(st.integers(start + 1, len(parts)))
         parts[start:end] = [f"({draw(st.sampled_from(LABELS))} {' '.join(parts[start:end])})"]
-    return on_line(" ".join(parts))
+    return read_line(" ".join(parts))
 
 
 tag_lists = st.lists(st.sampled_from(TAGS), min_size=1, max_size=9)
@@ -357,8 +256,8 @@ pairs = tag_lists.flatmap(lambda tags: st.tuples(trees_over(tags), trees_over(ta
 
 
 def constituents(trees: Tree) -> Counter:
-    """Each bracket's label and the set of its words, written again from the rules."""
-    found, open_brackets = Counter(), []
+    """Count each bracket's label and set of words, by a second implementation of the rules."""
+    brackets, open_brackets = Counter(), []
     for event in trees:
         if isinstance(event, Open):
             open_brackets.append((event.label, set()))
@@ -366,53 +265,22 @@ def constituents(trees: Tree) -> Counter:
             label, words = open_brackets.pop()
             label = label.split("-")[0].split("=")[0]
             if words and label != "TOP":
-                found["ADVP" if label == "PRT" else label, frozenset(words)] += 1
+                brackets["ADVP" if label == "PRT" else label, frozenset(words)] += 1
         elif event.tag in ("NN", "VB", "RP"):
             for _, words in open_brackets:
                 words.add(event.word)
-    return found
+    return brackets
 
 
 @given(pairs)
 def test_counts_are_those_of_sets_of_words(pair):
-    found = compare(*pair, 1)
+    sentence = compare(*pair, 1)
     ours, theirs = map(constituents, pair)
-    if found.status == "skip":
+    if sentence.status == "skip":
         return
-    assert counts(found) == ((ours & theirs).total(), ours.total(), theirs.total())
+    assert counts(sentence) == ((ours & theirs).total(), ours.total(), theirs.total())
     crossing = [any(a & b and a - b and b - a for _, a in ours) for _, b in theirs.elements()]
-    assert found.crossing == sum(crossing)
-
-
-@given(pairs)
-def test_a_tree_against_itself_is_right(pair):
-    tree, _ = pair
-    found = compare(tree, tree, 1)
-    if found.status == "skip":
-        return
-    score = summary([found])
-    assert {score[name] for name in ("recall", "precision", "f1")} <= {100, None}
-    assert {score[name] for name in ("complete", "no_crossing", "two_or_less_crossing", "tagging")} == {100}
-
-
-@given(st.lists(pairs, max_size=4))
-def test_swapping_gold_and_test_swaps_recall_and_precision(some):
-    score = summary([compare(gold, test, 1) for gold, test in some])
-    swapped = summary([compare(test, gold, 1) for gold, test in some])
-    assert (score["recall"], score["precision"]) == (swapped["precision"], swapped["recall"])
-    assert score["f1"] == pytest.approx(swapped["f1"]) if score["f1"] is not None else swapped["f1"] is None
-    assert (score["complete"], score["tagging"]) == (swapped["complete"], swapped["tagging"])
-
-
-def renamed(trees: Tree, names: dict[str, str]) -> Tree:
-    return [one if isinstance(one, Leaf) else type(one)(names.get(one.label, one.label)) for one in trees]
-
-
-@given(pairs, st.sampled_from([{"ADVP": "PRT"}, {"PRT": "ADVP"}, {"PRT": "ADVP", "ADVP": "PRT"}]))
-def test_renaming_adverbs_to_particles_changes_nothing(pair, names):
-    gold, test = pair
-    assert compare(gold, renamed(test, names), 1) == compare(gold, test, 1)
-    assert compare(renamed(gold, names), test, 1) == compare(gold, test, 1)
+    assert sentence.crossing == sum(crossing)
 
 
 @given(pairs)
@@ -426,9 +294,9 @@ def test_by_golds_tags_only_words_make_errors(pair, data):
     gold, test = ([one for one in side if one not in TRACES] for side in pair)
     tag = st.sampled_from([tag for tag in TAGS if tag != "-NONE-"])
     other = [replace(one, tag=data.draw(tag)) if isinstance(one, Leaf) else one for one in test]
-    expected, found = compare(gold, test, 1), compare(gold, other, 1, by_gold=True)
-    assert replace(found, right_tags=0) == replace(expected, right_tags=0)
-    assert found.right_tags <= expected.right_tags
+    expected, sentence = compare(gold, test, 1), compare(gold, other, 1, by_gold=True)
+    assert replace(sentence, right_tags=0) == replace(expected, right_tags=0)
+    assert sentence.right_tags <= expected.right_tags
 
 
 TRACES = [Leaf("-NONE-", str(number)) for number in range(9)]
@@ -443,7 +311,7 @@ def write(folder, gold: str, test: str):
 def test_read(tmp_path):
     paths = write(tmp_path, "(S (NN a))\n(S (NN b)) (S (NN c))\n", "\n(NN b) (NN c)\n")
     (one, nothing), (two, words) = read_gold_and_test(*paths)
-    assert (one, nothing) == (on_line("(S (NN a))"), [])
+    assert (one, nothing) == (read_line("(S (NN a))"), [])
     assert two == [Open("S"), Leaf("NN", "b"), Close("S"), Open("S"), Leaf("NN", "c"), Close("S")]
     assert words == [Leaf("NN", "b"), Leaf("NN", "c")]
 
@@ -455,8 +323,6 @@ def test_read(tmp_path):
         ("(S (N a))\n", "(S (N a))\n\n", r"gold has 1, .*test has 2; .*gold has no line 2"),
         ("(S (N a))\n \n", "(S (N a))\n\n", r"gold, line 2: expected a tree, found an empty line"),
         ("(S (N a))\n", "(S (N a)\n", r"test, line 1: unbalanced brackets"),
-        ("(S (N a))\n(S (N a)))\n", "\n\n", r"gold, line 2: unbalanced brackets"),
-        ("(S (N a b))\n", "\n", r"gold, line 1: "),
         ("", "", "expected trees, found none"),
     ],
 )

@@ -18,14 +18,14 @@ symbols = st.lists(likely | st.text(), max_size=30)
 sentences = st.lists(st.sampled_from(["the", "cat", "(", ")", "."]), min_size=1, max_size=8)
 
 
-def mended(said: str, sentence: str) -> tuple[str, str | None]:
-    """What the symbols come to over the words, both given with spaces between them."""
-    tree, faults = decode(said.split(), sentence.split())
+def mended(written: str, sentence: str) -> tuple[str, str | None]:
+    """Return the tree of these symbols over these words, both with spaces between them, and its faults."""
+    tree, faults = decode(written.split(), sentence.split())
     return bracketed(tree), faults
 
 
 def expect_balance(tree) -> None:
-    """Every bracket closes the one that it says, nothing is empty, and TOP is around all."""
+    """Check that every closing bracket fits its opening one, nothing is empty, and TOP is around all."""
     assert tree[0] == Open("TOP")
     open_labels = []
     for before, event in zip([None, *tree], tree, strict=False):
@@ -56,15 +56,14 @@ def test_brackets_among_the_words():
 @example(read(CAT))
 @example(read("(TOP (X (NP (NP (DT a))) (NP (NP (DT b)))) (. .))"))
 def test_there_and_back(tree):
-    sentence, said = encode(tree)
-    assert decode(said, sentence) == (tree, None)
+    sentence, written = encode(tree)
+    assert decode(written, sentence) == (tree, None)
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence", "tree", "faults"),
+    ("written", "sentence", "tree", "faults"),
     [
         ("", "a b", "(XX a) (XX b)", "fewer tags than words"),
-        ("DT", "a b", "(DT a) (XX b)", "fewer tags than words"),
         # Words beyond the last tag: into the outermost constituent, open or closed.
         ("(S (NP DT )NP )S", "a b", "(S (NP (DT a)) (XX b))", "fewer tags than words"),
         ("(S (NP DT )NP", "a b", "(S (NP (DT a)) (XX b))", "brackets left open; fewer tags than words"),
@@ -74,20 +73,16 @@ def test_there_and_back(tree):
         ("(S DT )S .", "a . c", "(S (DT a)) (. .) (XX c)", "fewer tags than words"),
         (". (S DT )S", ". b c", "(. .) (S (DT b)) (XX c)", "fewer tags than words"),
         ("(S DT )S (X NN", "a b c", "(S (DT a)) (X (NN b) (XX c))", "brackets left open; fewer tags than words"),
-        ("(S DT )S (X )X", "a b", "(S (DT a) (XX b))", "an empty X; fewer tags than words"),
         # More tags than words.
         ("(S DT NN )S", "a", "(S (DT a))", "more tags than words"),
-        ("(S DT (NP NN NN )NP )S", "a", "(S (DT a))", "more tags than words; an empty NP"),
         # Brackets.
         ("(S (NP DT", "a", "(S (NP (DT a)))", "brackets left open"),
-        ("(S DT (NP", "a", "(S (DT a))", "brackets left open; an empty NP"),
         ("(S DT )S )S", "a", "(S (DT a))", "a )S that closes nothing"),
         (")S DT", "a", "(DT a)", "a )S that closes nothing"),
         ("(S DT )NP NN )S", "a b", "(S (DT a) (NN b))", "a )NP that closes nothing"),
         ("(S (NP DT )S", "a", "(S (NP (DT a)))", "a )S that closes a NP"),
         ("(S (NP DT )S NN )NP", "a b", "(S (NP (DT a))) (NN b)", "a )S that closes a NP; a )NP that closes nothing"),
         ("(S (NP )NP DT )S", "a", "(S (DT a))", "an empty NP"),
-        ("(S (NP (QP )QP )NP DT )S", "a", "(S (DT a))", "an empty QP; an empty NP"),
         ("(S (NP )S DT", "a", "(DT a)", "a )S that closes a NP; an empty NP; an empty S"),
         # Each fault is named once.
         (")S )S (S DT DT DT )S", "a", "(S (DT a))", "a )S that closes nothing; more tags than words"),
@@ -96,29 +91,29 @@ def test_there_and_back(tree):
         ("(S <unk> )S", "a", "(S (<unk> a))", None),
     ],
 )
-def test_mending(said, sentence, tree, faults):
-    assert mended(said, sentence) == (f"(TOP {tree})", faults)
+def test_mending(written, sentence, tree, faults):
+    assert mended(written, sentence) == (f"(TOP {tree})", faults)
 
 
-@pytest.mark.parametrize("said", ODD)
-def test_odd_symbols(said):
-    tree, _ = decode(["(S", said, "DT", ")S"], ["a", "b"])
+@pytest.mark.parametrize("written", ODD)
+def test_odd_symbols(written):
+    tree, _ = decode(["(S", written, "DT", ")S"], ["a", "b"])
     assert words(read(bracketed(tree))) == ["a", "b"]
 
 
 @given(symbols, sentences)
 @example([], ["the"])
 @example(["(NP"] * 5000 + ["DT"], ["the", "cat"])
-def test_whatever_is_said_becomes_a_tree_over_the_words(said, sentence):
-    tree, faults = decode(said, sentence)
+def test_whatever_is_said_becomes_a_tree_over_the_words(written, sentence):
+    tree, faults = decode(written, sentence)
     assert words(tree) == sentence
     expect_balance(tree)
     assert read(bracketed(tree)) == tree
     if faults is None:
-        assert encode(tree) == (sentence, said)
+        assert encode(tree) == (sentence, written)
 
 
 @given(symbols, sentences)
-def test_what_is_mended_needs_no_mending(said, sentence):
-    tree, _ = decode(said, sentence)
+def test_what_is_mended_needs_no_mending(written, sentence):
+    tree, _ = decode(written, sentence)
     assert decode(*reversed(encode(tree))) == (tree, None)

@@ -75,13 +75,13 @@ def output(tmp_path):
 
 
 def run(format, path, output, *options) -> list[str]:
-    """The lines written."""
+    """Run the stage; return the lines that it wrote."""
     __main__.main(["treebank", "--format", format, "--input", str(path), "--output", str(output), *map(str, options)])
     return output.read_text(encoding="utf-8").splitlines()
 
 
 def failure(format, path, output, *options) -> str:
-    """What is said of wrong input, after checking that it is one line and that nothing was written."""
+    """Return the error message, after checking that it is one line and that nothing was written."""
     with pytest.raises(SystemExit) as error:
         run(format, path, output, *options)
     message = error.value.code
@@ -93,7 +93,7 @@ def failure(format, path, output, *options) -> str:
 
 
 def make_penn(folder, numbers, flat=False, upper=False) -> Path:
-    """Files of the Wall Street Journal by number, two trees in each, the first of which names the file."""
+    """Write files of the Wall Street Journal by number, with two trees in each, the first of which names the file."""
     for number in numbers:
         name = f"wsj_{number}.mrg"
         path = folder / (name.upper() if upper else name) if flat else folder / number[:2] / name
@@ -115,37 +115,27 @@ def make_gum(path, members) -> Path:
     return path
 
 
-@pytest.mark.parametrize("layout", [{}, {"flat": True}, {"flat": True, "upper": True}])
+@pytest.mark.parametrize("layout", [{}, {"flat": True, "upper": True}])
 def test_penn_sections(tmp_path, output, capsys, layout):
     path = make_penn(tmp_path / "wsj", ["0302", "0199", "0201", "0299", "0301", "0401", "2301"], **layout)
+    for name in ("README", "wsj_0202.mrg~", "wsj_020.mrg", "wsj_0203.pos"):
+        (path / ("" if layout else "02") / name).write_text(COMBINED)
     assert run("ptb", path, output, "--sections", 2, 3, "--lines", 8) == expected("0201", "0299", "0301", "0302")
     assert capsys.readouterr().out == f"{output}: 8 trees\n"
     assert run("ptb", path, output, "--sections", 23, 23) == expected("2301")
 
 
-def test_penn_files_of_other_names_are_left_alone(tmp_path, output):
-    path = make_penn(tmp_path / "wsj", ["0201"])
-    for name in ("README", "wsj_0202.mrg~", "wsj_0301.mrg", "wsj_020.mrg", "wsj_0203.pos"):
-        (path / "02" / name).write_text(COMBINED)
-    assert run("ptb", path, output, "--sections", 2, 2) == expected("0201")
-
-
-@pytest.mark.parametrize("flat", [False, True])
-def test_missing_sections(tmp_path, output, flat):
-    path = make_penn(tmp_path / "wsj", ["0201", "0401"], flat=flat)
-    (path / "03").mkdir(exist_ok=True)
+def test_missing_sections(tmp_path, output):
+    assert "found none for 22; " in failure("ptb", tmp_path / "nowhere", output, "--sections", 22, 22)
+    path = make_penn(tmp_path / "wsj", ["0201", "0401"])
+    (path / "02" / "wsj_0201.mrg").write_text("(")  # would be an error if it were read first
+    (path / "03").mkdir()
     message = failure("ptb", path, output, "--sections", 2, 5)
     assert message == (
         f"{path}: expected files like 03/wsj_0301.mrg or wsj_0301.mrg for each of the Penn Treebank's sections 02 to "
         "05, found none for 03, 05; the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where "
         "to get it: https://catalog.ldc.upenn.edu/LDC99T42"
     )
-
-
-def test_no_folder_at_all(tmp_path, output):
-    message = failure("ptb", tmp_path / "nowhere", output, "--sections", 22, 22)
-    assert "found none for 22; " in message
-    assert "https://catalog.ldc.upenn.edu/LDC99T42" in message
 
 
 def test_sections_are_looked_for_before_any_is_read(tmp_path, output):
@@ -161,11 +151,10 @@ def test_a_wrong_tree_is_named_with_its_file_and_line(tmp_path, output):
     assert failure("ptb", path, output, "--sections", 2, 2) == f"{path}/02/wsj_0202.mrg, line 2: {problem}"
 
 
-@pytest.mark.parametrize("lines", [3, 5])
-def test_another_number_of_trees(tmp_path, output, lines):
+def test_another_number_of_trees(tmp_path, output):
     path = make_penn(tmp_path / "wsj", ["0201", "0202"])
-    message = failure("ptb", path, output, "--sections", 2, 2, "--lines", lines)
-    assert message == f"{path}: expected {lines} trees in sections 02 to 02 ({LICENCE}), found 4"
+    message = failure("ptb", path, output, "--sections", 2, 2, "--lines", 5)
+    assert message == f"{path}: expected 5 trees in sections 02 to 02 ({LICENCE}), found 4"
 
 
 @pytest.mark.parametrize(
@@ -181,8 +170,8 @@ def test_gum(tmp_path, output, capsys, split, trees, without, splits_first):
     members = {"splits.md": SPLITS, **GUM} if splits_first else GUM
     path = make_gum(tmp_path / "gum.tar.gz", members)
     assert run("gum", path, output, "--split", split) == trees
-    said = f"{path}: left out 1 documents without words: {without}\n" if without else ""
-    assert capsys.readouterr().out == f"{said}{output}: {len(trees)} trees\n"
+    note = f"{path}: left out 1 documents without words: {without}\n" if without else ""
+    assert capsys.readouterr().out == f"{note}{output}: {len(trees)} trees\n"
 
 
 def test_gum_lacks_a_document(tmp_path, output):
@@ -212,16 +201,6 @@ def test_gum_has_a_wrong_tree(tmp_path, output):
     assert message == f"{path}: const/GUM_bio_a.ptb, line 2: {problem}"
 
 
-@pytest.mark.parametrize("suffix", [".tar", ".tar.gz"])
-def test_gum_cut_short_anywhere(tmp_path, output, suffix):
-    whole = gzip.decompress(make_gum(tmp_path / "gum.tar.gz", GUM).read_bytes())
-    path = tmp_path / f"cut{suffix}"
-    members_end = len(GUM) * 2 * 512  # a block for each one's header, and one for its content
-    for length in range(0, members_end, 211):
-        path.write_bytes(whole[:length] if suffix == ".tar" else gzip.compress(whole, 0)[:length])
-        assert failure("gum", path, output, "--split", "dev").startswith(f"{path}: damaged or cut short: ")
-
-
 def test_gum_with_a_changed_byte(tmp_path, output):
     path = make_gum(tmp_path / "gum.tar.gz", GUM)
     stored = gzip.compress(gzip.decompress(path.read_bytes()), 0)
@@ -230,38 +209,15 @@ def test_gum_with_a_changed_byte(tmp_path, output):
     assert message.startswith(f"{path}: damaged or cut short: CRC check failed")
 
 
-@pytest.mark.parametrize(
-    ("name", "type", "problem"),
-    [
-        ("gum/const/a.ptb", tarfile.SYMTYPE, "the member gum/const/a.ptb to be a file, found a link to x"),
-        ("../gum/const/a.ptb", tarfile.REGTYPE, "a member's path within its folder, found ../gum/const/a.ptb"),
-    ],
-)
-def test_gum_with_a_bad_member(tmp_path, output, name, type, problem):
-    path = tmp_path / "gum.tar"
-    with tarfile.open(path, "w") as archive:
-        info = tarfile.TarInfo(name)
-        info.type, info.linkname = type, "x"
-        archive.addfile(info)
-    assert failure("gum", path, output, "--split", "dev") == f"{path}: expected {problem}"
+def test_gum_is_no_archive(tmp_path, output):
+    path = tmp_path / "gum.7z"
+    assert failure("gum", path, output, "--split", "dev") == f"{path}: expected an archive (.tar, .tar.gz, .tgz, .zip)"
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("gum.7z", "expected an archive (.tar, .tar.gz, .tgz, .zip)"),
-        ("gum.tgz", "cannot be read: No such file or directory"),
-    ],
-)
-def test_gum_is_no_archive(tmp_path, output, name, problem):
-    assert failure("gum", tmp_path / name, output, "--split", "dev") == f"{tmp_path / name}: {problem}"
-
-
-@pytest.mark.parametrize("name", ["a.trees", "a.trees.gz"])
-def test_lines(tmp_path, output, name):
+def test_lines(tmp_path, output):
     text = b"( (S (NP-SBJ (NN a))))\n(S (NP (-NONE- *)))\n(NP (NN \xc3\xa9))\n"  # the second holds a trace alone
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    path = tmp_path / "a.trees.gz"
+    path.write_bytes(gzip.compress(text))
     assert run("lines", path, output, "--lines", 2) == ["(TOP (S (NP (NN a))))", "(TOP (NP (NN é)))"]
     assert [bracketed(tree) for tree in read_trees(output)] == ["(TOP (S (NP (NN a))))", "(TOP (NP (NN é)))"]
 
@@ -282,25 +238,16 @@ def test_wrong_lines(tmp_path, output, text, problem):
     assert failure("lines", path, output) == f"{path}{problem}"
 
 
-def test_lines_cut_short(tmp_path, output):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(b"(A b)\n")[:-9])
-    assert failure("lines", path, output).startswith(f"{path}: damaged or cut short: ")
-
-
 @pytest.mark.parametrize(
     "options",
     [
         ["--format", "ptb"],
-        ["--format", "ptb", "--split", "dev"],
         ["--format", "ptb", "--sections", "2", "21", "--split", "dev"],
         ["--format", "gum"],
         ["--format", "gum", "--split", "dev", "--sections", "2", "21"],
         ["--format", "lines", "--split", "dev"],
-        ["--format", "lines", "--sections", "2", "21"],
         ["--format", "ptb", "--sections", "3", "2"],
         ["--format", "ptb", "--sections", "24", "25"],
-        ["--format", "ptb", "--sections", "-1", "2"],
     ],
 )
 def test_a_wrong_command_line(tmp_path, output, capsys, options):
@@ -310,15 +257,8 @@ def test_a_wrong_command_line(tmp_path, output, capsys, options):
     assert "error: expected --sections" in capsys.readouterr().err
 
 
-def test_an_error_keeps_what_was_there(tmp_path, output):
-    output.write_text("older\n")
-    with pytest.raises(SystemExit):
-        run("ptb", tmp_path, output, "--sections", 2, 21)
-    assert output.read_text() == "older\n"
-
-
 def as_nltk_has_it(text: str) -> str:
-    """A tree of GUM's, which has no traces, cleaned with NLTK and written on one line."""
+    """Clean a tree of GUM's, which has no traces, with NLTK and return it on one line."""
     tree = NltkTree.fromstring(text)
     for part in tree.subtrees():
         if not part.label().startswith("-"):
@@ -330,17 +270,17 @@ def as_nltk_has_it(text: str) -> str:
 @pytest.mark.skipif(not REAL.exists(), reason="TRANSFORMER_MIRROR names no folder with GUM's archive")
 def test_all_of_gum():
     """Nothing is lost: the trees of all splits are those that NLTK reads, and each comes back from its symbols."""
-    found = []
+    everything = []
     for split, count, left_out in (("train", 10224, 14), ("dev", 1575, 2), ("test", 1464, 2), ("test2", 1334, 0)):
         trees, without = read_gum(REAL, split)
         trees = list(trees)
         assert (len(trees), len(without)) == (count, left_out)
-        found += trees
-    assert all(decode(*reversed(encode(tree))) == (tree, None) for tree in found)
+        everything += trees
+    assert all(decode(*reversed(encode(tree))) == (tree, None) for tree in everything)
     with tarfile.open(REAL) as archive:
         files = [archive.extractfile(entry).read().decode() for entry in archive if entry.name.endswith(".ptb")]
     texts = [text for file in files for text in file.split("\n\n") if text.strip()]
-    assert sorted(map(bracketed, found)) == sorted(map(as_nltk_has_it, texts))
+    assert sorted(map(bracketed, everything)) == sorted(map(as_nltk_has_it, texts))
 
 
 def test_sum_of_the_trees(tmp_path, output):

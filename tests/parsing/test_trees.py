@@ -18,7 +18,7 @@ def cleaned(text: str) -> str:
 
 
 def as_nltk(tree: list) -> NltkTree:
-    """The same tree as NLTK has it, in which brackets in words stay escaped."""
+    """Return the tree as NLTK represents it, in which brackets in words stay escaped."""
     stack = [[]]
     for event in tree:
         match event:
@@ -40,24 +40,21 @@ def test_a_tree():
 
 def test_trees_wherever_they_begin_and_end():
     lines = ["", "( (S", "\t(NP (DT", "the)) )", ")(X (Y z)) (A b)", "( (X", "  (Y z)))", ""]
-    found = [(line, bracketed(tree)) for line, tree in parse(lines, "text", first=10)]
-    assert found == [(11, "( (S (NP (DT the))))"), (14, "(X (Y z))"), (14, "(A b)"), (15, "( (X (Y z)))")]
+    trees = [(line, bracketed(tree)) for line, tree in parse(lines, "text", first=10)]
+    assert trees == [(11, "( (S (NP (DT the))))"), (14, "(X (Y z))"), (14, "(A b)"), (15, "( (X (Y z)))")]
 
 
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
         ("(S (A b))\n(S (A b)))", 2, "unbalanced brackets: found a ')' that closes nothing"),
-        (")", 1, "unbalanced brackets: found a ')' that closes nothing"),
         ("(A b)\n(S (A b)\n(A b)", 2, "unbalanced brackets: the tree that begins here lacks 1 ')'"),
         ("(S (NP (A", 1, "unbalanced brackets: the tree that begins here lacks 3 ')'"),
-        ("(", 1, "unbalanced brackets: the tree that begins here lacks 1 ')'"),
         ("(S\n(A ))", 2, "expected a word or a tree in '(A)', found nothing"),
         ("(S (A b)\n())", 2, "expected a word or a tree in '()', found nothing"),
         ("(S\n(NP (A b) c))", 2, "expected a bracket, found 'c'"),
         ("(S\n(NP a (A b)))", 2, "expected ')' after the word in '(NP a', found '('"),
         ("(S\n(A b c))", 2, "expected ')' after the word in '(A b', found 'c'"),
-        ("(A b)\nc", 2, "expected a bracket, found 'c'"),
         ("c (A b)", 1, "expected a bracket, found 'c'"),
         ("(( ()", 1, "expected a word or a tree in '()', found nothing"),
         ("(CD 1\u00a0000)", 1, "expected ')' after the word in '(CD 1', found '000'"),  # a space all the same
@@ -69,10 +66,10 @@ def test_wrong_brackets(text, line, problem):
 
 
 def test_good_trees_come_before_the_error():
-    found = parse(["(A b)", "(A"], "a.mrg")
-    assert next(found) == (1, [Leaf("A", "b")])
+    trees = parse(["(A b)", "(A"], "a.mrg")
+    assert next(trees) == (1, [Leaf("A", "b")])
     with pytest.raises(InputError):
-        next(found)
+        next(trees)
 
 
 def test_one_tree_a_line(tmp_path):
@@ -81,15 +78,13 @@ def test_one_tree_a_line(tmp_path):
     assert list(read_trees(path)) == [CAT, [Leaf("A", "b")]]
 
 
-@pytest.mark.parametrize(("line", "found"), [("", 0), ("(A b) (A b)", 2)])
-def test_another_number_on_a_line(line, found):
-    with pytest.raises(InputError, match=rf"^a\.trees, line 2: expected one tree, found {found}$"):
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("", "expected one tree, found 0"), ("(A b) (A b)", "expected one tree, found 2"), ("(S", "unbalanced brackets")],
+)
+def test_another_number_on_a_line(line, problem):
+    with pytest.raises(InputError, match=rf"^a\.trees, line 2: {problem}"):
         list(one_a_line(["(A b)", line], "a.trees"))
-
-
-def test_a_tree_over_two_lines_where_one_a_line_is_expected():
-    with pytest.raises(InputError, match=r"^a\.trees, line 1: unbalanced brackets"):
-        list(one_a_line(["(S", "(A b))"], "a.trees"))
 
 
 def test_brackets_in_words():
@@ -104,9 +99,7 @@ def test_brackets_in_words():
     [
         ("( (S (DT the)))", "(S (DT the))"),
         ("(TOP (S (DT the)))", "(S (DT the))"),
-        ("(ROOT (S (DT the)))", "(S (DT the))"),
         ("(S1 (S (DT the)))", "(S (DT the))"),
-        ("(S (DT the))", "(S (DT the))"),
         ("(DT the)", "(DT the)"),
         ("(TOP ( (ROOT (S (DT the)))))", "(S (DT the))"),
         ("(ROOT (S (DT the)) (. .))", "(S (DT the)) (. .)"),
@@ -159,11 +152,11 @@ def test_depth_is_no_matter():
 
 def test_phrases_are_the_constituents_that_are_long_enough_and_not_the_whole():
     tree = read("(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (DT a) (NN dog)))))")
-    found = [bracketed(phrase) for phrase in phrases(tree, 2)]
-    assert found == [
+    expected = [
         "(TOP (NP (DT the) (NN cat)))",
         "(TOP (NP (DT a) (NN dog)))",
         "(TOP (VP (VBZ sees) (NP (DT a) (NN dog))))",
     ]
-    assert [bracketed(phrase) for phrase in phrases(tree, 3)] == found[2:]
+    assert [bracketed(phrase) for phrase in phrases(tree, 2)] == expected
+    assert [bracketed(phrase) for phrase in phrases(tree, 3)] == expected[2:]
     assert list(phrases(tree, 4)) == []

@@ -1,4 +1,4 @@
-"""Bracketed trees for tests: read from a text, and drawn by hypothesis."""
+"""Bracketed trees for tests: read from a text, or drawn by hypothesis."""
 
 from hypothesis import strategies as st
 
@@ -9,7 +9,7 @@ leaves = st.builds(lambda tag, word: [Leaf(tag, word)], tokens, tokens)
 
 
 def constituents(children):
-    """Brackets around one or more trees."""
+    """Draw brackets around one or more trees."""
     inner = st.lists(children, min_size=1, max_size=4).map(lambda trees: [event for tree in trees for event in tree])
     return st.builds(lambda label, inside: [Open(label), *inside, Close(label)], tokens, inner)
 
@@ -18,6 +18,6 @@ trees = st.recursive(leaves, constituents)
 
 
 def read(text: str) -> list:
-    """The one tree in a text."""
+    """Return the one tree in a text."""
     ((_, tree),) = parse(text.split("\n"), "text")
     return tree

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers each request for a path with the next function of the server's script for it, the last one for good."""
+    """A handler that answers each request for a path with the next function of the server's script, or its last one."""
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers["Range"]))
@@ -26,7 +26,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.sent += len(body)
 
     def start(self):
-        """The first byte that the client asked for."""
+        """Return the first byte that the client asked for."""
         return int((self.headers["Range"] or "bytes=0-")[len("bytes=") : -1])
 
     def log_message(self, *args):
@@ -50,16 +50,17 @@ def serve(data: bytes, length: int | None = None) -> Answer:
 
 
 def without_ranges(data: bytes, length: int | None = None) -> Answer:
-    """The same, from the beginning whatever was asked for."""
+    """Serve from the beginning, whatever was asked for, but hang up after `length` bytes."""
     return lambda handler: handler.reply(200, data[:length], Content_Length=len(data))
 
 
 def status(code: int, **headers: str) -> Answer:
+    """Answer with this status and a page that is not the file."""
     return lambda handler: handler.reply(code, b"<html>Sorry</html>", **headers)
 
 
 def half(data: bytes) -> Answer:
-    """Half of it, then nothing until the test is over."""
+    """Serve half of what was asked for, then nothing until the test is over."""
 
     def answer(handler):
         serve(data, len(data) // 2)(handler)
@@ -69,7 +70,7 @@ def half(data: bytes) -> Answer:
 
 
 def chunked(*pieces: bytes) -> Answer:
-    """A body whose length is not told; whole if the last piece is empty."""
+    """Serve a body without its length; it is whole if the last piece is empty."""
 
     def answer(handler):
         handler.protocol_version = "HTTP/1.1"
@@ -85,7 +86,7 @@ def chunked(*pieces: bytes) -> Answer:
 
 @contextmanager
 def serving() -> Iterator[ThreadingHTTPServer]:
-    """A server with an `address`, a `script` of answers by path, and what was asked of it."""
+    """Run a server with an `address`, a `script` of answers by path, and the `requests` that it got."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.script, server.requests, server.sent, server.over = {}, [], 0, threading.Event()
     server.address = f"http://127.0.0.1:{server.server_port}"

@@ -32,9 +32,14 @@ from transformer.model import weights as checkpoints
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.weights import load_model
 from transformer.stages import average, train, translate
-from transformer.translation.conversion import ctranslate2, save_ctranslate2, tokens
-from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
-from transformer.translation.export import ABOUT
+from transformer.translation.ctranslate2 import (
+    CTranslate2,
+    import_ctranslate2,
+    open_ctranslate2,
+    save_ctranslate2,
+    token_names,
+)
+from transformer.translation.export import MANIFEST
 from transformer.translation.search import length_penalty
 from transformer.translation.translator import search
 
@@ -44,13 +49,10 @@ SUBWORDS = 28  # fewer than ROWS
 SENTENCES = random_sentences(1, 30, longest=9, ids=SUBWORDS)
 MODELS = {
     "interleaved": {},
-    "concatenated": {"sinusoids": "concatenated"},
     "learned": {"positions": "learned"},
     "target space": {"target_spaces": 32},
     "d_k > d_v": {"d_k": 11, "d_v": 7},
-    "one head": {"h": 1, "d_k": 26, "d_v": 26},
     "odd width": {"d_model": 27},
-    "no row without a subword": {"embedding_rows": SUBWORDS, "output_rows": SUBWORDS},
     "fewer rows in the softmax": {"output_rows": 31},
 }
 
@@ -61,7 +63,7 @@ def vocabulary(tmp_path_factory):
 
 
 def varied_model(**changes):
-    """Its translations differ from sentence to sentence; no bias is zero and no norm's weight one."""
+    """Return a model whose translations differ from each other; no bias is zero and no norm's weight one."""
     model = random_model(3, **changes)
     with torch.no_grad():
         for parameter in model.decoder.parameters():
@@ -78,57 +80,57 @@ def model(request):
 
 def engine_of(model, vocabulary, folder, compute_type="float32"):
     save_ctranslate2(model, vocabulary, folder)
-    translator = ctranslate2().Translator(str(folder), compute_type=compute_type, intra_threads=1)
-    names = (tokens(vocabulary, rows) for rows in (model.config.embedding_rows, model.config.output_rows))
+    translator = import_ctranslate2().Translator(str(folder), compute_type=compute_type, intra_threads=1)
+    names = (token_names(vocabulary, rows) for rows in (model.config.embedding_rows, model.config.output_rows))
     return CTranslate2(translator, *names, len(vocabulary))
 
 
 @torch.no_grad()
 def logits(model, source, target):
-    """Of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
+    """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
     packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
     return model(*packed) @ model.embedding.output_weight().T
 
 
 def allowed_only(logits):
-    """Log-probabilities over what may be written."""
+    """Return log-probabilities over the tokens that may be written."""
     logits = logits.clone()
     logits[:, PAD] = logits[:, SUBWORDS:] = -torch.inf
     return logits.log_softmax(dim=1)
 
 
 def score(model, source, target, alpha):
-    """Of a translation, with or without EOS, over what may be written."""
+    """Return the score of a translation, with or without EOS, over the tokens that may be written."""
     log_probabilities = allowed_only(logits(model, source, target[:-1]))[range(len(target)), target]
     return float(log_probabilities.sum()) / length_penalty(len(target), alpha)
 
 
 def greedy(model, source, limit):
-    """The likeliest token each time, by the whole prefix."""
+    """Choose the likeliest token each time, given the whole prefix."""
     ids = []
     while len(ids) < limit and EOS not in ids:
         ids.append(int(allowed_only(logits(model, source, ids))[-1].argmax()))
     return ids
 
 
-def compare_log_probabilities(model, vocabulary, folder):
+def check_log_probabilities(model, vocabulary, folder):
     engine = engine_of(model, vocabulary, folder)
     targets = random_sentences(2, len(SENTENCES), longest=9, ids=SUBWORDS)
-    found = engine.translator.score_batch(
+    results = engine.translator.score_batch(
         [[engine.source[token] for token in ids] for ids in SENTENCES],
         [[engine.target[token] for token in ids[:-1]] for ids in targets],  # EOS is added there
     )
-    for source, target, scores in zip(SENTENCES, targets, found, strict=True):
+    for source, target, scores in zip(SENTENCES, targets, results, strict=True):
         expected = logits(model, source, target[:-1]).log_softmax(dim=1)[range(len(target)), target]
         torch.testing.assert_close(torch.tensor(scores.log_probs), expected, atol=1e-4, rtol=0)
 
 
 def test_log_probabilities_are_the_models(model, vocabulary, tmp_path):
-    compare_log_probabilities(model, vocabulary, tmp_path)
+    check_log_probabilities(model, vocabulary, tmp_path)
 
 
 def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
-    """It counts where what they normalise is small."""
+    """The epsilon matters where the values are small."""
     model = random_model(3)
     with torch.no_grad():
         for tensor in (
@@ -137,22 +139,22 @@ def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
             model.encoder[0].self_attention.output.weight,
         ):
             tensor *= 3e-3
-    compare_log_probabilities(model, vocabulary, tmp_path)
+    check_log_probabilities(model, vocabulary, tmp_path)
 
 
 def test_greedy_search_is_greedy(model, vocabulary, tmp_path):
-    """Each up to its own limit, though all are searched together."""
-    found = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
+    """Each sentence goes up to its own limit, though all are searched together."""
+    results = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
     expected = [greedy(model, ids, len(ids) + DECODING.extra_length) for ids in SENTENCES]
-    assert [ids for ids, _ in found] == [[token for token in ids if token != EOS] for ids in expected]
+    assert [ids for ids, _ in results] == [[token for token in ids if token != EOS] for ids in expected]
     assert len(set(map(tuple, expected))) > 10
-    for (_, found_score), source, ids in zip(found, SENTENCES, expected, strict=True):
-        assert found_score == pytest.approx(score(model, source, ids, DECODING.alpha), abs=1e-4)
+    for (_, result_score), source, ids in zip(results, SENTENCES, expected, strict=True):
+        assert result_score == pytest.approx(score(model, source, ids, DECODING.alpha), abs=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 def test_beam_search_ranks_by_our_penalty(vocabulary, tmp_path, alpha):
-    """Those that ended, that is; of the others only where none did."""
+    """It ranks hypotheses that ended; the others only where none did."""
     model, decoding, ends = varied_model(target_spaces=32), replace(DECODING, alpha=alpha), set()
     engine = engine_of(model, vocabulary, tmp_path)
     for source in SENTENCES:
@@ -160,15 +162,15 @@ def test_beam_search_ranks_by_our_penalty(vocabulary, tmp_path, alpha):
         scores = {tuple(ids): score(model, source, ids, alpha) for ids, _ in hypotheses}
         ended = {ids: value for ids, value in scores.items() if ids[-1] == EOS}
         best = max(ended or scores, key=scores.__getitem__)
-        ((found, found_score),) = engine.search([source], decoding)
-        assert found == [token for token in best if token != EOS]
-        assert found_score == pytest.approx(scores[best], abs=1e-4)
+        ((ids, result_score),) = engine.search([source], decoding)
+        assert ids == [token for token in best if token != EOS]
+        assert result_score == pytest.approx(scores[best], abs=1e-4)
         ends.add(min(len(ended), 2))
     assert ends == {0, 1, 2}
 
 
 def test_beam_search_keeps_each_sentences_limit(vocabulary, tmp_path):
-    """As if each were searched alone."""
+    """Each sentence gets the translation that it gets alone."""
     engine = engine_of(varied_model(target_spaces=32), vocabulary, tmp_path)
     together = engine.search(SENTENCES, DECODING)
     assert [ids for ids, _ in together] == [engine.search([source], DECODING)[0][0] for source in SENTENCES]
@@ -178,7 +180,7 @@ def test_beam_search_keeps_each_sentences_limit(vocabulary, tmp_path):
 
 
 def test_the_longest_sentence_is_translated(vocabulary, tmp_path):
-    """Up to the last position that there is."""
+    """Its translation goes up to the last position."""
     engine = engine_of(random_model(3), vocabulary, tmp_path)
     for extra_length in (0, 50):
         ((ids, _),) = engine.search(
@@ -190,7 +192,7 @@ def test_the_longest_sentence_is_translated(vocabulary, tmp_path):
 
 
 def test_only_subwords_are_written(vocabulary, tmp_path):
-    """However likely PAD and the rows without a subword are."""
+    """This holds however likely PAD and the rows without a subword are."""
     model = random_model(3)
     with torch.no_grad():
         model.embedding.weight[SUBWORDS:] *= 3
@@ -198,12 +200,12 @@ def test_only_subwords_are_written(vocabulary, tmp_path):
     best = [logits(model, ids, []).argmax().item() for ids in SENTENCES]
     assert any(token == PAD or token >= SUBWORDS for token in best)
     for beam in (1, 4):
-        found = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=beam))
-        assert all(PAD < token < SUBWORDS for ids, _ in found for token in ids)
+        results = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=beam))
+        assert all(PAD < token < SUBWORDS for ids, _ in results for token in ids)
 
 
 def test_int8_is_close_and_not_the_same(model, vocabulary, tmp_path):
-    """Eight bits, of heads filled up with zeros, too."""
+    """This holds for heads padded with zeros, too."""
     scores = []
     for compute_type in ("float32", "int8"):
         engine = engine_of(model, vocabulary, tmp_path, compute_type)
@@ -241,7 +243,7 @@ def do(*argv):
 
 
 def error(*argv):
-    """The one line that `python -m transformer` ends with for bad input."""
+    """Return the one line that `python -m transformer` ends with on bad input."""
     with pytest.raises(SystemExit) as exit:
         do(*argv)
     message = exit.value.code
@@ -263,33 +265,22 @@ def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, for
 
 def test_export_json_names_what_is_there(run, tmp_path):
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
-    about = json.loads((tmp_path / "1" / ABOUT).read_text())
-    assert about["sha256"] == {path.name: sha256(path) for path in (tmp_path / "1").iterdir() if path.name != ABOUT}
-    assert sorted(about["sha256"]) == [
-        "average.safetensors",
-        "config.json",
-        "decoding.yaml",
-        "experiment.yaml",
-        "model.bin",
-        "run.json",
-        "shared_vocabulary.json",
-        "vocabulary.model",
-    ]
+    about = json.loads((tmp_path / "1" / MANIFEST).read_text())
+    assert about["sha256"] == {path.name: sha256(path) for path in (tmp_path / "1").iterdir() if path.name != MANIFEST}
+    ours = {"average.safetensors", "decoding.yaml", "experiment.yaml", "run.json", "vocabulary.model"}
+    assert set(about["sha256"]) == ours | {"config.json", "model.bin", "shared_vocabulary.json"}
     digest = json.loads((run / "run.json").read_text())["digest"]
     assert about["weights"] == {"digest": digest, "steps": [390, 395, 400]}
 
 
-def test_export_takes_the_weights_that_it_is_given(run, tmp_path):
-    do("export", "--run", run, "--to", tmp_path / "1", "--weights", run / "last.safetensors")
-    assert sha256(tmp_path / "1" / "average.safetensors") == sha256(run / "last.safetensors")
-    assert json.loads((tmp_path / "1" / ABOUT).read_text())["weights"]["step"] == 400
-
-
 def test_a_newer_export_replaces_an_older_whole(run, tmp_path):
-    for form in ("ctranslate2", "safetensors"):
-        do("export", "--run", run, "--to", tmp_path / "1", "--format", form)
+    """It takes the weights that it is given."""
+    do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
+    do("export", "--run", run, "--to", tmp_path / "1", "--weights", run / "last.safetensors")
     assert not (tmp_path / "1" / "model.bin").exists()
     assert os.listdir(tmp_path) == ["1"]
+    assert sha256(tmp_path / "1" / "average.safetensors") == sha256(run / "last.safetensors")
+    assert json.loads((tmp_path / "1" / MANIFEST).read_text())["weights"]["step"] == 400
 
 
 def test_an_export_can_be_exported(run, tmp_path):
@@ -321,9 +312,7 @@ def test_export_refuses_to_replace_anything_else(run, tmp_path, is_file):
     assert mine.read_text() == "years of work\n"
 
 
-@pytest.mark.parametrize(
-    "name", ["experiment.yaml", "decoding.yaml", "vocabulary.model", "run.json", "average.safetensors"]
-)
+@pytest.mark.parametrize("name", ["experiment.yaml", "vocabulary.model", "run.json", "average.safetensors"])
 def test_export_names_a_missing_or_damaged_file(run, tmp_path, name):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
@@ -341,7 +330,7 @@ def test_export_refuses_weights_of_another_training(run, tmp_path):
 
 
 def test_ctranslate2_refuses_what_it_cannot_express(run, vocabulary, tmp_path):
-    """Positions by words, which only parsers have; a parser's symbols."""
+    """It refuses positions by words, which only parsers have, and a parser's symbols."""
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     experiment = load(run / "experiment.yaml")
@@ -362,33 +351,33 @@ def test_ctranslate2_refuses_what_it_cannot_express(run, vocabulary, tmp_path):
 
 
 def test_most_translations_are_ours(run, tmp_path):
-    """But for the few where the searches differ, or eight bits do."""
+    """Only a few differ, because the searches or the eight bits do."""
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
     sentences = Subwords(run / "vocabulary.model").encode(random_lines(7, 200))
     model = load_model(run / "average.safetensors", load(run / "experiment.yaml").model)
-    found = {}
+    same = {}
     for beam, compute_type in product((1, 4), ("float32", "int8")):
         decoding = replace(DECODING, beam=beam)
         ours = search(model, len(Subwords(run / "vocabulary.model")), sentences, decoding)
         theirs = open_ctranslate2(tmp_path / "1", compute_type, 1).search(sentences, decoding)
-        found[beam, compute_type] = sum(a == b for (a, _), (b, _) in zip(ours, theirs, strict=True))
-    assert found[1, "float32"] >= 195
-    assert found[4, "float32"] >= 195
-    assert min(found.values()) >= 150
+        same[beam, compute_type] = sum(a == b for (a, _), (b, _) in zip(ours, theirs, strict=True))
+    assert same[1, "float32"] >= 195
+    assert same[4, "float32"] >= 195
+    assert min(same.values()) >= 150
     assert open_ctranslate2(tmp_path / "1", "float32", 1).search([], DECODING) == []
 
 
 @pytest.mark.parametrize("options", [(), ("--decoding", '{"beam": 1, "extra_length": 0}')], ids=str)
 def test_translate_with_ctranslate2(run, tmp_path, options):
-    """The same text, but for a few lines."""
+    """The text is the same except for a few lines."""
     do("export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2")
     expected = translations(run, tmp_path, *options).split("\n")
     for compute_type, least in (("float32", 58), ("int8", 45)):
         engine = ["--engine", "ctranslate2", "--compute-type", compute_type]
-        found = translations(tmp_path / "1", tmp_path, *engine, *options).split("\n")
-        assert len(found) == len(expected)
-        assert found[0] == ""
-        assert sum(a == b for a, b in zip(found, expected, strict=True)) >= least
+        lines = translations(tmp_path / "1", tmp_path, *engine, *options).split("\n")
+        assert len(lines) == len(expected)
+        assert lines[0] == ""
+        assert sum(a == b for a, b in zip(lines, expected, strict=True)) >= least
 
 
 def test_translate_says_what_ctranslate2_lacks(run, tmp_path, monkeypatch):

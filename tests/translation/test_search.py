@@ -42,7 +42,7 @@ class Table:
 
 
 def random_table(seed, V=4):
-    """Log-probabilities over PAD, which never follows, EOS and V - 2 words: arbitrary, but fixed for a prefix."""
+    """Return log-probabilities over PAD, which never follows, EOS and V - 2 words: random, but fixed for a prefix."""
 
     def log_p(sentence, prefix):
         source = random.Random(f"{seed} {sentence} {prefix}")
@@ -57,7 +57,7 @@ def normalized(logits):
 
 
 def search(log_p, limits, beam, alpha, sentences=None):
-    """`beam_search` of the table, a sentence for each limit."""
+    """Run `beam_search` on the table, with a sentence for each limit."""
     decoder = Table(log_p, sentences or range(len(limits)))
     return beam_search(decoder, torch.tensor(limits), beam, alpha)
 
@@ -75,7 +75,7 @@ def greedy(log_p, sentence, limit):
 
 
 def brute_force(log_p, sentence, limit, alpha, V=4):
-    """The best (ids, score) of all sequences of words that EOS ends within the limit."""
+    """Return the best (ids, score) of all sequences of words that EOS ends within the limit."""
     words = range(EOS + 1, V)
     ended = ([*ids, EOS] for n in range(limit) for ids in itertools.product(words, repeat=n))
     scored = [(sequence_log_p(log_p, sentence, ids) / ((5 + len(ids)) / 6) ** alpha, ids) for ids in ended]
@@ -84,7 +84,7 @@ def brute_force(log_p, sentence, limit, alpha, V=4):
 
 
 def exhaustive_beam(log_p, sentence, limit, beam, alpha):
-    """Beam search in plain loops, as tensor2tensor defines it but without its stop: always run up to the limit."""
+    """Run beam search in plain loops, as tensor2tensor defines it but always up to the limit."""
     alive, finished = [(0.0, [])], []
     for length in range(1, limit + 1):
         candidates = [
@@ -108,35 +108,29 @@ def test_length_penalty_by_hand():
     assert length_penalty(torch.tensor([7, 31]), 1.0).tolist() == [2, 6]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_beam_of_one_is_greedy(seed):
-    """Where EOS is never the runner-up: a runner-up EOS ends a hypothesis of its own beside the greedy one."""
+    """EOS is never the runner-up here: it would end a hypothesis of its own beside the greedy one."""
     arbitrary = random_table(seed, V=6)
 
     def log_p(sentence, prefix):
         scores = arbitrary(sentence, prefix)
         return scores if max(scores) == scores[EOS] else normalized([-math.inf, -30.0, *scores[EOS + 1 :]])
 
-    found = search(log_p, [9] * 10, beam=1, alpha=0.0)
-    assert [ids for ids, _ in found] == [greedy(log_p, sentence, 9) for sentence in range(10)]
-    assert len({len(ids) for ids, _ in found}) > 3
+    results = search(log_p, [9] * 10, beam=1, alpha=0.0)
+    assert [ids for ids, _ in results] == [greedy(log_p, sentence, 9) for sentence in range(10)]
+    assert len({len(ids) for ids, _ in results}) > 3
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
-@pytest.mark.parametrize(("V", "limit"), [(4, 4), (5, 4), (7, 3)])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize(("V", "limit"), [(4, 4), (7, 3)])
 def test_a_wide_beam_is_brute_force(alpha, V, limit):
     log_p, sentences = random_table(7, V), range(8)
-    found = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
-    for sentence, (ids, score) in zip(sentences, found, strict=True):
+    results = search(log_p, [limit] * len(sentences), beam=V**limit, alpha=alpha)
+    for sentence, (ids, score) in zip(sentences, results, strict=True):
         best, best_score = brute_force(log_p, sentence, limit, alpha, V)
         assert ids == best
         assert score == pytest.approx(best_score, rel=1e-5)
-
-
-def test_alpha_prefers_longer_translations():
-    log_p, limits = random_table(3), [6] * 30
-    lengths = [sum(len(ids) for ids, _ in search(log_p, limits, 4, alpha)) for alpha in (0.0, 0.6, 2.0)]
-    assert lengths[0] < lengths[1] < lengths[2]
 
 
 def test_eos_counts_in_the_length():
@@ -153,8 +147,8 @@ def test_eos_counts_in_the_length():
 def test_equals_a_search_that_never_stops_early(beam, alpha):
     log_p = random_table(beam, V=6)
     limits = [1 + sentence % 9 for sentence in range(40)]
-    found = search(log_p, limits, beam, alpha)
-    for sentence, (limit, (ids, score)) in enumerate(zip(limits, found, strict=True)):
+    results = search(log_p, limits, beam, alpha)
+    for sentence, (limit, (ids, score)) in enumerate(zip(limits, results, strict=True)):
         expected, expected_score = exhaustive_beam(log_p, sentence, limit, beam, alpha)
         assert ids == expected
         assert score == pytest.approx(expected_score, rel=1e-5)
@@ -184,12 +178,12 @@ def test_goes_on_while_an_alive_hypothesis_can_win():
 def test_sentences_that_end_leave_the_batch():
     log_p, limits = random_table(11), [2, 9, 5, 9, 9, 3, 9, 1]
     decoder = Table(log_p, range(len(limits)))
-    found = beam_search(decoder, torch.tensor(limits), 2, 0.6)
+    results = beam_search(decoder, torch.tensor(limits), 2, 0.6)
     assert decoder.sizes[0] == len(limits)
     assert decoder.sizes == sorted(decoder.sizes, reverse=True)
     assert len(set(decoder.sizes)) > 3
     for sentence, limit in enumerate(limits):
-        assert found[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])[0]
+        assert results[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])[0]
 
 
 def test_nothing_finished_gives_the_best_alive_hypothesis():
@@ -210,7 +204,7 @@ def test_within_the_limit_a_finished_hypothesis_is_preferred_to_a_likelier_alive
 
 
 def model_search(model, sentences, beam=4, alpha=0.6, vocabulary=29):
-    """(ids, score) of each sentence, all in one batch."""
+    """Return (ids, score) of each sentence, all in one batch."""
     with torch.inference_mode():
         source = pack([torch.tensor(sentence).numpy() for sentence in sentences], CPU)
         limits = torch.tensor([len(sentence) + DECODING.extra_length for sentence in sentences])
@@ -239,7 +233,7 @@ def test_a_translation_does_not_depend_on_its_batch():
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
 def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
-    """For vocabularies smaller than a group of tokens, as large as some groups, and in between."""
+    """Vocabularies are smaller than a group of tokens, as large as some groups, and in between."""
     torch.manual_seed(seed)
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
     everything = (alive[:, :, None] + log_probabilities).flatten(1)
@@ -259,10 +253,10 @@ def test_compact_moves_no_more_than_it_must(going):
 def test_limits_and_vocabulary_hold_for_the_model():
     """Some of these sentences end by EOS and some at the limit; otherwise this would test one of the two only."""
     model, sentences, vocabulary = random_model(1), random_sentences(5, 24), 29
-    found = [ids for ids, _ in model_search(model, sentences)]
-    assert all(len(ids) <= len(s) + DECODING.extra_length for s, ids in zip(sentences, found, strict=True))
-    assert all(PAD < token < vocabulary for ids in found for token in ids)
-    assert all(EOS not in ids[:-1] for ids in found)
-    ends = Counter(ids[-1] == EOS for ids in found)
+    results = [ids for ids, _ in model_search(model, sentences)]
+    assert all(len(ids) <= len(s) + DECODING.extra_length for s, ids in zip(sentences, results, strict=True))
+    assert all(PAD < token < vocabulary for ids in results for token in ids)
+    assert all(EOS not in ids[:-1] for ids in results)
+    ends = Counter(ids[-1] == EOS for ids in results)
     assert ends[True] > 0
     assert ends[False] > 0

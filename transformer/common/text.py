@@ -1,4 +1,4 @@
-"""Text as bytes split on `\\n` alone: corpora hold bare CR, NEL and U+2028 inside their sentences."""
+r"""Text as bytes split on `\n` alone: corpora hold bare CR, NEL and U+2028 inside their sentences."""
 
 import html
 import re
@@ -16,7 +16,7 @@ BLOCK = 2**20  # bytes
 
 
 def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Iterator[str]:
-    """The lines of a UTF-8 file without their ends (`\\n` or `\\r\\n`), in constant memory.
+    r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory.
 
     start, stop: only those lines, counted from 0 as in a slice; the others are not decoded.
     Raises InputError, naming the file and the line, where the bytes are not UTF-8 or the file cannot be read.
@@ -29,9 +29,9 @@ def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Ite
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
-    """The text of `lines`, each cut at `\\n` as binary files do. Raises InputError naming `name` and the line.
+    r"""Yield the text of `lines`, which end in `\n` as the lines of a binary file do.
 
-    first: the number of the first of them.
+    first: the number of the first line. Raises InputError, naming `name` and the line, where bytes are not UTF-8.
     """
     for number, line in enumerate(lines, start=first):
         try:
@@ -43,7 +43,7 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
-    """The bytes of a file, in constant memory. Raises InputError where it cannot be read."""
+    """Yield the bytes of a file, in constant memory. Raises InputError where it cannot be read."""
     try:
         with open(path, "rb") as file:
             while block := file.read(BLOCK):
@@ -53,7 +53,7 @@ def read_blocks(path: str | Path) -> Iterator[bytes]:
 
 
 def count_lines(path: str | Path) -> int:
-    """How many lines `read_lines` gives, found without decoding them."""
+    """Count the lines that `read_lines` yields, without decoding them."""
     lines, block = 0, b"\n"
     for block in read_blocks(path):
         lines += block.count(b"\n")
@@ -61,14 +61,14 @@ def count_lines(path: str | Path) -> int:
 
 
 def draw(items: Iterable, total: int, most: int) -> Iterator:
-    """At most `most` of the `total` items, at equal distances: the same ones each time."""
+    """Yield at most `most` of the `total` items, at equal distances: the same ones each time."""
     for number, item in enumerate(items):
         if number * most // total < (number + 1) * most // total:
             yield item
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
-    """The lines of two files side by side. Raises InputError when they are empty or of unequal length."""
+    """Yield the lines of two files side by side. Raises InputError where the files are empty or of unequal length."""
     empty = True
     for left, right in zip_longest(read_lines(source), read_lines(target)):
         if left is None or right is None:
@@ -80,7 +80,7 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, st
 
 
 def count_pairs(source: str | Path, target: str | Path) -> int:
-    """How many pairs `read_pairs` gives, found without decoding them. Raises the same InputError."""
+    """Count the pairs that `read_pairs` yields, without decoding them. Raises the same InputError."""
     left, right = count_lines(source), count_lines(target)
     if left != right or not left:
         raise no_pairs(source, target, left, right)
@@ -88,14 +88,14 @@ def count_pairs(source: str | Path, target: str | Path) -> int:
 
 
 def no_pairs(source: str | Path, target: str | Path, left: int, right: int) -> InputError:
-    """Why two files of so many lines are not sentence pairs."""
+    """Return the error for two files of `left` and `right` lines, which are not sentence pairs."""
     if left or right:
         return InputError(f"expected as many lines on both sides, found: {source} has {left}, {target} has {right}")
     return InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
 
 
 class Segment(NamedTuple):
-    """A sentence of a WMT .sgm file, and which one it is; None is what the file does not say."""
+    """A sentence of a WMT .sgm file, with its document's name and its number there; None where the file gives none."""
 
     document: str | None
     id: str | None
@@ -103,11 +103,11 @@ class Segment(NamedTuple):
 
 
 def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
-    """The `<seg>` elements of a WMT .sgm file in order, entities in their text resolved and spaces around it cut off.
+    """Yield the `<seg>` elements of a WMT .sgm file, with entities resolved and without spaces around the text.
 
-    Raises InputError, naming `name`, when there is none, or one that does not end on its line.
+    Raises InputError, naming `name`, where there is none, or one that does not end on its line.
     """
-    document, found = None, False
+    document, empty = None, True
     for number, line in enumerate(lines, start=1):
         if len(SEGMENT.findall(line)) != len(SEGMENT_START.findall(line)):
             raise InputError(f"{name}, line {number}: expected every <seg> to end with </seg> on its line")
@@ -115,34 +115,36 @@ def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
             if element["document"] is not None:
                 document = attribute(element["document"], "docid")
             else:
-                found = True
+                empty = False
                 text = html.unescape(element["text"]).replace("\n", " ").strip()  # &#10; would break the line
                 yield Segment(document, attribute(element["segment"], "id"), text)
-    if not found:
+    if empty:
         raise InputError(f"{name}: expected <seg> elements, found none")
 
 
 def attribute(tag: str, key: str) -> str | None:
-    """The value of an attribute, by what stands within its tag."""
+    """Return the value of a tag's attribute; `tag` is the text between the element's name and `>`."""
     match = re.search(rf"""\b{key}\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", tag, re.IGNORECASE)
     return html.unescape(match[1].strip("\"'")) if match else None
 
 
 def in_order(
-    segments: Iterable[Segment], others: Iterable[Segment], name: str | Path, other: str | Path
+    segments: Iterable[Segment], references: Iterable[Segment], name: str | Path, reference: str | Path
 ) -> Iterator[Segment]:
-    """Pass on the segments of the file `name`, each of which `other` has at the same place, as far as both say.
+    """Yield the segments of the file `name`, checking that the file `reference` has the same ones in the same order.
 
-    Raises InputError, naming both files, at the first segment of which that is not so.
+    Documents and ids are compared where both files give them. Raises InputError, naming both files, at the first
+    difference.
     """
-    for number, (here, there) in enumerate(zip_longest(segments, others), start=1):
+    for number, (here, there) in enumerate(zip_longest(segments, references), start=1):
         if not (
             here and there and all(None in ids or len({*ids}) == 1 for ids in zip(here[:2], there[:2], strict=True))
         ):
-            raise InputError(f"{name}, <seg> {number}: expected {place(there)} as in {other}, found {place(here)}")
+            expected, found = describe(there), describe(here)
+            raise InputError(f"{name}, <seg> {number}: expected {expected} as in {reference}, found {found}")
         yield here
 
 
-def place(segment: Segment | None) -> str:
-    """Which segment it is, for a message."""
+def describe(segment: Segment | None) -> str:
+    """Return a segment's document and id, for a message."""
     return f"document {segment.document}, id {segment.id}" if segment else "none"

@@ -1,12 +1,11 @@
-"""One file's bytes as a stream: the file itself, its .gz, or a member of an archive; and small members one by one.
+"""A file's bytes as a stream: the file itself, its .gz, or a member of an archive; and small members one by one.
 
-Archives come from strangers: only the members asked for are read, and nothing is written where an archive says. How
-one is packed its first bytes tell, whatever its name: the same members are to be had in several packings.
+Members are read as bytes and written under names of our own, so their paths in the archive can do no harm. The first
+bytes tell how an archive is packed, whatever its name: the same members may be published in several packings.
 """
 
 import gzip
 import posixpath
-import stat
 import tarfile
 import zipfile
 import zlib
@@ -22,13 +21,13 @@ from transformer.common.files import InputError
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 UNKNOWN = (".7z", ".rar", ".bz2", ".xz", ".zst")
 GZIP = b"\x1f\x8b"
-ZIP = (b"PK\3\4", b"PK\5\6")  # the latter of an empty one
-ENCRYPTED = 0x1  # among the flags of a member of a .zip
+ZIP = (b"PK\3\4", b"PK\5\6")  # the second starts an empty .zip
+ENCRYPTED = 0x1  # a flag of a member of a .zip
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
-DAMAGE += (NotImplementedError,)  # by zipfile, of versions and flags that it does not know
+DAMAGE += (NotImplementedError,)  # raised by zipfile for versions and flags that it does not know
 PIECE = 1 << 20  # bytes read at a time
 
-Members = Iterator[tuple[str, Callable[[], IO[bytes]]]]  # each with its path and what opens it, in their order
+Members = Iterator[tuple[str, Callable[[], IO[bytes]]]]  # each member's path and a function that opens it, in order
 
 
 @contextmanager
@@ -37,7 +36,7 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
 
     Memory is constant. Leaving the block reads on to the end, where checksums are kept. Raises InputError, naming
     `path`: it cannot be read, or is packed otherwise; it is damaged or cut short; `member` is given for a plain file,
-    or missing for an archive; `member` is not in the archive, is no regular file, or has a path that leads out.
+    or missing for an archive; the archive has no such file.
     """
     is_archive = str(path).endswith(ARCHIVES)
     if is_archive and member is None:
@@ -48,8 +47,7 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
         raise InputError(f"{path}: expected plain text, .gz or an archive ({', '.join(ARCHIVES)})")
     if is_archive:
         with open_archive(path) as members:
-            content = open_member(members, path, member)
-            yield from streaming(content, member)
+            yield from streaming(open_member(members, path, member), member)
     else:
         with naming_damage(path), open_file(path) as content:
             yield from streaming(content, path)
@@ -63,38 +61,41 @@ def streaming(content: IO[bytes], name: str | Path) -> Iterator[IO[bytes]]:
 
 
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    """The members of an archive of whose path `wanted` says yes, in order, each with its path and all its bytes.
+    """Yield the path and all bytes of each member of an archive for whose path `wanted` returns true, in order.
 
-    Raises InputError, naming `path`: it cannot be read or is no archive by its name; it is damaged or cut short; a
-    wanted member is no regular file or has a path that leads out.
+    Raises InputError, naming `path`: it cannot be read or is no archive by its name; it is damaged or cut short.
     """
     if not str(path).endswith(ARCHIVES):
         raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)})")
     with open_archive(path) as members:
         for name, opened in members:
-            if wanted(inside(name)):
-                yield inside(name), opened().read()
+            if wanted(name):
+                yield name, opened().read()
 
 
 @contextmanager
 def open_archive(path: str | Path) -> Iterator[Members]:
-    """The members of a .tar, plain or through gzip, or of a .zip. Leaving the block reads a .tar to its end."""
+    """Open a .tar, plain or through gzip, or a .zip, for its members. Leaving the block reads a .tar to its end."""
     with naming_damage(path), open_file(path) as file:
         start = file.read(4)
         file.seek(0)
         if start in ZIP:
             with zipfile.ZipFile(file) as archive:
-                yield ((entry.filename, partial(open_zipped, archive, entry, path)) for entry in archive.infolist())
+                entries = archive.infolist()
+                yield (
+                    (posixpath.normpath(entry.filename), partial(open_zipped, archive, entry, path))
+                    for entry in entries
+                )
         else:
             stream = through_gzip(file, start.startswith(GZIP))
             with tarfile.open(fileobj=stream, mode="r|") as archive:
-                yield members_of_tar(archive, path)
+                yield members_of_tar(archive)
             drain(stream)
 
 
 @contextmanager
 def naming_damage(path: str | Path) -> Iterator[None]:
-    """Turn what damage to `path` raises within the block into an InputError."""
+    """Turn the exceptions that damage to `path` raises within the block into an InputError."""
     try:
         yield
     except DAMAGE as error:
@@ -102,7 +103,7 @@ def naming_damage(path: str | Path) -> Iterator[None]:
 
 
 def open_file(path: str | Path) -> IO[bytes]:
-    """Open `path` for reading."""
+    """Open `path` for reading. Raises InputError where it cannot be read."""
     try:
         return open(path, "rb")
     except OSError as error:
@@ -110,77 +111,42 @@ def open_file(path: str | Path) -> IO[bytes]:
 
 
 def through_gzip(content: IO[bytes], is_gzip: bool) -> IO[bytes]:
-    """`content`, unpacked if need be."""
+    """Return `content`, unpacked if it is gzip."""
     return gzip.open(content) if is_gzip else content
 
 
 def open_member(members: Members, path: str | Path, member: str) -> IO[bytes]:
-    """Wind the archive forward to `member` and open it there."""
-    refuse_unsafe(member, path)
+    """Wind the archive forward to `member` and open it there. Raises InputError naming the nearest ones if none is."""
     names = []
     for name, opened in members:
-        if inside(name) == inside(member):
+        if name == posixpath.normpath(member):
             return opened()
         names.append(name)
     nearest = get_close_matches(member, names, n=3, cutoff=0.0)
     raise InputError(f"{path}: expected a member {member}, found none; the nearest are {', '.join(nearest) or 'none'}")
 
 
-def members_of_tar(archive: tarfile.TarFile, path: str | Path) -> Members:
-    """The members of a .tar, a stream: each can be opened until the next is asked for."""
-    for entry in archive:
-        yield entry.name, partial(open_tarred, archive, entry, path)
-    expect_end(archive)
+def members_of_tar(archive: tarfile.TarFile) -> Members:
+    """Yield the regular files of a .tar, a stream: each can be opened until the next is asked for.
 
-
-def open_tarred(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str | Path) -> IO[bytes]:
-    """Open the member that the archive, a stream, has come to."""
-    refuse_unsafe(entry.name, path)
-    if not entry.isreg():
-        raise InputError(f"{path}: expected the member {inside(entry.name)} to be a file, found a {kind(entry)}")
-    return archive.extractfile(entry)
-
-
-def open_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str | Path) -> IO[bytes]:
-    """Open a member of a .zip."""
-    refuse_unsafe(entry.filename, path)
-    where = f"{path}: expected the member {inside(entry.filename)} to be"
-    mode = entry.external_attr >> 16  # 0 where it was not packed on Unix
-    if entry.is_dir() or stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        raise InputError(f"{where} a file, found a {'folder' if entry.is_dir() else 'link or device'}")
-    if entry.flag_bits & ENCRYPTED or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise InputError(f"{where} stored or deflated, found it encrypted or packed otherwise")
-    if entry.header_offset < 0:  # seeking there would be an error of the system's, not of the file's
-        raise zipfile.BadZipFile("a member before the beginning")
-    return archive.open(entry)
-
-
-def expect_end(archive: tarfile.TarFile) -> None:
-    """Raise ReadError unless the archive, whose members are all read, is whole.
-
-    tarfile also ends in silence where the file does, or at a damaged header. The true end is two blocks of zeros, of
-    which it has read the first.
+    Raises ReadError at the end unless the archive is whole: tarfile also stops silently where the file ends early or
+    a header is damaged. The true end is two blocks of zeros, of which it has read the first.
     """
+    for entry in archive:
+        if entry.isreg():
+            yield posixpath.normpath(entry.name), partial(archive.extractfile, entry)
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
         raise tarfile.ReadError("no end mark")
 
 
-def refuse_unsafe(name: str, path: str | Path) -> None:
-    """Raise InputError if a member's name leads out of the folder that it would be unpacked in."""
-    if name.startswith("/") or ".." in name.split("/"):
-        raise InputError(f"{path}: expected a member's path within its folder, found {name}")
-
-
-def inside(name: str) -> str:
-    """A member's path without `./`, `..` and a leading `/`, so that every spelling of one place is equal."""
-    return posixpath.normpath(f"/{name}").lstrip("/")
-
-
-def kind(entry: tarfile.TarInfo) -> str:
-    """What an entry that is no regular file is."""
-    if entry.issym() or entry.islnk():
-        return f"link to {entry.linkname}"
-    return "folder" if entry.isdir() else "device"
+def open_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str | Path) -> IO[bytes]:
+    """Open a member of a .zip. Raises InputError where it is encrypted or needs another library to unpack."""
+    if entry.flag_bits & ENCRYPTED or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        problem = "to be stored or deflated, found it encrypted or packed otherwise"
+        raise InputError(f"{path}: expected the member {entry.filename} {problem}")
+    if entry.header_offset < 0:  # zipfile would seek there, which raises an OSError without the file's name
+        raise zipfile.BadZipFile("a member before the beginning")
+    return archive.open(entry)
 
 
 def drain(stream: IO[bytes]) -> None:

@@ -1,6 +1,6 @@
-"""§5.1: text files to clean, tokenised text, and that to token arrays on disk.
+"""§5.1: raw text files to clean tokenised text, and tokenised text to token arrays on disk.
 
-Text streams through in chunks of lines that worker processes take in turn; memory does not grow with the corpus.
+Text is streamed in chunks of lines to worker processes; memory does not grow with the corpus.
 """
 
 import itertools
@@ -29,7 +29,7 @@ BLOCK = 2**20  # offsets that are gathered at once
 
 
 def keep(source: str, target: str, preparation: Preparation) -> bool:
-    """Whether a tokenised training pair is clean: neither side empty or over-long, the two not too unequal."""
+    """Return whether a tokenised training pair is clean: no side empty or too long, and their lengths similar."""
     short, long = sorted((len(source.split()), len(target.split())))
     return short > 0 and long <= preparation.max_words and long <= short * preparation.max_ratio
 
@@ -43,9 +43,9 @@ def write_tokenized(
     processes: int,
     part: Part = WHOLE,
 ) -> dict[str, int]:
-    """Tokenise the (source, target) files of `corpora`, or a part of them, one after the other into the two `outputs`.
+    """Tokenise the (source, target) files of `corpora`, or a part of them, end to end into the two `outputs`.
 
-    `clean` drops pairs that `keep` refuses; without it every pair stays. Returns how many pairs were read and kept.
+    `clean` drops the pairs that `keep` refuses. Returns how many pairs were read and kept, as "read" and "kept".
     """
     counts = {"read": 0, "kept": 0}
     with ExitStack() as stack:
@@ -61,13 +61,13 @@ def write_tokenized(
 
 
 def check_kept(counts: dict[str, int], corpora: list[tuple[Path, Path]]) -> None:
-    """Cleaning has left something."""
+    """Raise InputError where cleaning has left no pair."""
     if not counts["kept"]:
         raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning")
 
 
 class Tokenize:
-    """A worker's task: pairs of raw lines to (how many, the tokenised pairs that stay)."""
+    """A worker's task: turn pairs of raw lines into their number and the tokenised pairs that stay."""
 
     def __init__(self, languages: tuple[str, str], preparation: Preparation, clean: bool):
         from transformer.data.tokenization import Moses  # loads sacremoses, which only tokenising needs
@@ -82,13 +82,13 @@ class Tokenize:
 
 
 class Encode:
-    """A worker's task: lines of text, or of a parser's symbols, to token ids, each sentence ending in EOS."""
+    """A worker's task: turn lines of text, or of a parser's symbols, into token ids with EOS at the end of each."""
 
     def __init__(self, vocabulary: Path, symbols: bool):
         self.subwords, self.symbols = Subwords(vocabulary), symbols
 
     def __call__(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids end to end, and the sentences' lengths: arrays, since a process is sent lists far more slowly."""
+        """Return the ids end to end and the sentences' lengths: arrays, as processes exchange lists far more slowly."""
         sentences = self.subwords.encode_symbols(lines) if self.symbols else self.subwords.encode(lines)
         ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
         return ids, np.fromiter(map(len, sentences), OFFSET)
@@ -105,9 +105,10 @@ def write_tokens(
 ) -> int:
     """Encode a tokenised text file, or a part of it, into the files of a `TokenArray`. Returns the number of tokens.
 
-    symbols: the lines are linearised trees.
+    symbols: whether the lines are linearised trees.
     """
-    end, lines = 0, read_lines(text, *part_range(count_lines(text), part))
+    end = 0
+    lines = read_lines(text, *part_range(count_lines(text), part))
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
         for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes):
@@ -126,7 +127,7 @@ def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> i
         for _, path in parts:
             try:
                 ends = np.memmap(path, OFFSET, mode="r")
-            except (OSError, ValueError) as error:  # as in TokenArray.open
+            except (OSError, ValueError) as error:  # missing, empty, or cut within a number
                 raise InputError(f"{path}: no offsets of a token array: {error}") from error
             for start in range(1, len(ends), BLOCK):
                 file.write((end + ends[start : start + BLOCK]).tobytes())
@@ -137,13 +138,14 @@ def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> i
 
 @dataclass(frozen=True)
 class TokenArray:
-    """One side of a corpus, memory-mapped: ids end to end, sentence i being ids[offsets[i]:offsets[i + 1]]."""
+    """One side of a corpus, memory-mapped: all ids end to end; sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     ids: np.ndarray
     offsets: np.ndarray
 
     @classmethod
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
+        """Map the two files into memory. Raises InputError where they are no token array."""
         try:
             array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
@@ -163,15 +165,15 @@ class TokenArray:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The sentences at `indices` end to end, as int64, and their lengths."""
+        """Return the sentences at `indices` end to end, as int64, and their lengths."""
         starts = self.offsets[indices]
         lengths = self.offsets[indices + 1] - starts
-        moved = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        return self.ids[moved + np.arange(len(moved))].astype(np.int64), lengths
+        shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return self.ids[shifts + np.arange(len(shifts))].astype(np.int64), lengths
 
 
 def parallel(task: Callable[[list], object], items: Iterable, processes: int) -> Iterator:
-    """`task` of each chunk of `items`, in order, over `processes`; only a few chunks are in flight at any time.
+    """Yield `task` of each chunk of `items`, in order, computed by `processes`; few chunks are in flight at any time.
 
     Processes are spawned: forking a process whose libraries run threads can deadlock.
     """
@@ -192,7 +194,7 @@ def parallel(task: Callable[[list], object], items: Iterable, processes: int) ->
 
 
 def set_task(task: Callable) -> None:
-    """In a worker: what `run_task` runs."""
+    """Set the task that `run_task` runs in this worker."""
     global _task
     _task = task
 

@@ -1,7 +1,7 @@
 """Files from the network, checked before they get their name.
 
-The bytes gather in `NAME.SUM.part` beside the output, SUM being the first letters of the checksum that is expected. It
-outlives a failure: the next try goes on from there, and what other bytes were asked for never gets into it.
+The bytes are collected in `NAME.SUM.part` beside the output; SUM is the beginning of the expected checksum. That file
+outlives a failure: the next attempt resumes from it, and bytes with another checksum are never mixed into it.
 """
 
 import os
@@ -17,28 +17,28 @@ from tqdm import tqdm
 
 from transformer.common.files import InputError, checksum
 
-CONNECT_SECONDS = 20  # a packet lost thrice on the way is sent again within these
+CONNECT_SECONDS = 20  # long enough for a packet to be lost three times and sent again
 READ_SECONDS = 60  # between two pieces, not for the file: the old servers stall, and their large files take hours
-LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second over so long; less is a failure: a drip would last for ever
+LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second, over this time; a slower server counts as a failure
 ATTEMPTS = 5  # in a row that brought nothing new, or too little
-PAUSE_SECONDS = 1.0  # after the first of them, doubled after each: 15 s in all outlast a restarting server
+PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
 SUMS = {"sha256": "SHA-256", "md5": "MD5"}  # by their names in hashlib; MD5 where no other was published
 
 
 class Refused(Exception):
-    """An address without the file; the message is the reason. Asking again is of no use."""
+    """An address does not have the file; the message is the reason. Asking again is of no use."""
 
 
 class Slow(requests.ConnectionError):
-    """A server that sends less than LEAST_RATE."""
+    """A server sends less than LEAST_RATE."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """Addresses of the same bytes, tried in turn, and what these bytes are.
+    """Addresses of the same bytes, tried in turn, and how to recognise these bytes.
 
-    sha256, md5: in hexadecimal; both are None of an archive that its host packs anew, with other bytes: what is read
-    from it is to be asserted. size: in bytes, None where it is not known.
+    sha256, md5: in hexadecimal; both None for an archive that its host packs again at each request, with other bytes:
+    what is read from it has to be checked later. size: in bytes, None where it is not known.
     """
 
     urls: list[str]
@@ -47,27 +47,27 @@ class Version:
     size: int | None = None
 
     def difference(self, path: Path) -> str | None:
-        """What is wrong with a file, or None."""
+        """Return what is wrong with a file, or None."""
         if length(path) == 0:
             return "found an empty file"
         if self.size not in (None, length(path)):
             return f"expected {self.size} bytes, found {length(path)}"
         for kind, name in SUMS.items():
             expected = getattr(self, kind)
-            if expected and (found := checksum(path, kind)) != expected:
-                return f"expected {name} {expected}, found {found}"
+            if expected and (actual := checksum(path, kind)) != expected:
+                return f"expected {name} {expected}, found {actual}"
         return None
 
     def part(self, output: Path) -> Path:
-        """Where the bytes for `output` gather."""
+        """Return where the bytes for `output` are collected."""
         words = [output.name, (self.sha256 or self.md5 or "")[:8], "part"]
         return output.with_name(".".join(filter(None, words)))
 
 
 def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None = None) -> None:
-    """Write one of `versions`, which are of equal use, to `output`: the first that an address has.
+    """Write one of `versions`, which serve equally well, to `output`: the first that an address has.
 
-    With `mirror`, a folder, the address `https://HOST/PATH` is read from `mirror/HOST/PATH` and never from the network.
+    With `mirror`, a folder, the address `https://HOST/PATH` is read from `mirror/HOST/PATH`, never from the network.
     Raises InputError, with a reason for every address, when none has its file.
     """
     output = Path(output)
@@ -78,7 +78,7 @@ def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None
     for version in versions:
         part = version.part(output)
         for url in version.urls:
-            place = Path(mirror, *url.split("/")[2:]) if mirror else url  # from HOST on
+            place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
             try:
                 obtain(place, part, version)
             except Refused as refused:
@@ -93,7 +93,7 @@ def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None
 
 
 def obtain(place: str | Path, part: Path, version: Version) -> None:
-    """Make `part` the right file. Raises Refused, and removes `part`, if what `place` gives is not that file."""
+    """Make `part` the right file. Raises Refused, and removes `part`, if `place` gives another file."""
     resumed = length(part) > 0 and version.size is not None
     if isinstance(place, Path):
         copy(place, part)
@@ -107,16 +107,16 @@ def obtain(place: str | Path, part: Path, version: Version) -> None:
 
 
 def copy(source: Path, part: Path) -> None:
-    """Take a file from a mirror."""
+    """Copy a file from a mirror. Raises Refused where there is none."""
     if not source.is_file():
         raise Refused("no such file")
     shutil.copyfile(source, part)
 
 
 def download(url: str, part: Path, size: int | None) -> None:
-    """Complete `part` to `size` bytes, if need be in many attempts, as long as they bring something new, and soon.
+    """Complete `part` to `size` bytes, in as many attempts as bring something new fast enough.
 
-    Without a size, write it from its beginning: it ends where the server says.
+    Without a size, write it from its beginning, up to where the server ends it. Raises Refused.
     """
     failures, farthest = 0, length(part)
     while size is None or length(part) < size:
@@ -137,7 +137,7 @@ def download(url: str, part: Path, size: int | None) -> None:
 
 
 def transfer(url: str, part: Path, start: int, size: int | None) -> None:
-    """One request: append the bytes from `start` on, or begin again if the server cannot give a part."""
+    """Send one request: append the bytes from `start` on, or begin again if the server cannot send a part."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with requests.get(url, headers=headers, stream=True, timeout=(CONNECT_SECONDS, READ_SECONDS)) as response:
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
@@ -150,7 +150,7 @@ def transfer(url: str, part: Path, start: int, size: int | None) -> None:
 
 
 def refuse(response: requests.Response, start: int, size: int | None) -> None:
-    """Raise unless the response is the file from `start` on, as far as its head tells."""
+    """Raise unless the response's headers fit the file from `start` on: ConnectionError to try again, else Refused."""
     status = f"HTTP {response.status_code} {response.reason}"
     if response.status_code in (408, 429) or response.status_code >= 500:  # these pass
         raise requests.ConnectionError(status)
@@ -161,11 +161,11 @@ def refuse(response: requests.Response, start: int, size: int | None) -> None:
 
 
 def receive(response: requests.Response, part: Path, start: int, size: int | None) -> None:
-    """Write the body to `part` from `start` on, as it comes: not decoded, and at most one piece more than `size`.
+    """Write the body to `part` from `start` on, not decoded, and at most one piece more than `size`.
 
-    Raises Slow.
+    Raises Slow, and ConnectionError where the body ends before `size`.
     """
-    seconds = 0.1 if sys.stderr.isatty() else 10  # through a pipe, into a log, seldom
+    seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
     bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
     with bar, open(part, "ab" if start else "wb") as file:
         begun, before = time.monotonic(), file.tell()
@@ -183,12 +183,12 @@ def receive(response: requests.Response, part: Path, start: int, size: int | Non
 
 
 def cause(error: BaseException) -> str:
-    """The first link of a chain of exceptions: libraries wrap what went wrong many times."""
+    """Return the first exception of a chain, as text: libraries wrap the cause several times."""
     while inner := error.__cause__ or error.__context__:
         error = inner
     return f"{type(error).__name__}: {error}"
 
 
 def length(path: Path) -> int:
-    """The size of a file in bytes, 0 if there is none."""
+    """Return the size of a file in bytes, 0 if there is none."""
     return path.stat().st_size if path.exists() else 0

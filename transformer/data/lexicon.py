@@ -1,21 +1,23 @@
 """The words of the demo corpus: English, German and French side by side, in tables.
 
 "-" is an absent word, "_" a space within one. A letter is a kind of noun: person, animal, food, text, object, vessel,
-location, surface, x (abstract). Kinds say what goes with what.
+location, surface, x (abstract). Kinds decide which words may be combined.
 """
 
 from collections import namedtuple
 
-Row = tuple  # of a table: a noun, a verb, an adjective, a preposition
+Row = tuple  # a row of a table: a noun, a verb, an adjective, a preposition
 
 
 def table(text: str) -> list[Row]:
+    """Return the rows of a table as named tuples with the names in its first line."""
     header, *lines = text.strip().split("\n")
     row = namedtuple("Row", header.split())
     return [row(*("" if word == "-" else word.replace("_", " ") for word in line.split())) for line in lines]
 
 
 def is_name(noun: Row) -> bool:
+    """Return whether a noun is a proper name, which has no plural."""
     return not noun.en_plural
 
 

@@ -1,4 +1,4 @@
-"""A training set cut into parts, which jobs prepare apart from each other: their lines, their files, and the whole."""
+"""A training set cut into parts that jobs prepare independently: their lines, their files, and the whole."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +11,17 @@ WHOLE = (1, 1)
 
 
 def part_path(path: Path, part: Part) -> Path:
-    """Where a part of the file `path` lies: in `parts/K-of-N` beside it. The whole is `path` itself."""
+    """Return where a part of the file `path` lies: in `parts/K-of-N` beside it. The whole is `path` itself."""
     return path if part == WHOLE else path.parent / "parts" / f"{part[0]}-of-{part[1]}" / path.name
 
 
 def part_paths(path: Path, number: int) -> list[Path]:
-    """The files that a file was cut into, in order."""
+    """Return the paths of all `number` parts of a file, in order."""
     return [part_path(path, (k, number)) for k in range(1, number + 1)]
 
 
 def part_range(total: int, part: Part) -> tuple[int, int]:
-    """Which of `total` lines are a part's, as start and stop; the parts' sizes differ by one at most.
+    """Return which of `total` lines belong to a part, as start and stop; the parts' sizes differ by one at most.
 
     Raises InputError where there is no such part.
     """
@@ -32,9 +32,9 @@ def part_range(total: int, part: Part) -> tuple[int, int]:
 
 
 def read_part(corpora: list[tuple[Path, Path]], part: Part) -> Iterator[tuple[str, str]]:
-    """A part of the pairs of (source, target) files, the corpora being taken end to end.
+    """Yield a part of the sentence pairs of several corpora, (source, target) files, taken end to end.
 
-    Raises InputError where the files, whichever of them the part lies in, are no pairs.
+    Raises InputError where any corpus has sides of unequal length, even one that this part does not touch.
     """
     counts = [count_pairs(*files) for files in corpora]
     start, stop = part_range(sum(counts), part)

@@ -1,7 +1,7 @@
 """§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece.
 
-What a parser writes is no text (§6.3): its brackets and tags are symbols, each with an id of its own. They come after
-the special ids and before the subwords, so that the softmax need only cover the first rows.
+What a parser writes is no text (§6.3): its brackets and tags are symbols, each with an id of its own. Symbols come
+after the special ids and before the subwords, so that the softmax needs to cover the first rows only.
 """
 
 import io
@@ -18,16 +18,15 @@ from transformer.common.text import draw, read_lines
 from transformer.config.experiment import EOS, PAD, UNK
 
 SPECIAL = 3  # PAD, EOS and UNK
-SYMBOL = "symbol "  # begins a symbol's name; no subword has a space in it
-UNUSED = "unused {}"  # no symbol has one either
+SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
+UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 
 
 def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
     """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
 
-    The text is taken as it is (identity normalisation); the same texts give the same vocabulary. `symbols` are put in
-    front of the subwords, counted in `size`. Raises InputError where the texts do not hold that many subwords, or need
-    more.
+    The text is not normalised; the same texts give the same vocabulary. `symbols` are put in front of the subwords and
+    count in `size`. Raises InputError where the texts do not hold that many subwords, or need more.
     """
     model = io.BytesIO()
     try:
@@ -42,7 +41,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
             bos_id=-1,
             normalization_rule_name="identity",
             character_coverage=1.0,
-            # Words are what Moses says, as in subword-nmt: no split at a change of script or at a digit.
+            # Moses decides what a word is, as in subword-nmt: no split at a change of script or at a digit.
             split_by_unicode_script=False,
             control_symbols=[SYMBOL + symbol for symbol in symbols],
             num_threads=1,
@@ -55,7 +54,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
 
 
 def find_symbols(text: Path, rows: int) -> list[str]:
-    """The symbols in a file of linearised trees, sorted; then as many without a use as fill `rows`, with PAD, EOS, UNK.
+    """Return the symbols in a file of linearised trees, sorted, then unused ones that fill `rows` with PAD, EOS, UNK.
 
     Raises InputError where the file has more.
     """
@@ -67,14 +66,14 @@ def find_symbols(text: Path, rows: int) -> list[str]:
 
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
-    """At most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
-    # Decoded, too: inside SentencePiece an error would lose its words.
+    """Yield at most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
+    # Decode all lines here: SentencePiece would lose the message of an InputError.
     total = sum(1 for text in texts for _ in read_lines(text))
     return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
 
 
 def refusal(error: str, size: int) -> str:
-    """SentencePiece's error, in plain words where the size is at fault."""
+    """Return SentencePiece's error, in plain words where the size is at fault."""
     if limit := re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", error):
         return f"vocabulary of {size} is larger than the text allows: {limit[1]}"
     if limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
@@ -92,9 +91,9 @@ class Subwords:
             self.processor.load(self.path)
         except (OSError, RuntimeError):
             raise InputError(f"{path}: not a SentencePiece model") from None
-        found = (self.processor.pad_id(), self.processor.eos_id(), self.processor.unk_id(), self.processor.bos_id())
-        if found != (PAD, EOS, UNK, -1):
-            raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {found}")
+        ids = (self.processor.pad_id(), self.processor.eos_id(), self.processor.unk_id(), self.processor.bos_id())
+        if ids != (PAD, EOS, UNK, -1):
+            raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {ids}")
 
     def __len__(self) -> int:
         return self.processor.vocab_size()
@@ -106,33 +105,35 @@ class Subwords:
         self.__init__(path)
 
     def encode(self, lines: list[str]) -> list[list[int]]:
-        """Tokenised sentences to ids, each ending in EOS."""
-        return self.processor.encode(lines, add_eos=True, num_threads=1)  # whoever wants more starts processes
+        """Turn tokenised sentences into ids, each ending in EOS."""
+        return self.processor.encode(
+            lines, add_eos=True, num_threads=1
+        )  # data.corpus.parallel starts processes instead
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
-        """Ids (with or without EOS) to tokenised sentences."""
+        """Turn ids (with or without EOS) into tokenised sentences."""
         return self.processor.decode(sentences)
 
     @cached_property
     def symbols(self) -> dict[str, int]:
-        """A parser's symbols and their ids, which are the first after the special ones; empty for text alone."""
+        """A parser's symbols and their ids, the first after the special ones; empty in a translator's vocabulary."""
         pieces = map(self.processor.id_to_piece, range(SPECIAL, len(self)))
         names = itertools.takewhile(lambda piece: piece.startswith(SYMBOL), pieces)
         symbols = [name.removeprefix(SYMBOL) for name in names]
         return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
 
     def new_word(self, rows: int) -> list[bool]:
-        """Of each of `rows` ids, whether it begins a word or tags one: PAD, EOS, subwords after a space, and tags."""
+        """Return for each of `rows` ids whether it begins or tags a word: PAD, EOS, subwords after a space, tags."""
         pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
-        tags = {number for symbol, number in self.symbols.items() if symbol[0] not in "()"}
+        tags = {token for symbol, token in self.symbols.items() if symbol[0] not in "()"}
         begins = [token in tags or piece.startswith("\u2581") for token, piece in enumerate(pieces)]
         begins[PAD] = begins[EOS] = True
         return begins + [False] * (rows - len(begins))
 
     def encode_symbols(self, lines: list[str]) -> list[list[int]]:
-        """Linearised trees to ids, each ending in EOS; a symbol that is not in the vocabulary is UNK."""
+        """Turn linearised trees into ids, each ending in EOS; a symbol that is not in the vocabulary is UNK."""
         return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]
 
     def decode_symbols(self, ids: list[int]) -> list[str]:
-        """The symbols of ids without EOS; UNK, which says nothing, is ""."""
+        """Turn ids without EOS into symbols; UNK, which stands for no symbol, becomes ""."""
         return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(SYMBOL) for token in ids]

@@ -5,7 +5,6 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from nltk.tokenize import TreebankWordTokenizer
 
 from transformer.config.experiment import Decoding
 from transformer.data.subwords import SPECIAL, Subwords
@@ -21,7 +20,7 @@ TOO_LONG = "more subwords than the model has positions for"
 
 
 class Parse(NamedTuple):
-    """A tree over exactly the words that were given, what had to be repaired in it, and how sure the parser is of it.
+    """A tree over exactly the given words, what had to be repaired in it, and its score.
 
     score: log-probability over length penalty (search.py); None where the sentence was too long to be read.
     """
@@ -33,33 +32,35 @@ class Parse(NamedTuple):
 
 @dataclass(frozen=True)
 class Parser:
-    """A trained model with all that stands between it and sentences."""
+    """A trained parser: the model with its vocabulary and its search."""
 
     model: Transformer
     vocabulary: Subwords
     decoding: Decoding
-    constrained: bool = False  # the search writes trees only, which the paper's did not
+    constrained: bool = False  # whether the search can write nothing but trees, unlike the paper's
 
     def parse(self, sentences: list[list[str]]) -> list[Parse]:
-        """One parse per sentence, in order; none of them may be empty. One too long to be read gets a flat tree."""
+        """Return a parse for each sentence, in order; none may be empty. One too long to be read gets a flat tree."""
         ids = self.vocabulary.encode([" ".join(words) for words in sentences])
         short = [index for index, sentence in enumerate(ids) if len(sentence) <= POSITIONS]
         symbols = SPECIAL + len(self.vocabulary.symbols)
-        read = [ids[index] for index in short]
-        words = torch.tensor([len(sentences[index]) for index in short])
-        found = search(self.model, symbols, read, self.decoding, partial(self.steer, words))
+        sources = [ids[index] for index in short]
+        lengths = torch.tensor([len(sentences[index]) for index in short])
+        outputs = search(self.model, symbols, sources, self.decoding, partial(self.steer, lengths))
         parses = [Parse(decode([], words)[0], TOO_LONG, None) for words in sentences]
-        for index, (output, score) in zip(short, found, strict=True):
+        for index, (output, score) in zip(short, outputs, strict=True):
             parses[index] = Parse(*decode(self.vocabulary.decode_symbols(output), sentences[index]), score)
         return parses
 
-    def steer(self, words: torch.Tensor, decoder: Decoder, batch: list[int]) -> Decoder:
-        """The decoder for the sentences `batch`, which have so many words; one that writes trees only, if wanted."""
+    def steer(self, lengths: torch.Tensor, decoder: Decoder, batch: list[int]) -> Decoder:
+        """Return the decoder for the sentences `batch`, which have `lengths` words; if constrained, one for trees."""
         if not self.constrained:
             return decoder
-        return TreeDecoder(decoder, words[batch].to(self.model.embedding.weight.device), self.vocabulary.symbols)
+        return TreeDecoder(decoder, lengths[batch].to(self.model.embedding.weight.device), self.vocabulary.symbols)
 
 
 def penn_words(line: str) -> list[str]:
-    """A sentence of plain text as the words of the Penn Treebank, by NLTK's tokeniser, with round brackets as such."""
+    """Split plain text into the words of the Penn Treebank, by NLTK's tokeniser; round brackets stay what they are."""
+    from nltk.tokenize import TreebankWordTokenizer  # takes a second, which tokenised text need not wait for
+
     return TreebankWordTokenizer().tokenize(line)

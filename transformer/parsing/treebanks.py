@@ -1,7 +1,7 @@
-"""§6.3: the treebanks, each as its cleaned trees in order; trees that hold nothing but traces are left out.
+"""§6.3: the treebanks, as cleaned trees in order; trees that hold nothing but traces are left out.
 
-The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, is under licence: whoever has it names
-its folder. GUM (the Georgetown University Multilayer corpus, with GENTLE for its second test set) is there for all.
+The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, needs a licence; its owners name its
+folder. GUM (the Georgetown University Multilayer corpus, with GENTLE as its second test set) is free.
 """
 
 import io
@@ -20,24 +20,24 @@ LICENCE = (
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
 GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
-GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents that have underscores for words: their text is not public
+GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents with underscores for words, since their text is not public
 SPLIT = re.compile(r"## +(\S+)")
 DOCUMENT = re.compile(r" *\* +(\S+)")
 
 
 def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
-    """The Wall Street Journal's sections `first` to `last` in the Penn Treebank, as LDC99T42 has it in parsed/mrg/wsj.
+    """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
     path: the folder with a folder of files for each section (02/wsj_0201.mrg), or with the files of all sections side
-    by side. Raises InputError: before anything is read, if a section has no files; as `parse`. A missing file goes
-    unseen, as the treebank's own numbering has holes: count the trees.
+    by side. Raises InputError like `parse` and, before anything is read, if a section has no files. A missing file is
+    not noticed, as the treebank's own numbering has gaps: count the trees.
     """
     files = penn_files(Path(path), first, last)
     return chain.from_iterable(cleaned(parse(read_lines(file), file)) for file in files)
 
 
 def penn_files(path: Path, first: int, last: int) -> list[Path]:
-    """The files of the sections, in order."""
+    """Return the files of the sections, in order. Raises InputError where a section has none."""
     sections = {f"{number:02}": section_files(path, f"{number:02}") for number in range(first, last + 1)}
     missing = [section for section, files in sections.items() if not files]
     if missing:
@@ -50,7 +50,7 @@ def penn_files(path: Path, first: int, last: int) -> list[Path]:
 
 
 def section_files(path: Path, section: str) -> list[Path]:
-    """The files of a section, in its own folder or else in `path`; a CD may have their names in capitals."""
+    """Return the files of a section, in its own folder or else in `path`; a CD may have their names in capitals."""
     name = re.compile(rf"wsj_{section}\d\d\.mrg", re.IGNORECASE)
     for folder in (path / section, path):
         files = [file for file in folder.glob("*") if name.fullmatch(file.name)]
@@ -60,10 +60,10 @@ def section_files(path: Path, section: str) -> list[Path]:
 
 
 def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
-    """The trees of a split of GUM (train, dev, test or test2), and the names of its documents that come without words.
+    """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
     path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
-    of each split in splits.md. Raises InputError as `read_members` and `parse`, and naming what is not in the archive.
+    of each split in splits.md. Raises InputError like `read_members` and `parse`, and naming what the archive lacks.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, GUM_MEMBER.fullmatch)}
     documents = split_documents(path, contents.get("splits.md"), split)
@@ -76,7 +76,7 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
 
 
 def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
-    """The documents that GUM's splits.md lists under `## SPLIT`."""
+    """Return the documents that GUM's splits.md lists under `## SPLIT`. Raises InputError where there is none."""
     if table is None:
         raise InputError(f"{path}: expected the repository of GUM, found no splits.md in its outermost folder")
     documents: dict[str, list[str]] = {}
@@ -92,17 +92,17 @@ def split_documents(path: str | Path, table: bytes | None, split: str) -> list[s
 
 
 def parse_member(path: str | Path, member: str, content: bytes) -> Iterator[Tree]:
-    """The cleaned trees in a member of an archive."""
+    """Yield the cleaned trees in a member of an archive."""
     name = f"{path}: {member}"
     return cleaned(parse(decode_lines(io.BytesIO(content), name), name))
 
 
 def read_plain(path: str | Path) -> Iterator[Tree]:
-    """The trees of a text, plain or .gz, with one on each line. Raises InputError as `open_bytes` and `one_a_line`."""
+    """Yield the trees of a text, plain or .gz, one a line. Raises InputError like `open_bytes` and `one_a_line`."""
     with open_bytes(path) as stream:
         yield from filter(None, map(clean, one_a_line(decode_lines(stream, path), path)))
 
 
 def cleaned(trees: Iterable[tuple[int, Tree]]) -> Iterator[Tree]:
-    """What `parse` finds, cleaned."""
+    """Yield the trees that `parse` yields, cleaned."""
     return filter(None, (clean(tree) for _, tree in trees))

@@ -1,4 +1,4 @@
-"""§6.3: bracketed trees. A tree is the list of what its brackets say from left to right, so that nothing here recurses.
+"""§6.3: bracketed trees. A tree is the list of its brackets and words from left to right, so nothing here recurses.
 
     (TOP (NP (DT the) (NN cat)))   is   Open(TOP) Open(NP) Leaf(DT, the) Leaf(NN, cat) Close(NP) Close(TOP)
 
@@ -15,8 +15,8 @@ from transformer.common.files import InputError
 from transformer.common.text import read_lines
 
 TOP = "TOP"  # the label of every cleaned tree's root
-TOPS = {"", "TOP", "ROOT", "S1"}  # what treebanks and parsers write there, to say only that here is a tree
-TRACE = "-NONE-"  # the tag of what is not said
+TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and parsers' output, which say nothing
+TRACE = "-NONE-"  # the tag of what is understood but not written
 
 TOKEN = re.compile(r"[()]|[^\s()]+")
 BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
@@ -24,14 +24,14 @@ BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A constituent begins."""
+    """The beginning of a constituent."""
 
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The innermost open constituent, which has this label, ends."""
+    """The end of the innermost open constituent, which has this label."""
 
     label: str
 
@@ -48,21 +48,21 @@ Tree = list[Open | Leaf | Close]
 
 
 def read_trees(path: str | Path) -> Iterator[Tree]:
-    """The trees of a file with one on each line. Raises InputError naming the file and the line."""
+    """Yield the trees of a file with one on each line. Raises InputError naming the file and the line."""
     return one_a_line(read_lines(path), path)
 
 
 def one_a_line(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
-    """The tree on each of `lines`. Raises InputError, naming `name` and the line, as `parse` and where not one is."""
+    """Yield the tree on each of `lines`. Raises InputError like `parse`, and where a line has not exactly one tree."""
     for number, line in enumerate(lines, start=1):
-        found = [tree for _, tree in parse([line], name, number)]
-        if len(found) != 1:
-            raise InputError(f"{name}, line {number}: expected one tree, found {len(found)}")
-        yield found[0]
+        trees = [tree for _, tree in parse([line], name, number)]
+        if len(trees) != 1:
+            raise InputError(f"{name}, line {number}: expected one tree, found {len(trees)}")
+        yield trees[0]
 
 
 def parse(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tuple[int, Tree]]:
-    """The trees in `lines`, wherever they begin and end, each with the number of the line where it begins.
+    """Yield the trees in `lines`, wherever they begin and end, each with the number of the line where it begins.
 
     first: the number of the first line. Raises InputError, naming `name` and the line, on brackets that do not match, a
     bracket with nothing in it, a word without a tag, a leaf of several words, and text outside of the trees.
@@ -80,7 +80,7 @@ def parse(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tu
 
 
 class Reader:
-    """A tree as far as it is read."""
+    """A tree that is being read, bracket by bracket."""
 
     def __init__(self, name: str | Path):
         self.name = name
@@ -88,15 +88,15 @@ class Reader:
         self.line = 0  # the line of its last bracket or word so far
         self.tree: Tree = []
         self.labels: list[str] = []  # of the constituents that are open
-        self.said: list[str] | None = None  # in the last bracket, while it may yet be a leaf or a constituent
+        self.inside: list[str] | None = None  # label and word in the last bracket, until it is clear what it is
 
     @property
     def depth(self) -> int:
-        """How many brackets are open."""
-        return len(self.labels) + (self.said is not None)
+        """The number of open brackets."""
+        return len(self.labels) + (self.inside is not None)
 
     def take(self, token: str, line: int) -> None:
-        """Read one more bracket or word, which stands on that line."""
+        """Read the next bracket or word, which stands on that line."""
         self.begin = self.begin or line
         self.line = line
         if token == "(":
@@ -104,73 +104,73 @@ class Reader:
         elif token == ")":
             self.close()
         else:
-            self.say(token)
+            self.add(token)
 
     def open(self) -> None:
-        """A bracket opens: the one around it, if any, is a constituent."""
-        if self.said is not None:
-            if len(self.said) == 2:
-                raise self.error(f"expected ')' after the word in '({' '.join(self.said)}', found '('")
-            self.labels.append("".join(self.said))
+        """Open a bracket: the one around it, if any, is a constituent."""
+        if self.inside is not None:
+            if len(self.inside) == 2:
+                raise self.error(f"expected ')' after the word in '({' '.join(self.inside)}', found '('")
+            self.labels.append("".join(self.inside))
             self.tree.append(Open(self.labels[-1]))
-        self.said = []
+        self.inside = []
 
     def close(self) -> None:
-        """A leaf ends, or a constituent."""
-        if self.said is not None:
-            if len(self.said) < 2:
-                raise self.error(f"expected a word or a tree in '({''.join(self.said)})', found nothing")
-            self.tree.append(Leaf(self.said[0], from_brackets(self.said[1])))
-            self.said = None
+        """Close a leaf or a constituent."""
+        if self.inside is not None:
+            if len(self.inside) < 2:
+                raise self.error(f"expected a word or a tree in '({''.join(self.inside)})', found nothing")
+            self.tree.append(Leaf(self.inside[0], from_brackets(self.inside[1])))
+            self.inside = None
         elif self.labels:
             self.tree.append(Close(self.labels.pop()))
         else:
             raise self.error("unbalanced brackets: found a ')' that closes nothing")
 
-    def say(self, text: str) -> None:
-        """A label, a tag or a word."""
-        if self.said is None:
+    def add(self, text: str) -> None:
+        """Add a label, a tag or a word to the last bracket."""
+        if self.inside is None:
             raise self.error(f"expected a bracket, found '{text}'")
-        if len(self.said) == 2:
-            raise self.error(f"expected ')' after the word in '({' '.join(self.said)}', found '{text}'")
-        self.said.append(text)
+        if len(self.inside) == 2:
+            raise self.error(f"expected ')' after the word in '({' '.join(self.inside)}', found '{text}'")
+        self.inside.append(text)
 
     def error(self, problem: str) -> InputError:
+        """Return an error that names the file and the line."""
         return InputError(f"{self.name}, line {self.line}: {problem}")
 
 
 def from_brackets(word: str) -> str:
+    """Return a treebank's word with round brackets instead of their names."""
     return word.replace("-LRB-", "(").replace("-RRB-", ")")
 
 
-def to_brackets(word: str) -> str:
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")
-
-
 def bracketed(tree: Tree) -> str:
-    """The tree on one line, as treebanks write it."""
+    """Return the tree on one line, as treebanks write it."""
     return "".join(map(written, tree)).removeprefix(" ")
 
 
 def written(event: Open | Leaf | Close) -> str:
+    """Return a bracket or a leaf as treebanks write it."""
     match event:
         case Open(label):
             return f" ({label}"
         case Leaf(tag, word):
-            return f" ({tag} {to_brackets(word)})"
+            word = word.replace("(", "-LRB-").replace(")", "-RRB-")
+            return f" ({tag} {word})"
         case Close():
             return ")"
 
 
 def words(tree: Tree) -> list[str]:
-    """The leaves' words."""
+    """Return the words of the leaves."""
     return [event.word for event in tree if isinstance(event, Leaf)]
 
 
 def clean(tree: Tree) -> Tree:
-    """The tree that a parser is to find: under TOP, without traces, constituents of traces alone, and function tags.
+    """Return the tree that a parser should find: under TOP, without traces, constituents of traces, and function tags.
 
-    Escapes in words become what they stand for. Empty where the tree holds nothing but traces.
+    Escapes in words become what they stand for. Returns an empty list where the tree holds nothing but traces.
     """
     kept: Tree = []
     for event in tree:
@@ -190,20 +190,20 @@ def clean(tree: Tree) -> Tree:
 
 @cache
 def bare(label: str) -> str:
-    """NP of NP-SBJ-1, NP=2 and NP|NX; a label that begins with a hyphen (-LRB-) is whole."""
-    found = BARE.match(label)
-    return found[0] if found else label
+    """Return NP for NP-SBJ-1, NP=2 and NP|NX; a label that begins with a hyphen (-LRB-) stays whole."""
+    match = BARE.match(label)
+    return match[0] if match else label
 
 
 def unescape(word: str) -> str:
-    """1/2 of the treebank's 1\\/2, and so on."""
+    r"""Resolve the treebank's escapes: 1\/2 becomes 1/2, and so on."""
     for escaped, plain in (("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")):
         word = word.replace(escaped, plain)
     return word
 
 
 def phrases(tree: Tree, least: int) -> Iterator[Tree]:
-    """The constituents of a cleaned tree that have `least` words, or more but not all of them, each under a TOP."""
+    """Yield the constituents of a cleaned tree with at least `least` words but not all of them, each under a TOP."""
     starts: list[tuple[int, int]] = []  # where each open constituent begins: events, words before it
     total, seen = len(words(tree)), 0
     for place, event in enumerate(tree):

@@ -2,9 +2,9 @@
 
     python -m transformer encode --data results/demo/data/en-de --splits train dev --processes 2
 
-Reads DATA/{split}.{source,target}.tok and DATA/vocabulary.model; writes DATA/{split}.{side}.ids and .offsets, and last
-DATA/data.json: counts, and the checksum by which a run names its data. Where the vocabulary has a parser's symbols, the
-target side is linearised trees.
+Reads DATA/{split}.{source,target}.tok and DATA/vocabulary.model; writes DATA/{split}.{side}.ids and .offsets, and then
+DATA/data.json: counts, and the checksum by which a run identifies its data. Where the vocabulary has a parser's
+symbols, the target side is linearised trees.
 
 Many jobs may share the work: --splits train --part K N encodes the K-th of N parts of the lines, into the folder
 DATA/parts/K-of-N, and with --parts N the first split is put together from its parts. The result is the same.
@@ -24,7 +24,7 @@ from transformer.data.subwords import Subwords
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Encode everything, or a part alone."""
+    """Encode all splits, or one part of them."""
     args = parse(argv)
     part = tuple(args.part)
     if part == WHOLE:
@@ -35,26 +35,25 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def encode_all(args: argparse.Namespace) -> None:
-    """Encode each side of each split or, of the first, gather it; check the counts, write the checksum."""
-    about = {"files": {"vocabulary.model": sha256(args.data / "vocabulary.model")}, "splits": {}}
+    """Encode each side of each split, or gather the parts of the first; check the counts and write data.json."""
+    manifest = {"files": {"vocabulary.model": sha256(args.data / "vocabulary.model")}, "splits": {}}
     for split in args.splits:
-        about["splits"][split] = read_json(args.data / f"{split}.json")
+        counts = manifest["splits"][split] = read_json(args.data / f"{split}.json")
         for side in SIDES:
             if split == args.splits[0] and args.parts > 1:
                 tokens = gather(args.data, split, side, args.parts)
             else:
                 tokens = encode(args.data, split, side, args.processes, WHOLE)
             files = arrays(args.data, split, side)
-            check(TokenArray.open(*files), about["splits"][split]["kept"], files[0])
-            about["splits"][split][f"{side}_tokens"] = tokens
-            about["files"] |= {path.name: sha256(path) for path in files}
-    about["sha256"] = hashlib.sha256(json.dumps(about["files"], sort_keys=True).encode()).hexdigest()
+            check(TokenArray.open(*files), counts["kept"], files[0])
+            counts[f"{side}_tokens"] = tokens
+            manifest["files"] |= {path.name: sha256(path) for path in files}
+    manifest["sha256"] = hashlib.sha256(json.dumps(manifest["files"], sort_keys=True).encode()).hexdigest()
     with replacing(args.data / "data.json") as file:
-        json.dump(about, file, indent=1)
+        json.dump(manifest, file, indent=1)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
     parser = stage_parser("encode", __doc__)
     parser.add_argument("--data", type=Path, required=True, help="the folder of one task's data")
     parser.add_argument("--splits", nargs="+", required=True)
@@ -64,7 +63,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def arrays(data: Path, split: str, side: str) -> tuple[Path, Path]:
-    """The two files of a token array."""
+    """Return the two files of a token array."""
     return data / f"{split}.{side}.ids", data / f"{split}.{side}.offsets"
 
 
@@ -83,6 +82,6 @@ def gather(data: Path, split: str, side: str, parts: int) -> int:
 
 
 def check(array: TokenArray, expected: int, path: Path) -> None:
-    """The array holds as many sentences as the text."""
+    """Raise InputError where the array has another number of sentences than the text."""
     if len(array) != expected:
         raise InputError(f"{path}: expected {expected} sentences, found {len(array)}")

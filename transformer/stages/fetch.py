@@ -1,13 +1,13 @@
-"""Fetch one file from the first of its addresses that gives the right bytes.
+r"""Fetch one file from the first of its addresses that gives the right bytes.
 
-    python -m transformer fetch --url http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz \\
-        --sha256 cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485 --size 80418416 \\
+    python -m transformer fetch --url http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz \
+        --sha256 cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485 --size 80418416 \
         --output resources/downloads/training-parallel-nc-v9.tgz
 
---or '{"urls": ["https://..."], "sha256": "...", "size": 80462375}' names other bytes that will do as well, such as the
-same members packed otherwise; it is tried after the addresses before it. What came before a failure stays beside OUTPUT
-in a file whose name ends in .part, and with --size is not sent again. OUTPUT appears once its size and sum are right.
-Without a sum, of an archive that its host packs anew, what is read from it later has to be asserted.
+--or '{"urls": ["https://..."], "sha256": "...", "size": 80462375}' names other bytes that serve as well, such as the
+same members packed differently; it is tried after the addresses before it. Bytes that came before a failure stay beside
+OUTPUT in a file whose name ends in .part, and with --size are not sent again. OUTPUT appears once its size and sum are
+right. An archive that its host packs again at each request has no sum: check what is read from it later.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from transformer.data.download import Version, fetch
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Fetch, and say so."""
+    """Fetch the file and print how it was checked."""
     args = parse(argv)
     first = Version(args.urls, args.sha256, args.md5, args.size)
     fetch([first, *args.others], args.output, args.mirror)
-    sums = first.sha256 or first.md5
-    print(f"{args.output}: {'checksum as expected' if sums else 'whole, for all that is known'}")
+    checked = "checksum as expected" if first.sha256 or first.md5 else "whole, for all that is known"
+    print(f"{args.output}: {checked}")
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -52,9 +52,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def version(text: str) -> Version:
-    """An argument that describes bytes as JSON; their sum is not left out."""
-    about = json_object(text)
+    """Read an argument that describes bytes as JSON. Raises ArgumentTypeError where it has no address or no sum."""
+    description = json_object(text)
     known = {field.name for field in dataclasses.fields(Version)}
-    if not about.keys() <= known or "urls" not in about or not about.keys() & {"sha256", "md5"}:
-        raise argparse.ArgumentTypeError(f"expected urls, sha256 or md5, and size, found {', '.join(about)}")
-    return Version(**about)
+    if not description.keys() <= known or "urls" not in description or not description.keys() & {"sha256", "md5"}:
+        raise argparse.ArgumentTypeError(f"expected urls, sha256 or md5, and size, found {', '.join(description)}")
+    return Version(**description)

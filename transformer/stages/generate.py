@@ -12,11 +12,11 @@ from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing
 from transformer.data.grammar import take
 
-SUFFIXES = ("en", "de", "fr", "trees")  # as the fields of grammar.Item
+SUFFIXES = ("en", "de", "fr", "trees")  # in the order of the fields of syntax.Item
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Generate, write the four files aside, count their lines and rename them."""
+    """Write the four files and check the number of their lines."""
     parser = stage_parser("generate", __doc__)
     parser.add_argument("--seed", type=int, required=True, help="of the stream of sentences")
     parser.add_argument("--skip", type=int, required=True, help="sentences of the stream to leave out")
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
 
     items = take(arguments.seed, arguments.skip, arguments.take)
     paths = [f"{arguments.output}.{suffix}" for suffix in SUFFIXES]
-    with ExitStack() as stack:  # all four are renamed only when all are written
+    with ExitStack() as stack:  # none gets its name before all four are written
         files = [stack.enter_context(replacing(path)) for path in paths]
         for item in items:
             for file, line in zip(files, item, strict=True):
@@ -35,8 +35,9 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def check_line_counts(paths: list[str], expected: int) -> None:
+    """Raise InputError where a file has another number of lines."""
     for path in paths:
         with open(path, "rb") as file:
-            found = file.read().count(b"\n")
-        if found != expected:
-            raise InputError(f"{path}: expected {expected} lines, found {found}")
+            lines = file.read().count(b"\n")
+        if lines != expected:
+            raise InputError(f"{path}: expected {expected} lines, found {lines}")

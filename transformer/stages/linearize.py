@@ -3,9 +3,9 @@
     python -m transformer linearize --trees resources/corpora/wsj-dev.trees --output results/paper/data/supervised/dev
     python -m transformer linearize --trees A.trees --phrases 20000 --repeat 2 --silver S.trees --output DATA/train
 
-Writes OUTPUT.source.tok, the words, and OUTPUT.target.tok, brackets and tags, one sentence a line, as linearization.py
-says, and OUTPUT.json with the counts. With --silver, trees that no person made, the others come --repeat times.
---phrases adds constituents of the trees as if they were sentences, drawn evenly, none twice.
+Writes OUTPUT.source.tok, the words, and OUTPUT.target.tok, brackets and tags, one sentence a line, in the form of
+linearization.py, and OUTPUT.json with the counts. With --silver, trees that a parser made, the others come --repeat
+times. --phrases adds constituents of the trees as if they were sentences, drawn evenly, none twice.
 """
 
 import json
@@ -35,25 +35,25 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     trees = [tree for path in args.trees for tree in read_clean(path)]
     drawn = draw_phrases(trees, args.phrases) if args.phrases else []
-    ours = (trees + drawn) * args.repeat
+    gold = (trees + drawn) * args.repeat
     silver = read_clean(args.silver) if args.silver else iter(())  # may be millions: not held in memory
-    kept = write(chain(ours, silver), args.output)
-    counts = {"trees": len(trees), "phrases": len(drawn), "repeat": args.repeat, "silver": kept - len(ours)}
+    kept = write(chain(gold, silver), args.output)
+    counts = {"trees": len(trees), "phrases": len(drawn), "repeat": args.repeat, "silver": kept - len(gold)}
     with replacing(f"{args.output}.json") as file:
         json.dump({"kept": kept} | counts, file)
     print(f"{args.output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
 def draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
-    """At most `most` constituents of `trees` that are no sentences among them, at equal distances."""
+    """Return at most `most` constituents of `trees`, at equal distances; none has the words of one of the trees."""
     sentences = {tuple(words(tree)) for tree in trees}
-    found = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
-    new = [phrase for said, phrase in found.items() if said not in sentences]
+    by_words = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
+    new = [phrase for text, phrase in by_words.items() if text not in sentences]
     return list(draw(new, len(new), most))
 
 
 def read_clean(path: Path) -> Iterator[Tree]:
-    """The trees of a file. Raises InputError where one holds no word, or there is none."""
+    """Yield the trees of a file. Raises InputError where one holds no word, or there is none."""
     number = 0
     for number, tree in enumerate(read_trees(path), start=1):
         if not (cleaned := clean(tree)):
@@ -64,7 +64,7 @@ def read_clean(path: Path) -> Iterator[Tree]:
 
 
 def write(trees: Iterable[Tree], output: str) -> int:
-    """A line on either side for each tree. Returns how many there were."""
+    """Write a line on either side for each tree. Returns how many there were."""
     count = 0
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(f"{output}.{side}.tok")) for side in SIDES]

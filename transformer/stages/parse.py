@@ -1,13 +1,13 @@
-"""Parse English sentences (§6.3).
+r"""Parse English sentences (§6.3).
 
     echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
-    python -m transformer parse --run RUN --input DATA/test.source.tok --tokenized --output RUN/test.trees \\
+    python -m transformer parse --run RUN --input DATA/test.source.tok --tokenized --output RUN/test.trees \
         --json RUN/test.parses.json
 
 Takes one sentence a line, plain text, or with --tokenized words with spaces between them; gives one tree a line, over
-exactly these words, and a blank line for a blank one. What the model writes is not always a tree: then it is repaired
-(linearization.py), and --json says in which lines and how, beside the score of each. Needs RUN/experiment.yaml,
-decoding.yaml, vocabulary.model and average.safetensors.
+exactly these words, and a blank line for a blank one. Where the model's output is no tree, it is repaired
+(linearization.py), and --json lists these lines and their faults, beside the score of each line. Needs
+RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors.
 """
 
 import itertools
@@ -32,7 +32,7 @@ from transformer.parsing.parser import Parse, Parser, penn_words
 from transformer.parsing.trees import bracketed, from_brackets
 from transformer.runtime.distributed import best_device
 
-CHUNK = 10_000  # lines in memory; sentences of like length are parsed together, and these are enough to find such
+CHUNK = 10_000  # lines in memory: enough to find sentences of similar length, which are parsed together
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -58,20 +58,20 @@ def main(argv: list[str] | None = None) -> None:
     with ExitStack() as stack:
         if args.output is None:
             sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
-        about = write(parses, stack.enter_context(replacing(args.output)) if args.output else sys.stdout)
+        summary = write(parses, stack.enter_context(replacing(args.output)) if args.output else sys.stdout)
         if args.json:
-            json.dump(about, stack.enter_context(replacing(args.json)))
+            json.dump(summary, stack.enter_context(replacing(args.json)))
 
 
 def read(paths: list[Path] | None) -> Iterator[str]:
-    """The lines of all files, or of standard input."""
+    """Yield the lines of all files, or of standard input."""
     if paths is None:
         return decode_lines(sys.stdin.buffer, "standard input")
     return itertools.chain.from_iterable(map(read_lines, paths))
 
 
 def open_parser(run: Path, weights: Path | None, changes: dict, constrained: bool) -> Parser:
-    """Everything that a run folder holds for parsing. Raises InputError where the run is no parser's."""
+    """Return the parser in a run folder, with `changes` to its decoding. Raises InputError where it is a translator."""
     experiment = load(run / "experiment.yaml")
     decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
     vocabulary = Subwords(run / "vocabulary.model")
@@ -88,7 +88,7 @@ def open_parser(run: Path, weights: Path | None, changes: dict, constrained: boo
 
 
 def parse(parser: Parser, sentences: Iterable[list[str]]) -> Iterator[Parse | None]:
-    """A parse for each sentence, None for one without words."""
+    """Yield a parse for each sentence, None for one without words."""
     sentences = iter(sentences)
     while chunk := list(itertools.islice(sentences, CHUNK)):
         parses = iter(parser.parse([words for words in chunk if words]))
@@ -96,11 +96,11 @@ def parse(parser: Parser, sentences: Iterable[list[str]]) -> Iterator[Parse | No
 
 
 def write(parses: Iterable[Parse | None], file: IO[str]) -> dict:
-    """A line for each parse. Returns what was repaired, by line, and all scores."""
+    """Write a line for each parse. Returns the repairs, by line, and all scores."""
     repaired, scores = {}, []
-    for number, found in enumerate(parses, start=1):
-        file.write((bracketed(found.tree) if found else "") + "\n")
-        scores.append(found.score if found else None)
-        if found and found.fault:
-            repaired[number] = found.fault
+    for number, parsed in enumerate(parses, start=1):
+        file.write((bracketed(parsed.tree) if parsed else "") + "\n")
+        scores.append(parsed.score if parsed else None)
+        if parsed and parsed.fault:
+            repaired[number] = parsed.fault
     return {"sentences": len(scores), "repaired": repaired, "scores": scores}

@@ -1,11 +1,11 @@
-"""Keep the trees that a parser is surest of, for another to learn from (§6.3, with a parser's own trees in place of the
-paper's corpora, which are not public).
+r"""Keep the trees that a parser is most certain of, for another parser to learn from (§6.3).
 
-    python -m transformer silver --trees parsed.trees --parses parsed.json --keep 0.5 --most-words 80 \\
+    python -m transformer silver --trees parsed.trees --parses parsed.json --keep 0.5 --most-words 80 \
         --output DATA/silver.trees
 
-Reads what the parse stage wrote. Left out are blank lines, trees that had to be repaired and sentences of over
---most-words words; of the others, the share --keep with the highest scores stays, in their order.
+These trees take the place of the paper's corpora, which are not public. Reads what the parse stage wrote; leaves out
+blank lines, trees that had to be repaired and sentences of more than --most-words words; of the others, keeps the share
+--keep with the highest scores, in their order.
 """
 
 import math
@@ -18,7 +18,7 @@ from transformer.parsing.trees import parse, words
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Choose, and write."""
+    """Choose the trees and write them."""
     parser = stage_parser("silver", __doc__)
     parser.add_argument("--trees", type=Path, required=True, help="the parses, a tree on each line")
     parser.add_argument("--parses", type=Path, required=True, help="their repairs and scores")
@@ -28,32 +28,35 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if not 0 < args.keep <= 1:
         parser.error(f"--keep: expected a share over 0 and at most 1, found {args.keep:g}")
-    about = read_json(args.parses)
-    if not isinstance(about, dict) or not {"sentences", "repaired", "scores"} <= about.keys():
-        raise InputError(f"{args.parses}: expected what the parse stage writes: sentences, repaired and scores")
-    lines = list(read_lines(args.trees))
-    if len(lines) != about["sentences"]:
-        raise InputError(
-            f"{args.trees}: expected {about['sentences']} trees, as {args.parses} says, found {len(lines)}"
-        )
-    whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in about["repaired"]]
+    lines, parses = read_parses(args.trees, args.parses)
+    whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in parses["repaired"]]
     short = [index for index in whole if count_words(lines[index], args.trees) <= args.most_words]
     if not short:
         raise InputError(
             f"{args.trees}: none of {len(lines):,} parses is a tree without repair of {args.most_words} words at most"
         )
-    kept = surest(short, about["scores"], math.ceil(args.keep * len(short)))
+    kept = most_certain(short, parses["scores"], math.ceil(args.keep * len(short)))
     with replacing(args.output) as file:
         file.writelines(lines[index] + "\n" for index in kept)
     print(f"{args.output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")
 
 
+def read_parses(trees: Path, parses: Path) -> tuple[list[str], dict]:
+    """Return the lines of `trees` and the repairs and scores in `parses`. Raises InputError where they do not fit."""
+    lines, summary = list(read_lines(trees)), read_json(parses)
+    if not isinstance(summary, dict) or not {"sentences", "repaired", "scores"} <= summary.keys():
+        raise InputError(f"{parses}: expected what the parse stage writes: sentences, repaired and scores")
+    if len(lines) != summary["sentences"]:
+        raise InputError(f"{trees}: expected {summary['sentences']} trees, as {parses} says, found {len(lines)}")
+    return lines, summary
+
+
 def count_words(line: str, path: Path) -> int:
-    """How many words the tree has."""
+    """Count the words of the tree on a line."""
     ((_, tree),) = parse([line], path)
     return len(words(tree))
 
 
-def surest(indices: list[int], scores: list[float], count: int) -> list[int]:
-    """The `count` of these that have the highest scores, in ascending order."""
+def most_certain(indices: list[int], scores: list[float], count: int) -> list[int]:
+    """Return the `count` indices with the highest scores, in ascending order."""
     return sorted(sorted(indices, key=lambda index: -scores[index])[:count])

@@ -1,13 +1,13 @@
-"""Take files that were made elsewhere, by their checksums, into a task's data or a run.
+r"""Take files that were made elsewhere, by their checksums, into a task's data or a run.
 
-    python -m transformer take --from /data/base-1 --to results/demo/runs/en-de/base/1 \\
+    python -m transformer take --from /data/base-1 --to results/demo/runs/en-de/base/1 \
         --file 3b5d...90 experiment.yaml --file 84f1...e9 run.json
     python -m transformer take --from /data/base-1 --to results/demo/runs/en-de/base/1 --file d79c...3a last.safetensors
 
 Each file is copied if its bytes have the SHA-256 that goes before its name, as in the lines of `sha256sum`.
-experiment.yaml and decoding.yaml are not copied: those of --to must say the same. run.json must be of the training that
-TO/experiment.yaml describes, on the data of the task where they are there; it then says where it came from. data.json
-must be of the arrays and the vocabulary that lie in --to.
+experiment.yaml and decoding.yaml are not copied: those of --to must have the same settings. run.json must belong to the
+training that TO/experiment.yaml describes and, where the task's data are present, to these data; its copy names the
+folder it was taken from. data.json must belong to the arrays and the vocabulary in --to.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load,
 
 CHUNK = 2**20  # bytes
 SETTINGS = {"experiment.yaml": Experiment, "decoding.yaml": Decoding}
-READ = (*SETTINGS, "run.json", "data.json")  # before anything is written
+READ = (*SETTINGS, "run.json", "data.json")  # files that are checked before anything is written
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -45,14 +45,14 @@ def main(argv: list[str] | None = None) -> None:
             copy(source, target, expected)
 
 
-def check(source: Path, expected: str, found: str) -> None:
-    """Raises InputError where the sum of a file is not the expected one."""
-    if found != expected:
-        raise InputError(f"{source}: expected SHA-256 {expected}, found {found}")
+def check(source: Path, expected: str, actual: str) -> None:
+    """Raise InputError where the sum of a file is not the expected one."""
+    if actual != expected:
+        raise InputError(f"{source}: expected SHA-256 {expected}, found {actual}")
 
 
 def copy(source: Path, target: Path, expected: str) -> None:
-    """Copy what is read once and has the right sum. No link: a change to either file would be one to both."""
+    """Copy a file, reading it once, if it has the right sum; no link, as a change to one would change both."""
     digest = hashlib.sha256()
     with open(source, "rb") as read, replacing(target, "wb") as file:
         while chunk := read.read(CHUNK):
@@ -63,15 +63,15 @@ def copy(source: Path, target: Path, expected: str) -> None:
 
 
 def check_settings(source: Path, target: Path, section: type) -> None:
-    """Raises InputError naming the keys in which the settings differ from those here."""
+    """Raise InputError naming the keys in which the settings differ from those in --to."""
     here, there = dataclasses.asdict(load(target, section)), read_yaml(source)
-    found = [key for key in differences(here, there) if key.partition(".")[0] not in UNTRAINED]
-    if found:
-        raise InputError(f"{source}: expected the settings of {target}, found others in {', '.join(found)}")
+    keys = [key for key in differences(here, there) if key.partition(".")[0] not in UNTRAINED]
+    if keys:
+        raise InputError(f"{source}: expected the settings of {target}, found others in {', '.join(keys)}")
 
 
 def differences(here: Any, there: Any, key: str = "") -> Iterator[str]:
-    """The keys, dotted, under which two mappings do not say the same."""
+    """Yield the keys, dotted, under which two mappings differ."""
     if not (isinstance(here, dict) and isinstance(there, dict)):
         if here != there:
             yield key or "all"
@@ -81,37 +81,38 @@ def differences(here: Any, there: Any, key: str = "") -> Iterator[str]:
 
 
 def take_run(source: Path, target: Path, expected: str) -> None:
-    """Write run.json with where it is from. Raises InputError where it is another training's than this run's."""
-    about = read_json(source)
-    experiment, data_sha256 = load(target.parent / "experiment.yaml"), said(about, "data_sha256", source)
-    digest, found = experiment.digest(data_sha256), said(about, "digest", source)
-    if found != digest:
+    """Write run.json with its origin. Raises InputError where it belongs to another training than this run."""
+    run = read_json(source)
+    experiment, data_sha256 = load(target.parent / "experiment.yaml"), value_of(run, "data_sha256", source)
+    expected_digest, digest = experiment.digest(data_sha256), value_of(run, "digest", source)
+    if digest != expected_digest:
         described = f"the training of {target.parent / 'experiment.yaml'}"
-        raise InputError(f"{source}: expected digest {digest}, {described}, found {found}: its settings differ")
+        raise InputError(
+            f"{source}: expected digest {expected_digest}, {described}, found {digest}: its settings differ"
+        )
     data = target.parents[4] / "data" / experiment.task / "data.json"
-    if data.exists() and (here := said(read_json(data), "sha256", data)) != data_sha256:
+    if data.exists() and (here := value_of(read_json(data), "sha256", data)) != data_sha256:
         raise InputError(f"{source}: expected data_sha256 {here}, as {data} says, found {data_sha256}")
     with replacing(target) as file:
-        json.dump(about | {"taken": {"from": str(source.parent), "sha256": expected}}, file, indent=1)
+        json.dump(run | {"taken": {"from": str(source.parent), "sha256": expected}}, file, indent=1)
     print(f"{target}: from {source}, of the configured training")
 
 
 def check_data(source: Path, data: Path) -> None:
-    """Raises InputError where the arrays and the vocabulary in `data` are not those that data.json tells of."""
-    for name, expected in said(read_json(source), "files", source).items():
-        if (found := sha256(data / name)) != expected:
-            raise InputError(f"{source}: expected a file of {data / name}, SHA-256 {found}, found one of {expected}")
+    """Raise InputError where the arrays and the vocabulary in `data` are not those that data.json names."""
+    for name, expected in value_of(read_json(source), "files", source).items():
+        if (actual := sha256(data / name)) != expected:
+            raise InputError(f"{source}: expected a file of {data / name}, SHA-256 {actual}, found one of {expected}")
 
 
-def said(about: Any, key: str, where: Path) -> Any:
-    """`about[key]`. Raises InputError naming the file where there is none."""
-    if not isinstance(about, dict) or key not in about:
-        raise InputError(f"{where}: missing key {key!r}")
-    return about[key]
+def value_of(content: Any, key: str, path: Path) -> Any:
+    """Return `content[key]`. Raises InputError naming the file where there is none."""
+    if not isinstance(content, dict) or key not in content:
+        raise InputError(f"{path}: missing key {key!r}")
+    return content[key]
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
     parser = stage_parser("take", __doc__)
     parser.add_argument(
         "--from", required=True, type=Path, dest="folder", metavar="DIR", help="the folder to take from"

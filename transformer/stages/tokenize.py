@@ -1,6 +1,6 @@
-"""Clean and tokenise one split of a task (§5.1).
+r"""Clean and tokenise one split of a task (§5.1).
 
-    python -m transformer tokenize --source A.en B.en --target A.de B.de --languages en de --clean \\
+    python -m transformer tokenize --source A.en B.en --target A.de B.de --languages en de --clean \
         --preparation '{"normalize_punctuation": true, ...}' --processes 2 --output results/demo/data/en-de/train
 
 Writes OUTPUT.source.tok and OUTPUT.target.tok, one sentence a line, and OUTPUT.json with the counts.
@@ -29,21 +29,20 @@ def main(argv: list[str] | None = None) -> None:
     corpora = list(zip(args.source, args.target, strict=True))
     output = part_path(args.output, tuple(args.part))
     texts = tuple(output.with_name(f"{output.name}.{side}.tok") for side in SIDES)
-    about = output.with_name(f"{output.name}.json")
+    summary = output.with_name(f"{output.name}.json")
     if args.parts > 1:
-        counts = gather(corpora, texts, about, args.parts)
+        counts = gather(corpora, texts, summary, args.parts)
     else:
         preparation = Preparation.read(args.preparation, "preparation")
-        how = (tuple(args.languages), preparation, args.clean, args.processes, tuple(args.part))
-        counts = write_tokenized(corpora, texts, *how)
+        options = (tuple(args.languages), preparation, args.clean, args.processes, tuple(args.part))
+        counts = write_tokenized(corpora, texts, *options)
     check(texts, counts["kept"])
-    with replacing(about) as file:
+    with replacing(summary) as file:
         json.dump(counts, file)
     print(f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs")
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
     parser = stage_parser("tokenize", __doc__)
     parser.add_argument("--source", nargs="+", type=Path, required=True, help="source sides of the corpora")
     parser.add_argument("--target", nargs="+", type=Path, required=True, help="target sides, in the same order")
@@ -56,10 +55,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def gather(corpora: list[tuple[Path, Path]], texts: tuple[Path, Path], about: Path, parts: int) -> dict[str, int]:
+def gather(corpora: list[tuple[Path, Path]], texts: tuple[Path, Path], summary: Path, parts: int) -> dict[str, int]:
     """Put the parts together. Returns how many pairs were read and kept in all of them."""
-    found = [read_json(path) for path in part_paths(about, parts)]
-    counts = {name: sum(part[name] for part in found) for name in ("read", "kept")}
+    counts_of_parts = [read_json(path) for path in part_paths(summary, parts)]
+    counts = {name: sum(part[name] for part in counts_of_parts) for name in ("read", "kept")}
     check_kept(counts, corpora)
     for text in texts:
         join(part_paths(text, parts), text)
@@ -67,7 +66,7 @@ def gather(corpora: list[tuple[Path, Path]], texts: tuple[Path, Path], about: Pa
 
 
 def check(texts: tuple[Path, Path], expected: int) -> None:
-    """Both sides hold the expected number of lines, none of which the tokeniser broke."""
+    """Raise InputError where a side has another number of lines, as when the tokeniser breaks one."""
     for text in texts:
-        if (found := count_lines(text)) != expected:
-            raise InputError(f"{text}: expected {expected} lines, found {found}")
+        if (lines := count_lines(text)) != expected:
+            raise InputError(f"{text}: expected {expected} lines, found {lines}")

@@ -11,9 +11,10 @@ the processor: RUN is then what `export --format ctranslate2` made.
 """
 
 import argparse
+import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -31,10 +32,10 @@ from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import best_device
 from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
-from transformer.translation.stream import Arriving, chunks
 from transformer.translation.translator import TooLong, Translator
 
-TOGETHER = 2000  # lines are sorted by length and decoded together at most; changes speed only
+TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
+PIECE = 2**18  # bytes read at once from standard input: about as many lines
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -53,14 +54,15 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     with opened(args.input) as file, written(args.output) as output:
+        groups = in_bulk(file) if args.input else arriving(file)
         translator = open_translator(args.run, open_model(args), args.decoding)
-        for translation in translations(translator, Arriving(file), args.input or "standard input"):
+        for translation in translations(translator, groups, args.input or "standard input"):
             output.write(translation)
             output.flush()
 
 
 def opened(path: Path | None) -> AbstractContextManager[BinaryIO]:
-    """The text to translate."""
+    """Open the text to translate, or standard input. Raises InputError where it cannot be read."""
     if path is None:
         return nullcontext(sys.stdin.buffer)
     try:
@@ -69,31 +71,55 @@ def opened(path: Path | None) -> AbstractContextManager[BinaryIO]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
+def in_bulk(file: BinaryIO) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, TOGETHER at a time."""
+    while lines := list(itertools.islice(file, TOGETHER)):
+        yield lines
+
+
+def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
+    """Yield the lines of a pipe or a terminal as they arrive, all that are there at once; reads no further ahead."""
+    begun = b""
+    while piece := file.read1(PIECE):
+        *lines, begun = (begun + piece).split(b"\n")
+        if lines:
+            yield [line + b"\n" for line in lines]
+    if begun:
+        yield [begun]
+
+
 def written(path: Path | None) -> AbstractContextManager[BinaryIO]:
-    """Where translations go."""
+    """Open the file for the translations, or standard output."""
     return replacing(path, "wb") if path else nullcontext(sys.stdout.buffer)
 
 
-def translations(translator: Translator, arriving: Arriving, name: str | Path) -> Iterator[bytes]:
-    """The answers to some lines at a time. Where one is bad, those before it are answered."""
+def translations(translator: Translator, groups: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:
+    """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it."""
     before = 0
-    for lines in chunks(decode_lines(arriving, name), arriving.ready, TOGETHER):
+    for group in groups:
+        lines, problem = [], None
         try:
-            found = translator.translate(lines, before)
+            for line in decode_lines(group, name, before + 1):
+                lines.append(line)
+        except InputError as error:
+            problem = error
+        try:
+            yield encoded(translator.translate(lines, before))
         except TooLong as error:
             yield encoded(translator.translate(lines[: error.index]))
             raise InputError(f"{name}: {error}") from None
+        if problem:
+            raise problem
         before += len(lines)
-        yield encoded(found)
 
 
 def encoded(lines: list[str]) -> bytes:
-    """In UTF-8, whatever the terminal's locale."""
+    """Return the lines in UTF-8, whatever the terminal's locale."""
     return "".join(line + "\n" for line in lines).encode()
 
 
 def open_model(args: argparse.Namespace) -> Transformer | CTranslate2:
-    """The run's model, in the engine that is asked for."""
+    """Return the run's model in the engine that the command line names. Raises InputError on options that conflict."""
     if args.engine == "ctranslate2":
         if args.weights:
             raise InputError("--weights: CTranslate2 takes those that were exported")
@@ -105,7 +131,7 @@ def open_model(args: argparse.Namespace) -> Transformer | CTranslate2:
 
 
 def open_translator(run: Path, model: Transformer | CTranslate2, changes: dict) -> Translator:
-    """Everything that a run folder holds for translating with its `model`, and `changes` to its decoding."""
+    """Return a translator with the `model` and all else that the run folder holds, and `changes` to its decoding."""
     experiment = load(run / "experiment.yaml")
     decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
     vocabulary = Subwords(run / "vocabulary.model")

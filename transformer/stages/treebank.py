@@ -1,6 +1,6 @@
-"""Write a treebank's trees as a parser is to find them, one a line: under TOP, without traces and function tags (§6.3).
+r"""Write a treebank's trees as a parser should find them, one a line: under TOP, without traces, function tags (§6.3).
 
-    python -m transformer treebank --format ptb --input /data/LDC99T42/parsed/mrg/wsj --sections 2 21 --lines 39832 \\
+    python -m transformer treebank --format ptb --input /data/LDC99T42/parsed/mrg/wsj --sections 2 21 --lines 39832 \
         --output resources/corpora/wsj-train.trees
 
 --input is, by --format: ptb, the Penn Treebank's folder wsj with a folder for each section or with all files side by
@@ -19,7 +19,7 @@ from transformer.parsing.trees import Tree, bracketed
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Read, clean and write, counting the trees."""
+    """Write the cleaned trees and check their number and sum."""
     args = parse(argv)
     count, digest = 0, hashlib.sha256()
     with replacing(args.output) as file:
@@ -40,14 +40,14 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def of_part(args: argparse.Namespace) -> str:
-    """Which part of a treebank was read, and where a whole one is had."""
+    """Name the part of a treebank that was read, and where to get the treebank."""
     if args.sections:
         return f" in sections {args.sections[0]:02} to {args.sections[1]:02} ({LICENCE})"
     return f" in {args.split}" if args.split else ""
 
 
 def read(args: argparse.Namespace) -> Iterator[Tree]:
-    """The trees asked for."""
+    """Read the trees that the command line asks for."""
     if args.format == "ptb":
         return read_penn(args.input, *args.sections)
     if args.format == "lines":

@@ -1,13 +1,13 @@
-"""Unpack one side of a corpus as plain text: UTF-8, one sentence a line.
+r"""Unpack one side of a corpus as plain text: UTF-8, one sentence a line.
 
-    python -m transformer unpack --input resources/downloads/training-parallel-nc-v9.tgz \\
-        --member training/news-commentary-v9.de-en.de --format text --lines 201288 \\
+    python -m transformer unpack --input resources/downloads/training-parallel-nc-v9.tgz \
+        --member training/news-commentary-v9.de-en.de --format text --lines 201288 \
         --output resources/corpora/news-commentary-v9.de-en.de
 
 --input is a plain file, a .gz, or an archive (.tar, .tar.gz, .tgz, .zip) of which --member is read; a member named .gz
-is unpacked too. Lines end at a line feed alone. Nothing is written when the text is not UTF-8, empty or of another
-length. --beside FILE [MEMBER] is the other side of a test set in WMT's format: each <seg> here has to be the same one
-of the same document there.
+is unpacked too. Lines end at a line feed alone. Nothing is written when the text is not UTF-8, is empty or has another
+number of lines. --beside FILE [MEMBER] is the other side of a test set in WMT's format, which has to have the same
+<seg> of the same document at each place.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from transformer.data.archive import open_bytes
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Unpack, counting the lines."""
+    """Unpack the text and check the number of its lines."""
     args = parse(argv)
     name = name_of(args.input, args.member)
     with replacing(args.output) as file:
@@ -36,24 +36,24 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def sentences(lines: Iterable[str], name: str, beside: list[str]) -> Iterator[str]:
-    """The text of WMT's segments, in the order of the file `beside` (with its member, if it is an archive), if any."""
+    """Yield the text of WMT's segments; with `beside`, a file and perhaps its member, check them against its order."""
     segments = find_segments(lines, name)
     if not beside:
         yield from (segment.text for segment in segments)
         return
-    other = name_of(*beside)
+    reference = name_of(*beside)
     with open_bytes(*beside) as stream:
-        others = find_segments(decode_lines(stream, other), other)
-        yield from (segment.text for segment in in_order(segments, others, name, other))
+        references = find_segments(decode_lines(stream, reference), reference)
+        yield from (segment.text for segment in in_order(segments, references, name, reference))
 
 
 def name_of(path: str, member: str | None = None) -> str:
-    """How messages call a text."""
+    """Return the name of a text in messages."""
     return f"{path}: {member}" if member else path
 
 
 def write_lines(lines: Iterable[str], file: IO[str]) -> int:
-    """Write the lines; returns how many they are."""
+    """Write the lines. Returns how many there were."""
     count = 0
     for line in lines:
         file.write(f"{line}\n")

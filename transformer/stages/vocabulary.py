@@ -1,6 +1,6 @@
-"""Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3).
+r"""Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3).
 
-    python -m transformer vocabulary --text train.source.tok train.target.tok --size 37000 --sentences 10000000 \\
+    python -m transformer vocabulary --text train.source.tok train.target.tok --size 37000 --sentences 10000000 \
         --output vocabulary.model
     python -m transformer vocabulary --text train.source.tok --symbols train.target.tok --rows 512 --size 16896 ...
 
@@ -15,7 +15,7 @@ from transformer.data.subwords import Subwords, find_symbols, learn
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Learn, then load what was written and count its pieces."""
+    """Learn the vocabulary, load it again and check its size."""
     parser = stage_parser("vocabulary", __doc__)
     parser.add_argument("--text", nargs="+", type=Path, required=True, help="tokenised text to learn on")
     parser.add_argument("--size", type=int, required=True, help="number of subwords, the three special ones included")

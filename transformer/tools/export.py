@@ -3,9 +3,9 @@
     python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
     python -m transformer export --run RUN --to exported --format ctranslate2
 
-`translate --run exported` needs nothing else. With --format ctranslate2 the folder is CTranslate2's, too, for
-`translate --run exported --engine ctranslate2` and for programs that use that library alone. export.json says what was
-exported, with the SHA-256 of each file, and run.json how it was trained.
+`translate --run exported` needs nothing else. With --format ctranslate2 the folder also holds CTranslate2's model, for
+`translate --run exported --engine ctranslate2` and for programs that use that library alone. export.json lists what was
+exported, with the SHA-256 of each file; run.json describes the training.
 """
 
 from pathlib import Path

@@ -1,33 +1,61 @@
-"""Translating with CTranslate2, on the processor.
+"""A trained model in CTranslate2: its weights in that library's layout, and translating with it, on the processor.
 
-Weights, limits and ranking are this project's; the search is CTranslate2's own, and differs from search.py in three
-things. It stops once PATIENCE times as many hypotheses have ended as the beam is wide, where ours goes on until none
-alive can win. One ends only as one of the beam best continuations, where ours looks at twice as many; so a beam of one
-is greedy there, and ours nearly. And probabilities are shared out among the tokens that may be written, ours among all
-rows of the embedding.
+The exported model computes the same. Where the layout is narrower, the weights are rearranged: heads are as wide as the
+wider of d_k and d_v, padded with zeros, and what is added to the source's embedding at every position is added to the
+encoder's position table.
+
+The search is CTranslate2's own, and differs from search.py in three ways. It stops once PATIENCE times as many
+hypotheses have ended as the beam is wide; ours goes on until no alive one can win. A hypothesis ends only among the
+`beam` best continuations; ours looks at twice as many, so that a beam of one is greedy there and nearly greedy here.
+And probabilities are normalised over the tokens that may be written; ours over all rows of the embedding.
 """
 
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
 from transformer.common.files import InputError
-from transformer.config.experiment import EOS, PAD, Decoding, load
+from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.subwords import Subwords
+from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
-from transformer.translation.conversion import ctranslate2, tokens
+from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
 from transformer.translation.search import length_penalty
 
+Spec = Any  # a layer of ctranslate2.specs
 # CTranslate2's default is 1, which is faster by some percent; then a few short hypotheses may end the search before the
-# best one. Of 500 sentences of the demo, its big model translates 9 otherwise than here with 1, and 3 with 1.5, 2 or 4;
-# of 1,014 of Multi30k, a base model after 1,000 steps 8 and 6.
+# best one. Of 500 sentences of the demo, its big model translates 9 differently from the search here with 1, and 3 with
+# 1.5, 2 or 4; of 1,014 of Multi30k, a base model after 1,000 steps 8 and 6.
 PATIENCE = 1.5
+
+
+def import_ctranslate2() -> ModuleType:
+    """Return the library. Raises InputError where it cannot be imported."""
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise InputError(f"CTranslate2: expected it installed, found: {error}") from None
+    return ctranslate2
+
+
+def token_names(vocabulary: Subwords, rows: int) -> list[str]:
+    """Return the name of each row of an embedding: a subword, or `unused N`, which no text contains."""
+    pieces = [vocabulary.processor.id_to_piece(token) for token in range(min(rows, len(vocabulary)))]
+    return pieces + [f"unused {row}" for row in range(len(pieces), rows)]
+
+
+# Translating ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CTranslate2:
-    """An exported model: `search` is what translation.search is for ours.
+    """An exported model, whose method `search` takes the place of `translator.search`.
 
     source, target: the names of the token ids on each side. vocabulary: how many of them are subwords.
     """
@@ -39,29 +67,30 @@ class CTranslate2:
     patience: float = PATIENCE
 
     def search(self, sentences: list[list[int]], decoding: Decoding) -> list[tuple[list[int], float]]:
-        """Token ids to token ids, without EOS, and their score: log-probability over length penalty (search.py)."""
+        """Turn token ids into token ids, without EOS, and a score: log-probability over length penalty (search.py)."""
         limits = [min(len(sentence) + decoding.extra_length, POSITIONS) for sentence in sentences]
-        found = self.hypotheses(sentences, max(limits, default=1), decoding)
-        # A call has one limit. Where a hypothesis outgrew its sentence's own, that sentence is searched again with it.
-        outgrown = [i for i, each in enumerate(found) if max(len(ids) for ids, _ in each) > limits[i]]
-        for limit, group in groupby(sorted(outgrown, key=limits.__getitem__), key=limits.__getitem__):
-            again = list(group)
-            for i, each in zip(again, self.hypotheses([sentences[i] for i in again], limit, decoding), strict=True):
-                found[i] = each
-        best = [max(each, key=lambda hypothesis: (hypothesis[0][-1] == EOS, hypothesis[1])) for each in found]
+        results = self.hypotheses(sentences, max(limits, default=1), decoding)
+        # A call has one limit. A sentence with a hypothesis beyond its own limit is searched again with that limit.
+        too_long = [i for i, result in enumerate(results) if max(len(ids) for ids, _ in result) > limits[i]]
+        for limit, group in groupby(sorted(too_long, key=limits.__getitem__), key=limits.__getitem__):
+            indices = list(group)
+            shorter = self.hypotheses([sentences[i] for i in indices], limit, decoding)
+            for i, result in zip(indices, shorter, strict=True):
+                results[i] = result
+        best = [max(result, key=lambda hypothesis: (hypothesis[0][-1] == EOS, hypothesis[1])) for result in results]
         return [([token for token in ids if token != EOS], score) for ids, score in best]
 
     def hypotheses(
         self, sentences: list[list[int]], limit: int, decoding: Decoding
     ) -> list[list[tuple[list[int], float]]]:
-        """Of each sentence several hypotheses, with the EOS of those that ended within the limit, and their scores."""
-        found = self.translator.translate_batch(
+        """Return several hypotheses for each sentence, with EOS if they ended within the limit, and their scores."""
+        results = self.translator.translate_batch(
             [[self.source[token] for token in sentence] for sentence in sentences],
             beam_size=decoding.beam,
             patience=self.patience,
             num_hypotheses=round(self.patience * decoding.beam) if decoding.beam > 1 else 1,
             length_penalty=decoding.alpha,
-            suppress_sequences=[[self.target[token]] for token in self.never()],
+            suppress_sequences=[[name] for name in (self.target[PAD], *self.target[self.vocabulary :])],
             return_end_token=True,
             return_scores=True,
             max_input_length=0,
@@ -74,38 +103,130 @@ class CTranslate2:
         return [
             [
                 ([ids[name] for name in names], rescored(score, len(names), decoding.alpha))
-                for names, score in zip(each.hypotheses, each.scores, strict=True)
+                for names, score in zip(result.hypotheses, result.scores, strict=True)
             ]
-            for each in found
+            for result in results
         ]
-
-    def never(self) -> list[int]:
-        """The tokens that may not be written."""
-        return [PAD, *range(self.vocabulary, len(self.target))]
-
-
-def open_ctranslate2(folder: Path, compute_type: str, threads: int) -> CTranslate2:
-    """The model that an export left in `folder`. compute_type: "float32", "int8" or another that the processor can.
-
-    Raises InputError where it cannot, and where there is no such model.
-    """
-    config, vocabulary = load(folder / "experiment.yaml").model, Subwords(folder / "vocabulary.model")
-    library = ctranslate2()
-    if not (folder / "model.bin").is_file():
-        raise InputError(f"{folder / 'model.bin'}: no such file; `export --format ctranslate2` writes it")
-    able = library.get_supported_compute_types("cpu")
-    if compute_type not in able:
-        raise InputError(f"compute type: expected one of {', '.join(sorted(able))}, found {compute_type!r}")
-    try:
-        translator = library.Translator(str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1)
-    except (RuntimeError, ValueError) as error:
-        raise InputError(
-            f"{folder / 'model.bin'}: CTranslate2 cannot read it: {' '.join(str(error).split())}"
-        ) from None
-    names = (tokens(vocabulary, rows) for rows in (config.embedding_rows, config.output_rows))
-    return CTranslate2(translator, *names, len(vocabulary))
 
 
 def rescored(score: float, length: int, alpha: float) -> float:
-    """From CTranslate2's penalty, length^alpha, to ours."""
+    """Turn a score with CTranslate2's penalty, length^alpha, into one with ours."""
     return score * length**alpha / length_penalty(length, alpha)
+
+
+def open_ctranslate2(folder: Path, compute_type: str, threads: int) -> CTranslate2:
+    """Open the model that an export left in `folder`. compute_type: "float32", "int8" or another that is supported.
+
+    Raises InputError where it is not supported on this processor, and where there is no such model.
+    """
+    config, vocabulary = load(folder / "experiment.yaml").model, Subwords(folder / "vocabulary.model")
+    library = import_ctranslate2()
+    if not (folder / "model.bin").is_file():
+        raise InputError(f"{folder / 'model.bin'}: no such file; `export --format ctranslate2` writes it")
+    supported = library.get_supported_compute_types("cpu")
+    if compute_type not in supported:
+        raise InputError(f"compute type: expected one of {', '.join(sorted(supported))}, found {compute_type!r}")
+    try:
+        translator = library.Translator(str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1)
+    except (RuntimeError, ValueError) as error:
+        problem = f"CTranslate2 cannot read it: {' '.join(str(error).split())}"
+        raise InputError(f"{folder / 'model.bin'}: {problem}") from None
+    names = (token_names(vocabulary, rows) for rows in (config.embedding_rows, config.output_rows))
+    return CTranslate2(translator, *names, len(vocabulary))
+
+
+# Exporting ------------------------------------------------------------------------------------------------------------
+
+
+def save_ctranslate2(model: Transformer, vocabulary: Subwords, folder: Path) -> None:
+    """Write model.bin, config.json and the vocabulary into an existing folder, in float32.
+
+    Raises InputError on a parser and on positions "words", which CTranslate2 does not have.
+    """
+    if vocabulary.symbols:
+        raise InputError("CTranslate2: expected a translator, found a parser")
+    if model.config.positions == "words":
+        raise InputError("CTranslate2: expected positions sinusoid or learned, found 'words'")
+    spec = specify(model, vocabulary)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+
+
+@torch.no_grad()
+def specify(model: Transformer, vocabulary: Subwords) -> Spec:
+    """Return the model as a ctranslate2.specs.TransformerSpec."""
+    config = model.config
+    spec = import_ctranslate2().specs.TransformerSpec.from_config(config.N, config.h, pre_norm=False)
+    spec.config.layer_norm_epsilon = LAYER_NORM_EPSILON
+    spec.register_source_vocabulary(token_names(vocabulary, config.embedding_rows))
+    spec.register_target_vocabulary(token_names(vocabulary, config.output_rows))
+    for key, token in {"unk": UNK, "bos": PAD, "eos": EOS, "decoder_start": PAD}.items():
+        setattr(spec.config, f"{key}_token", vocabulary.processor.id_to_piece(token))
+    set_embeddings(spec, model)
+    for part, layer in zip(spec.encoder.layer, model.encoder, strict=True):
+        set_self_attention(part.self_attention, layer.self_attention, layer.residuals[0].norm)
+        set_feed_forward(part.ffn, layer)
+    for part, layer in zip(spec.decoder.layer, model.decoder, strict=True):
+        set_self_attention(part.self_attention, layer.self_attention, layer.residuals[0].norm)
+        set_cross_attention(part.attention, layer.cross_attention, layer.residuals[1].norm)
+        set_feed_forward(part.ffn, layer)
+    return spec
+
+
+def set_embeddings(spec: Spec, model: Transformer) -> None:
+    """Set §3.4 and §3.5. PAD is a zero vector where it starts the decoder, and occurs nowhere else."""
+    embedding, target_spaces = model.embedding, model.target_spaces
+    added = 0 if target_spaces is None else target_spaces[TARGET_SPACE]
+    spec.encoder.embeddings[0].weight = embedding.weight
+    spec.encoder.position_encodings.encodings = embedding.position_table + added
+    spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding.output_weight()
+    spec.decoder.position_encodings.encodings = embedding.position_table
+    spec.decoder.start_from_zero_embedding = True
+
+
+def set_self_attention(spec: Spec, layer: SelfAttention, norm: nn.LayerNorm) -> None:
+    set_linear(spec.linear[0], *widened(layer.query_key_value, layer.widths, layer))
+    set_output(spec, layer, norm)
+
+
+def set_cross_attention(spec: Spec, layer: CrossAttention, norm: nn.LayerNorm) -> None:
+    set_linear(spec.linear[0], *widened(layer.query, layer.widths[:1], layer))
+    set_linear(spec.linear[1], *widened(layer.key_value, layer.widths, layer))
+    set_output(spec, layer, norm)
+
+
+def set_output(spec: Spec, layer: SelfAttention | CrossAttention, norm: nn.LayerNorm) -> None:
+    """Set W^O, with new columns where heads are padded with zeros. The scale stays that of d_k."""
+    columns = layer.output.weight.unflatten(1, (layer.h, layer.d_v))
+    set_linear(spec.linear[-1], F.pad(columns, (0, width(layer) - layer.d_v)).flatten(1), layer.output.bias)
+    spec.queries_scale = layer.d_k**-0.5
+    set_norm(spec.layer_norm, norm)
+
+
+def set_feed_forward(spec: Spec, layer: nn.Module) -> None:
+    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
+    set_linear(spec.linear_0, inner.weight, inner.bias)
+    set_linear(spec.linear_1, outer.weight, outer.bias)
+    set_norm(spec.layer_norm, layer.residuals[-1].norm)
+
+
+def width(layer: SelfAttention | CrossAttention) -> int:
+    """Return the width of a head in CTranslate2, which has one for queries, keys and values."""
+    return max(layer.d_k, layer.d_v)
+
+
+def widened(linear: nn.Linear, widths: list[int], layer: SelfAttention | CrossAttention) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of a projection with outputs `widths` side by side, each head padded with zeros."""
+    rows = torch.cat([linear.weight, linear.bias[:, None]], dim=1)
+    heads = [part.unflatten(0, (layer.h, -1)) for part in rows.split(widths)]
+    wide = torch.cat([F.pad(head, (0, 0, 0, width(layer) - head.shape[1])).flatten(0, 1) for head in heads])
+    return wide[:, :-1], wide[:, -1]
+
+
+def set_linear(spec: Spec, weight: Tensor, bias: Tensor) -> None:
+    spec.weight, spec.bias = weight, bias
+
+
+def set_norm(spec: Spec, norm: nn.LayerNorm) -> None:
+    spec.gamma, spec.beta = norm.weight, norm.bias

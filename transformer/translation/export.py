@@ -1,4 +1,4 @@
-"""A trained run as a folder that goes anywhere: all that translating needs, and where it comes from."""
+"""A trained run exported as a folder that works anywhere: all that translating needs, and where it comes from."""
 
 import json
 import os
@@ -13,71 +13,66 @@ from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.header import load_header
 from transformer.model.weights import load_model
-from transformer.translation.conversion import save_ctranslate2
+from transformer.translation.ctranslate2 import save_ctranslate2
 
 FORMATS = ("safetensors", "ctranslate2")
-WEIGHTS = "average.safetensors"  # what a folder is translated with where no other weights are named
+WEIGHTS = "average.safetensors"  # the weights that a folder is translated with unless others are named
 COPIED = ("experiment.yaml", "decoding.yaml", "vocabulary.model", "run.json")
-ABOUT = "export.json"  # marks a folder as an export
+MANIFEST = "export.json"  # marks a folder as an export
 
 
 def export(run: Path, weights: Path, to: Path, form: str) -> None:
-    """Make the folder `to` of the run and its `weights`, in one of FORMATS; an older export there is replaced.
+    """Export the run with its `weights` to the folder `to`, in one of FORMATS; an older export there is replaced.
 
-    Raises InputError where a file of the run is missing or unfit, on weights of another training, where `to` is
-    something else, and on a model that the format cannot express.
+    Raises InputError where a file of the run is missing or damaged, on weights of another training, where `to` is
+    no export, and on a model that the format cannot express.
     """
     model = load_model(weights, load(run / "experiment.yaml").model)
     load(run / "decoding.yaml", Decoding)
     vocabulary, origin = Subwords(run / "vocabulary.model"), load_header(weights)
-    trained, found = (about.get("digest") for about in (read_json(run / "run.json"), origin))
-    if found != trained:
-        raise InputError(f"{weights}: expected weights of the training {trained}, found {found}")
-    with replacing_folder(to) as aside:
+    digest = read_json(run / "run.json").get("digest")
+    if origin.get("digest") != digest:
+        raise InputError(f"{weights}: expected weights of the training {digest}, found {origin.get('digest')}")
+    with replacing_folder(to) as folder:
         for name in COPIED:
-            copy(run / name, aside / name)
-        copy(weights, aside / WEIGHTS)
+            copy(run / name, folder / name)
+        copy(weights, folder / WEIGHTS)
         if form == "ctranslate2":
-            save_ctranslate2(model, vocabulary, aside)
-        files = {path.name: sha256(path) for path in sorted(aside.iterdir())}
-        about = {"format": form, "exported": now(), "commit": commit(), "weights": origin, "sha256": files}
-        with replacing(aside / ABOUT) as file:
-            json.dump(about, file, indent=1)
+            save_ctranslate2(model, vocabulary, folder)
+        files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
+        manifest = {"format": form, "exported": now(), "commit": commit(), "weights": origin, "sha256": files}
+        with replacing(folder / MANIFEST) as file:
+            json.dump(manifest, file, indent=1)
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, renamed to it when the block ends well and removed when it does not.
+    """Make a temporary folder beside `path`, which is renamed to it when the block ends well, and else removed.
 
     Raises InputError where there is something at `path` that is no export.
     """
     path = path.resolve()
-    if path.exists() and not (path / ABOUT).is_file():
-        raise InputError(f"{path}: expected nothing or an older export, found something without {ABOUT}")
-    aside, old = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("part", "old"))
+    if path.exists() and not (path / MANIFEST).is_file():
+        raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
+    temporary, old = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("part", "old"))
     try:
-        aside.mkdir(parents=True)
-        yield aside
-        for file in aside.iterdir():
-            sync(file)
+        temporary.mkdir(parents=True)
+        yield temporary
+        for name in temporary.iterdir():
+            with open(name, "rb") as file:  # its bytes have to be on the disk before the folder gets its name
+                os.fsync(file.fileno())
         if path.exists():
             path.rename(old)
-        aside.rename(path)
+        temporary.rename(path)
         shutil.rmtree(old, ignore_errors=True)
     finally:
-        if old.exists() and not path.exists():  # the new one could not take its place
+        if old.exists() and not path.exists():  # the new folder could not take its place
             old.rename(path)
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def sync(path: Path) -> None:
-    """The file's bytes are on the disk before its folder has its name."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def copy(source: Path, target: Path) -> None:
-    """Raises InputError naming a source that cannot be read."""
+    """Copy a file. Raises InputError naming a source that cannot be read."""
     try:
         shutil.copyfile(source, target)
     except OSError as error:

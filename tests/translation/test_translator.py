@@ -33,48 +33,43 @@ def test_lines_keep_their_order(translator):
     assert len(set(translations)) > 10
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 7, 10_000])
+@pytest.mark.parametrize("batch_tokens", [1, 10_000])
 def test_batch_tokens_change_no_translation(translator, batch_tokens):
     other = replace(translator, decoding=replace(DECODING, batch_tokens=batch_tokens))
     assert other.translate(LINES) == translator.translate(LINES)
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_threads_change_no_translation(translator, threads):
+def test_threads_change_no_translation(translator):
     expected = translator.translate(LINES)
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(3)
     try:
         assert translator.translate(LINES) == expected
-        assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
 
 
 def ids_of(translator, sentences):
-    found = search(translator.model, len(translator.vocabulary), sentences, translator.decoding)
-    return [ids for ids, _ in found]
+    return [ids for ids, _ in search(translator.model, len(translator.vocabulary), sentences, translator.decoding)]
 
 
 def test_blank_lines_stay_blank(translator):
     translations = translator.translate(["", LINES[0], "  \t", LINES[1], ""])
     assert translations == ["", *translator.translate(LINES[:1]), "", *translator.translate(LINES[1:2]), ""]
-
-
-@pytest.mark.parametrize("lines", [[], [""], ["", " "]], ids=str)
-def test_nothing_to_translate(translator, lines):
-    assert translator.translate(lines) == [""] * len(lines)
+    assert translator.translate([]) == []
+    assert translator.translate(["", " "]) == ["", ""]
 
 
 def test_search_gives_ids_of_subwords_without_eos(translator):
     sentences = translator.vocabulary.encode(LINES)
-    found = ids_of(translator, sentences)
-    assert all(PAD < token < len(translator.vocabulary) and token != EOS for ids in found for token in ids)
-    assert max(map(len, found)) <= max(map(len, sentences)) + DECODING.extra_length
+    outputs = ids_of(translator, sentences)
+    assert all(PAD < token < len(translator.vocabulary) and token != EOS for ids in outputs for token in ids)
+    assert max(map(len, outputs)) <= max(map(len, sentences)) + DECODING.extra_length
 
 
 def endless_model():
-    """Always says the same word, so that every translation goes up to its limit."""
+    """Return a model that always writes the same word, so that every translation goes up to its limit."""
     model = random_model(1, N=1)
     embedding, norm = model.embedding.weight, model.decoder[-1].residuals[2].norm
     with torch.no_grad():
@@ -91,7 +86,7 @@ def test_output_is_at_most_extra_length_longer_than_the_input(translator):
 
 
 def test_too_long_a_line_is_named(translator):
-    """One subword more than fits, counting EOS."""
+    """It has one subword more than fits, counting EOS."""
     most = POSITIONS - DECODING.extra_length
     line = " ".join(["ab"] * most)
     assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
@@ -105,8 +100,8 @@ def test_too_long_a_line_is_named(translator):
 def test_the_longest_line_is_translated(translator):
     """The last position that the decoder can reach is the last that the model has."""
     endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=1, beam=1))
-    (found,) = ids_of(endless, translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
-    assert len(found) == POSITIONS
+    (ids,) = ids_of(endless, translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
+    assert len(ids) == POSITIONS
 
 
 sentence_lengths = st.lists(st.integers(1, 30), max_size=40)

@@ -19,13 +19,13 @@ def packed(sentences):
 
 
 def full_log_p(model, sentence, prefix):
-    """The uncached decoder's log-probabilities after `prefix`, which begins with PAD, over all rows: [ROWS]."""
+    """Return the uncached decoder's log-probabilities after `prefix`, which begins with PAD, over all rows: [ROWS]."""
     output = model(packed([sentence]), packed([prefix]))[-1]
     return (output @ model.embedding.weight.T).log_softmax(dim=0)
 
 
 def check(log_p, model, sentences, prefixes):
-    """`log_p` [B, K, VOCABULARY] is the full decoder's after each sentence's K prefixes, and excludes PAD."""
+    """Check that `log_p` [B, K, VOCABULARY] is the full decoder's after each sentence's K prefixes, without PAD."""
     assert log_p.shape == (len(sentences), len(prefixes[0]), VOCABULARY)
     for row, (sentence, hypotheses) in enumerate(zip(sentences, prefixes, strict=True)):
         for column, prefix in enumerate(hypotheses):
@@ -82,7 +82,7 @@ def test_steps_equal_the_full_decoder_after_selections(changes):
 
 @torch.inference_mode()
 def test_places_that_nobody_sees_are_taken_again():
-    """Long hypotheses, of which all but one die every few steps: the cache holds what the living see, and no more."""
+    """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""
     model, sentences, steps, K = random_model(3), random_sentences(4, 2), 3 * BLOCK, 3
     decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
     tokens = torch.full((2, K), PAD)
