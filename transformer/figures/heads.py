@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from transformer.common.files import InputError
-from transformer.figures.attention import CONTINUED
 from transformer.figures.boxes import LINE_INCHES, canvas, label
 from transformer.figures.style import COLORS, COLUMN_INCHES, MEDIUM, Drawing
+from transformer.figures.tokens import CONTINUED
 
 FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 WORDS, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
