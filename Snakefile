@@ -14,7 +14,9 @@ configfile: "config.yaml"
 
 include: "workflow/rules/check.smk"
 include: "workflow/rules/common.smk"
-include: "workflow/rules/runs.smk"
+include: "workflow/inputs/tables.smk"
+include: "workflow/inputs/figures.smk"
+include: "workflow/inputs/page.smk"
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/prepare.smk"
 include: "workflow/rules/train.smk"
@@ -23,10 +25,7 @@ include: "workflow/rules/parse.smk"
 include: "workflow/rules/taken.smk"
 include: "workflow/rules/take.smk"
 include: "workflow/rules/tables.smk"
-include: "workflow/rules/table1.smk"
-include: "workflow/rules/why.smk"
 include: "workflow/rules/figures.smk"
-include: "workflow/rules/page.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -37,7 +36,7 @@ rule all:
             "results/{scale}/tables/{table}.{ending}",
             scale=config["scale"],
             table=tables_of_scale(config["scale"]),
-            ending=["csv", "md", "tex", "html"],
+            ending=["csv", "json", "md", "tex", "html"],
         ),
         collect(
             "results/{scale}/figures/{figure}.{ending}",

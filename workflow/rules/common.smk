@@ -375,8 +375,7 @@ def prepare_threads(wildcards):
 
 def train_threads(wildcards):
     """Small models train faster side by side than one after the other on all cores."""
-    tables = (runs_of_table_2, runs_of_table_3, runs_of_table_4)
-    runs = {path for table in tables for path in table("run.json")(wildcards)}
+    runs = {run for table in ("table2", "table3", "table4") for run in runs_of(table, wildcards.scale)}
     return max(1, (shared_cores() or 1) // len(runs))
 
 
