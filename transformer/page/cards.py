@@ -92,8 +92,5 @@ def bleu_measures(scores: dict, where: str) -> list[tuple[str, float, str]]:
 def bracket_measures(score: dict) -> list[tuple[str, float, str]]:
     """Return F1 and its parts; their signature says by whose tags words are left out."""
     scores = score["scores"]["all"]
-    return [
-        (name, scores[key], f"COLLINS.prm, by {score['by']}")
-        for name, key in BRACKETS.items()
-        if scores[key] is not None
-    ]
+    signature = f"COLLINS.prm, by {score['by']}"
+    return [(name, scores[key], signature) for name, key in BRACKETS.items() if scores[key] is not None]

@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Sentences of one run: the "best", the "worst", and others drawn "by lot"."""
+    """Sentences of one run: the "best", the "worst", and others drawn at "random"."""
 
     run: str
     measure: str  # what `Sample.score` is
@@ -44,8 +44,8 @@ def choose(scores: list[float], most: int) -> dict[str, list[int]]:
     best, rest = ranked[:most], ranked[most:]
     worst = sorted(rest, key=lambda place: scores[place])[:most]
     others = sorted(set(rest) - set(worst))
-    by_lot = random.Random(SEED).sample(others, min(most, len(others)))
-    return {"best": best, "worst": worst, "by lot": sorted(by_lot)}
+    chosen = random.Random(SEED).sample(others, min(most, len(others)))
+    return {"best": best, "worst": worst, "random": sorted(chosen)}
 
 
 def gather(run: str, measure: str, scores: list[float], most: int, sample: Callable[[int], Sample]) -> Samples:
