@@ -28,8 +28,8 @@ def timing(measured: dict[str, Any]) -> Drawing:
     axes.grid(axis="y")
     axes.legend(title=f"d = {times['d'].iloc[0]}", alignment="left")
     longest = {layer: 1000 * of_layer["seconds"].iloc[-1] for layer, of_layer in layers.items()}
-    said = "; ".join(f"{layer} {milliseconds:.3f} ms" for layer, milliseconds in longest.items())
-    alt = f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {said}."
+    listing = "; ".join(f"{layer} {milliseconds:.3f} ms" for layer, milliseconds in longest.items())
+    alt = f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {listing}."
     return Drawing(figure, CAPTION, alt, {"n": int(lengths[-1]), "milliseconds": longest})
 
 

@@ -1,6 +1,6 @@
-"""Write who attends to whom in some sentences: the weights of every head of a trained run.
+r"""Write who attends to whom in some sentences: the weights of every head of a trained run.
 
-    python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \\
+    python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
         --count 6 --longest 24 --figures '{"figure5": {"text": "The dog sleeps."}}' --output attention.json
 
 Translates the sentences of Figures 3 to 5, which --figures names, and COUNT sentences of TEXT at equal distances, from

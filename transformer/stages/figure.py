@@ -1,8 +1,8 @@
-"""Draw one figure, from a model, a run, its attention, or scores.
+r"""Draw one figure, from a model, a run, its attention, or scores.
 
-    python -m transformer figure figure1 --experiment results/demo/runs/en-de/base/1/experiment.yaml \\
+    python -m transformer figure figure1 --experiment results/demo/runs/en-de/base/1/experiment.yaml \
         --output results/demo/figures/figure1
-    python -m transformer figure curves --metrics results/demo/runs/en-de/*/1/metrics.jsonl --expected en-de/base/1 \\
+    python -m transformer figure curves --metrics results/demo/runs/en-de/*/1/metrics.jsonl --expected en-de/base/1 \
         --paper workflow/paper/table3.csv --task en-de --label demo --output results/demo/figures/curves
 
 Leaves OUTPUT.pdf, .svg and .png, and OUTPUT.json with the title, the caption, a text for those who cannot see the

@@ -1,6 +1,6 @@
-"""Measure the layer types of Table 1: the time of a layer, and what a stack of them connects.
+r"""Measure the layer types of Table 1: the time of a layer, and what a stack of them connects.
 
-    python -m transformer measure --lengths 64 128 256 512 1024 2048 4096 --width 128 --widths 64 128 256 512 1024 \\
+    python -m transformer measure --lengths 64 128 256 512 1024 2048 4096 --width 128 --widths 64 128 256 512 1024 \
         --length 256 --paths 8 16 32 64 --k 3 --r 17 --seconds 0.2 --output results/demo/layers.json
 
 Times one layer of each type (transformer/tables/layers.py) on one thread, without gradients, first over --lengths at

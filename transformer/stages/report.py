@@ -1,10 +1,10 @@
-"""Write the page of a scale: tables, figures, samples, an attention viewer, and the runs behind every number.
+r"""Write the page of a scale: tables, figures, samples, an attention viewer, and the runs behind every number.
 
-    python -m transformer report --scale demo --title "Attention Is All You Need" --label "sentences of a grammar" \\
-        --table results/demo/tables/table?.json --figure results/demo/figures/*.svg \\
-        --run results/demo/runs/*/*/*/run.json --score results/demo/runs/*/*/*/{test,dev.last}.json \\
-        --translations results/demo/runs/en-de/base/1/test.hyp SOURCE REFERENCE \\
-        --parses results/demo/runs/supervised/parser/1/test.trees GOLD --samples 3 \\
+    python -m transformer report --scale demo --title "Attention Is All You Need" --label "sentences of a grammar" \
+        --table results/demo/tables/table?.json --figure results/demo/figures/*.svg \
+        --run results/demo/runs/*/*/*/run.json --score results/demo/runs/*/*/*/{test,dev.last}.json \
+        --translations results/demo/runs/en-de/base/1/test.hyp SOURCE REFERENCE \
+        --parses results/demo/runs/supervised/parser/1/test.trees GOLD --samples 3 \
         --attention results/demo/attention.json --output results/demo/report.html
 
 One HTML file that needs no network and no other file. Name all that should be there: the page lists what is not.

@@ -1,6 +1,6 @@
-"""Write one table: the paper's numbers and ours.
+r"""Write one table: the paper's numbers and ours.
 
-    python -m transformer table table2 --paper workflow/paper/table2.csv --label "Multi30k task 1, test_2016_flickr" \\
+    python -m transformer table table2 --paper workflow/paper/table2.csv --label "Multi30k task 1, test_2016_flickr" \
         --score results/multi30k/runs/en-*/*/*/test.json --output results/multi30k/tables/table2
 
 Leaves OUTPUT.csv, all digits; OUTPUT.md, .tex and .html, the table for readers with its notes; and OUTPUT.json, the

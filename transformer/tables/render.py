@@ -49,7 +49,7 @@ class Table:
 
     @property
     def label(self) -> str:
-        """What the caption begins with."""
+        """Return what the caption begins with."""
         number = re.fullmatch(r"table(\d)", self.name)
         return f"Table {number[1]}." if number else ""
 
