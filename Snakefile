@@ -30,6 +30,9 @@ include: "workflow/inputs/train.smk"
 include: "workflow/inputs/translate.smk"
 include: "workflow/inputs/parse.smk"
 include: "workflow/inputs/take.smk"
+include: "workflow/inputs/tables.smk"
+include: "workflow/inputs/figures.smk"
+include: "workflow/inputs/page.smk"
 
 
 wildcard_constraints:
@@ -52,12 +55,8 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/translate.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/take.smk"
-include: "workflow/rules/runs.smk"
 include: "workflow/rules/tables.smk"
-include: "workflow/rules/table1.smk"
-include: "workflow/rules/why.smk"
 include: "workflow/rules/figures.smk"
-include: "workflow/rules/page.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -68,7 +67,7 @@ rule all:
             "results/{scale}/tables/{table}.{ending}",
             scale=config["scale"],
             table=tables_of_scale(config["scale"]),
-            ending=["csv", "md", "tex", "html"],
+            ending=["csv", "json", "md", "tex", "html"],
         ),
         collect(
             "results/{scale}/figures/{figure}.{ending}",

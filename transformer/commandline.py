@@ -1,4 +1,4 @@
-"""What the stages' command lines have in common."""
+"""Options and results that the command lines of several stages have in common."""
 
 import argparse
 import json
@@ -10,21 +10,21 @@ PRINT = "-"  # the --json that is no file
 
 
 def stage_parser(stage: str, manual: str | None) -> argparse.ArgumentParser:
-    """The parser of `python -m transformer STAGE`, whose --help begins with the module's docstring."""
+    """Return the parser of `python -m transformer STAGE`, whose --help begins with the module's docstring."""
     return argparse.ArgumentParser(
         prog=f"transformer {stage}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def positive(text: str) -> int:
-    """An argument that is a whole number above zero."""
+    """Return an argument that is a whole number above zero."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"expected a whole number above 0, found {text}")
     return int(text)
 
 
 def part_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every stage takes whose work many jobs may share."""
+    """Add the options of a stage whose work many jobs may share."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--part", nargs=2, type=positive, default=(1, 1), metavar=("K", "N"), help="do the K-th of N parts alone"
@@ -33,7 +33,7 @@ def part_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def json_object(text: str) -> dict:
-    """An argument that is a JSON object."""
+    """Return an argument that is a JSON object."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -44,7 +44,7 @@ def json_object(text: str) -> dict:
 
 
 def scoring_arguments(parser: argparse.ArgumentParser, made: str) -> None:
-    """What every stage that scores takes; `made` is what the run did with its weights."""
+    """Add the options of a stage that scores; `made` is what the run did with its weights."""
     parser.add_argument("--run", type=Path, metavar="DIR", help=f"the folder of the run that {made}")
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help=f"what it {made} with; RUN/average.safetensors if not given"
@@ -58,14 +58,13 @@ def scoring_arguments(parser: argparse.ArgumentParser, made: str) -> None:
 
 
 def score_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every table of scores takes."""
+    """Add the options of a table of scores."""
     parser.add_argument("--score", required=True, metavar="JSON", nargs="*", help="score files, written with --run")
     parser.add_argument("--expected", default=[], metavar="RUN", nargs="*", help="all runs, as task/experiment/seed")
-    parser.add_argument("--output", required=True, metavar="PATH", help="the files to write, without their endings")
 
 
-def leave(score: dict, listing: str, file: str | None) -> None:
-    """Print the `listing` and write the score to `file`, if there is one; or, if that is PRINT, print the score."""
+def print_score(score: dict, listing: str, file: str | None) -> None:
+    """Print the `listing`, and write the score to `file` if there is one; if that is PRINT, print the score instead."""
     print(as_json(score) if file == PRINT else listing)
     if file not in (None, PRINT):
         with replacing(file) as written:
@@ -73,6 +72,6 @@ def leave(score: dict, listing: str, file: str | None) -> None:
 
 
 def as_json(score: dict) -> str:
-    """Indented; the draws, if there are any, in one line at the end."""
+    """Return indented JSON, with the draws, if there are any, in one line at the end."""
     text = json.dumps({key: score[key] for key in score if key != "draws"}, indent=2, ensure_ascii=False)
     return f'{text[:-2]},\n  "draws": {json.dumps(score["draws"])}\n}}' if "draws" in score else text

@@ -17,7 +17,8 @@ from support.toy import (
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD
 from transformer.data.subwords import Subwords
-from transformer.figures.attention import names, weights
+from transformer.figures.attention import weights
+from transformer.figures.tokens import names
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
@@ -28,7 +29,7 @@ SOURCE, TARGET = random_sentences(1, 2, longest=9)
 
 
 def values(module: MultiHead, given: tuple) -> torch.Tensor:
-    """V of one sentence, by head: [h, keys, d_v]."""
+    """Return V of one sentence by head: [h, keys, d_v]."""
     x = given[0] if isinstance(module, SelfAttention) else given[2]  # the memory
     projection = module.query_key_value if isinstance(module, SelfAttention) else module.key_value
     return projection(x)[:, -module.h * module.d_v :].view(len(x), module.h, module.d_v).transpose(0, 1)
@@ -43,23 +44,23 @@ def test_weights_times_values_are_the_layers_output(kind):
     seen = []
     for module in modules:
         module.register_forward_hook(lambda module, given, output: seen.append((module, given, output)))
-    found = weights(model, SOURCE, TARGET)[kind]
-    assert len(seen) == len(found) == model.config.N
-    for of_layer, (module, given, output) in zip(found, seen, strict=True):
+    taken = weights(model, SOURCE, TARGET)[kind]
+    assert len(seen) == len(taken) == model.config.N
+    for of_layer, (module, given, output) in zip(taken, seen, strict=True):
         heads = (of_layer @ values(module, given)).transpose(0, 1).flatten(1)
         torch.testing.assert_close(module.output(heads), output, atol=1e-5, rtol=0)
 
 
 def test_weights_of_a_query_sum_to_one_and_see_nothing_later():
-    found = weights(random_model(2), SOURCE, TARGET)
+    taken = weights(random_model(2), SOURCE, TARGET)
     N, h = 2, 2
-    assert found["encoder"].shape == (N, h, len(SOURCE), len(SOURCE))
-    assert found["decoder"].shape == (N, h, len(TARGET), len(TARGET))
-    assert found["cross"].shape == (N, h, len(TARGET), len(SOURCE))
-    for of_kind in found.values():
+    assert taken["encoder"].shape == (N, h, len(SOURCE), len(SOURCE))
+    assert taken["decoder"].shape == (N, h, len(TARGET), len(TARGET))
+    assert taken["cross"].shape == (N, h, len(TARGET), len(SOURCE))
+    for of_kind in taken.values():
         torch.testing.assert_close(of_kind.sum(-1), torch.ones(of_kind.shape[:-1]))
-    assert found["decoder"].triu(1).count_nonzero() == 0
-    assert found["encoder"].triu(1).count_nonzero() > 0
+    assert taken["decoder"].triu(1).count_nonzero() == 0
+    assert taken["encoder"].triu(1).count_nonzero() > 0
 
 
 def test_listening_changes_nothing():
@@ -89,7 +90,7 @@ def test_names_of_tokens_make_the_words_again(tmp_path):
 
 @pytest.fixture
 def run(tmp_path):
-    """The folder of a run whose weights are random."""
+    """Return the folder of a run whose weights are random."""
     folder = make_run(tmp_path / "run", make_experiment())
     make_vocabulary(folder / "vocabulary.model")
     torch.manual_seed(5)
@@ -105,22 +106,22 @@ def attended(run, text, figures=None, longest=9) -> dict:
 
 
 def test_stage_writes_sentences_of_figures_and_of_the_text(run, tmp_path):
-    """Of five sentences the blank one and the long one are not drawn from."""
+    """Of five sentences the blank one and the long one are never chosen."""
     text = write_text(tmp_path / "test.en", ["ab cd", "", "ij", "ab " * 30, "ef gh"])
     figures = {"figure3": {"text": "ab ij", "from": "ab", "to": ["ij"]}}
     figures |= {name: {"text": "gh op kl"} for name in ("figure4", "figure5")}
-    found = attended(run, text, figures)
-    assert (found["run"], found["layers"], found["heads"]) == ("en-de/base/1", 2, 2)
-    titles = [sentence["title"] for sentence in found["sentences"]]
+    taken = attended(run, text, figures)
+    assert (taken["run"], taken["layers"], taken["heads"]) == ("en-de/base/1", 2, 2)
+    titles = [sentence["title"] for sentence in taken["sentences"]]
     assert titles == ["Figure 3", "Figure 4 and Figure 5", "Sentence 3 of test.en", "Sentence 5 of test.en"]
-    for sentence in found["sentences"]:
+    for sentence in taken["sentences"]:
         assert " ".join(sentence["source"][:-1]).replace("@@ ", "") == sentence["text"]
         assert sentence["shifted"] == ["<start>", *sentence["target"][:-1]]
         for kind, queries, keys in (("encoder", "source", "source"), ("cross", "target", "source")):
             rows = torch.tensor(sentence[kind], dtype=torch.float)
             assert rows.shape == (2, 2, len(sentence[queries]), len(sentence[keys]))
             assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
-    assert found["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
+    assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
 
 
 def test_stage_refuses_to_write_nothing(run, tmp_path):

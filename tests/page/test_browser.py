@@ -1,4 +1,4 @@
-"""The report in a browser: it needs no network, answers mouse and keys, fits a telephone, and can be read by all.
+"""The page in a browser: it needs no network, answers mouse and keys, fits a telephone, and can be read by all.
 
 Needs Chromium with its driver and axe-core (tools.py).
 """
@@ -32,7 +32,7 @@ def browser() -> Iterator[webdriver.Chrome]:
 
 @pytest.fixture
 def show(browser, url):
-    """Opens the page as `browsing.show` does."""
+    """Open the page as `browsing.show` does."""
 
     def opened(*how, **also) -> webdriver.Chrome:
         browsing.show(browser, url, *how, **also)
@@ -62,12 +62,12 @@ def tap(browser, to) -> None:
 
 
 def told(browser) -> str:
-    """What the viewer says to all and to screen readers."""
+    """Return what the viewer says to all and to screen readers."""
     return element(browser, "#told").text
 
 
 def hear(browser, text: str) -> None:
-    """Wait until what is told begins with `text`: a busy browser answers keys a little later."""
+    """Wait until the viewer says something that begins with `text`: a busy browser answers keys a little later."""
     WebDriverWait(browser, 20).until(lambda browser: told(browser).startswith(text), f"expected to be told {text!r}")
 
 

@@ -1,4 +1,4 @@
-"""The chain behind a cell, on a real run of a few steps: fresh as it was made, and each change seen and named."""
+"""The chain behind a cell, for a real run of a few steps: fresh as it was made, with each change seen and named."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ ROWS = "model,system,en-de_bleu,note\nTransformer (base),transformer,27.3,\n"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Results with one run from training to Table 2, made by the stages in its folder, as Snakemake's are."""
+    """Make results with one run from training to Table 2, by the stages in its folder, as Snakemake does."""
     folder = tmp_path_factory.mktemp("project")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -32,14 +32,14 @@ def made(tmp_path_factory):
         __main__.main(["translate", "--run", run, "--input", "test.en", "--output", f"{run}/test.hyp"])
         score = ["score", "--hyp", f"{run}/test.hyp", "--ref", "test.en", "--lang", "de", "--run", run]
         __main__.main([*score, "--json", f"{run}/test.json"])
-        table = ["table2", "--paper", "paper.csv", "--label", "toy", "--score", f"{run}/test.json"]
+        table = ["table", "table2", "--paper", "paper.csv", "--label", "toy", "--score", f"{run}/test.json"]
         __main__.main([*table, "--output", "results/toy/tables/table2"])
     return folder
 
 
 @pytest.fixture
 def project(made, tmp_path, monkeypatch):
-    """A copy that a test may spoil."""
+    """Return a copy that a test may spoil."""
     shutil.copytree(made, tmp_path / "project")
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path / "project"
@@ -51,16 +51,16 @@ def explained(capsys) -> str:
 
 
 def test_a_fresh_cell(project, capsys):
-    said = explained(capsys)
-    names = [line.split()[0] for line in said.splitlines() if line]
+    printed = explained(capsys)
+    names = [line.split()[0] for line in printed.splitlines() if line]
     assert names == ["cell", "score", "hyp", "ref", "decoding", "weights", "run", "experiment", "data"]
-    assert "STALE" not in said
-    assert "step" in said
-    assert "commit" in said
+    assert "STALE" not in printed
+    assert "step" in printed
+    assert "commit" in printed
 
 
 def train_again(run: Path) -> None:
-    """To other weights, by the same steps."""
+    """Replace the weights by others, of the same steps."""
     tensors, about = checkpoints.load(run / "average.safetensors")
     checkpoints.save(run / "average.safetensors", {name: tensor + 1 for name, tensor in tensors.items()}, about)
 
@@ -82,11 +82,9 @@ CHANGES = [
     ("weights", lambda run: shutil.copy(run / "last.safetensors", run / "average.safetensors")),
     ("weights", train_again),
     ("run", lambda run: change_run(run, commit="other")),
-    ("run", lambda run: change_run(run, finished="later")),
     ("run", lambda run: (run / "run.json").write_text("{}")),
     ("experiment", lambda run: save(make_experiment(seed=2), run / "experiment.yaml")),
     ("data", lambda run: (run.parents[2].parent / "data/en-de/data.json").write_text('{"sha256": "other"}')),
-    ("data", lambda run: (run.parents[2].parent / "data/en-de/data.json").write_text("{}")),
 ]
 
 
@@ -99,7 +97,7 @@ def test_each_change_is_seen_and_named(project, what, change):
 
 
 def test_runs_that_the_table_does_not_have_change_nothing(project, capsys):
-    """As of a seed that is not configured any more."""
+    """They are of a seed that is not configured any more."""
     shutil.copytree(project / "results/toy/runs/en-de/base/1", project / "results/toy/runs/en-de/base/2")
     score = project / "results/toy/runs/en-de/base/2/test.json"
     score.write_text(score.read_text().replace('"score": ', '"score": 1'))

@@ -57,18 +57,14 @@ def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
 
 def test_precisions_worked_by_hand():
     """6/7, 5/6, 4/5, 3/4: their product is 3/7."""
-    found = scores(["the cat sat on the mat today"], ["the cat sat on the mat"], "en")
-    assert found["tokenized"]["score"] == pytest.approx(100 * (3 / 7) ** 0.25)
+    measures = scores(["the cat sat on the mat today"], ["the cat sat on the mat"], "en")
+    assert measures["tokenized"]["score"] == pytest.approx(100 * (3 / 7) ** 0.25)
 
 
 def test_brevity_penalty_worked_by_hand():
-    found = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
-    assert found["tokenized"]["score"] == pytest.approx(100 * math.exp(1 - 6 / 5))
-
-
-def test_no_smoothing():
-    found = scores(["a b c"], ["a b c"], "en")
-    assert found["tokenized"]["score"] == 0.0
+    measures = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
+    assert measures["tokenized"]["score"] == pytest.approx(100 * math.exp(1 - 6 / 5))
+    assert scores(["a b c"], ["a b c"], "en")["tokenized"]["score"] == 0.0  # no smoothing: there are no 4-grams
 
 
 words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).map(" ".join)
@@ -78,10 +74,10 @@ words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=6))
 def test_tokenized_is_multi_bleu(pairs):
     hypotheses, references = map(list, zip(*pairs, strict=True))
-    found = token_scores(hypotheses, references, "en")
-    assert found["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    measures = token_scores(hypotheses, references, "en")
+    assert measures["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
     lower = [[side.lower() for side in sides] for sides in (hypotheses, references)]
-    assert found["tokenized_lc"]["score"] == pytest.approx(multi_bleu(*lower))
+    assert measures["tokenized_lc"]["score"] == pytest.approx(multi_bleu(*lower))
 
 
 @pytest.mark.parametrize(
@@ -96,46 +92,43 @@ def test_tokenized_is_multi_bleu(pairs):
 def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
     hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
     command = [sys.executable, "-m", "sacrebleu", ref, "-i", hyp, "--width", "12", *options]
-    said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    found = scores(HYPOTHESES, REFERENCES, "de")
-    for name, metric in zip(names, said if len(names) > 1 else [said], strict=True):
-        assert found[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
+    printed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    measures = scores(HYPOTHESES, REFERENCES, "de")
+    for name, metric in zip(names, printed if len(names) > 1 else [printed], strict=True):
+        assert measures[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
 
 
 def test_german_variants_on_words_split_by_hand():
     hypotheses = ['Der " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im Schnee .", "Ein Kind isst Eis ."]
     references = ['Ein " Mann " läuft , z.B. zum Fluss-Ufer .', "Zwei Hunde spielen im tiefen Schnee ."]
     references.append("Ein Kind isst ein Eis .")
-    found = scores(HYPOTHESES, REFERENCES, "de")
-    assert found["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    measures = scores(HYPOTHESES, REFERENCES, "de")
+    assert measures["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
     for side in (hypotheses, references):
         side[0] = side[0].replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer")
-    assert found["compound_split"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
-    assert found["compound_split"]["score"] > found["tokenized"]["score"]
-
-
-def test_only_german_compounds_are_split():
-    assert "compound_split" not in scores(HYPOTHESES, REFERENCES, "fr")
+    assert measures["compound_split"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
+    assert measures["compound_split"]["score"] > measures["tokenized"]["score"]
 
 
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_the_papers_measure_is_that_of_its_tokens(language):
     quoted = [line.replace('"', "“") for line in REFERENCES]
-    found = scores(HYPOTHESES, quoted, language)
+    measures = scores(HYPOTHESES, quoted, language)
     words = paper_tokens(HYPOTHESES, language), paper_reference(quoted, language)
-    assert token_bleu().corpus_score(words[0], [words[1]]).score == found[found["paper"]]["score"]
+    assert token_bleu().corpus_score(words[0], [words[1]]).score == measures[measures["paper"]]["score"]
 
 
 def test_signatures_say_what_was_done():
-    found = scores(HYPOTHESES, REFERENCES, "de")
+    measures = scores(HYPOTHESES, REFERENCES, "de")
     ours = f"|smooth:none|version:{sacrebleu.__version__}|sacremoses:"
-    start = {name: found[name]["signature"].split(ours)[0] for name in found if name != "paper"}
+    start = {name: measures[name]["signature"].split(ours)[0] for name in measures if name != "paper"}
     assert start["tokenized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de"
     assert start["tokenized_lc"] == "nrefs:1|case:lc|eff:no|tok:moses-de"
     assert start["compound_split"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split"
     assert start["plain_quotes"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+split|refquotes:plain"
     assert start["normalized"] == "nrefs:1|case:mixed|eff:no|tok:moses-de+norm+split"
     french = scores(HYPOTHESES, REFERENCES, "fr")
+    assert "compound_split" not in french  # only German compounds are split
     assert "|tok:moses-fr|refquotes:plain|" in french["plain_quotes"]["signature"]
     assert "|tok:moses-fr+norm|" in french["normalized"]["signature"]
 
@@ -160,12 +153,9 @@ def test_splits_as_perl():
     assert split_compounds(lines) == perl.stdout.decode().splitlines()
 
 
-def test_unequal_sides_give_both_counts():
+def test_sides_that_cannot_be_scored():
     with pytest.raises(InputError, match="3 and 2"):
         scores(HYPOTHESES, REFERENCES[:2], "de")
-
-
-def test_no_sentences():
     with pytest.raises(InputError, match="found none"):
         scores([], [], "de")
 
@@ -184,31 +174,31 @@ def write(path, lines):
     ],
 )
 def test_the_references_quotes_are_made_plain(language, hypothesis, reference):
-    found = scores([hypothesis], [reference], language)
-    assert found["plain_quotes"]["score"] == pytest.approx(100)
-    assert found["tokenized"]["score"] < 99
-    assert found["sacrebleu"]["score"] < 99
+    measures = scores([hypothesis], [reference], language)
+    assert measures["plain_quotes"]["score"] == pytest.approx(100)
+    assert measures["tokenized"]["score"] < 99
+    assert measures["sacrebleu"]["score"] < 99
 
 
 def test_the_hypothesis_quotes_are_left():
-    """The authors changed the reference alone."""
-    found = scores(["Er sagte: „Das ist gut“."], ['Er sagte: "Das ist gut".'], "de")
-    assert found["plain_quotes"]["score"] < 99
-    assert found["normalized"]["score"] == pytest.approx(100)
+    """The authors changed only the reference."""
+    measures = scores(["Er sagte: „Das ist gut“."], ['Er sagte: "Das ist gut".'], "de")
+    assert measures["plain_quotes"]["score"] < 99
+    assert measures["normalized"]["score"] == pytest.approx(100)
 
 
 def test_normalizing_changes_the_order_of_quote_and_comma():
-    """Which is not what the authors did, and hides a difference."""
-    found = scores(['Er sagt "ja," und geht dann.'], ['Er sagt "ja", und geht dann.'], "de")
-    assert found["plain_quotes"]["score"] < 99
-    assert found["normalized"]["score"] == pytest.approx(100)
+    """The authors did not do this, which hides a difference."""
+    measures = scores(['Er sagt "ja," und geht dann.'], ['Er sagt "ja", und geht dann.'], "de")
+    assert measures["plain_quotes"]["score"] < 99
+    assert measures["normalized"]["score"] == pytest.approx(100)
 
 
 DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
 
 
 def make_run(folder):
-    """What a score takes from a run's folder."""
+    """Write what a score takes from a run's folder."""
     folder.mkdir()
     (folder / "run.json").write_text('{"task": "en-de", "flops": 1e15, "digest": "ab"}')
     save(Decoding(**DECODING), folder / "decoding.yaml")
@@ -278,7 +268,7 @@ def test_stage_without_a_file_prints_json(tmp_path, capsys):
 
 
 def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
-    """Of two equal references the one that comes after the line before it."""
+    """Of two equal references, the one after the line before it is taken."""
     hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
     hyp, ref = write(tmp_path / "hyp", hypotheses), write(tmp_path / "ref", references)
     part = write(tmp_path / "part", [references[0], references[2], references[3]])

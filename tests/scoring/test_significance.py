@@ -14,12 +14,12 @@ REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]
 
 
 def with_errors(numbers, error: str = "x") -> list[str]:
-    """The references, with a wrong word in the middle of the sentences of these numbers."""
+    """Return the references, with a wrong word in the middle of the sentences of these numbers."""
     return [f"{line[:6]}{error}{line[7:]}" if n in numbers else line for n, line in enumerate(REFERENCES)]
 
 
 def compared(base: list[str], system: list[str]) -> float:
-    """`p_value` of the difference of two systems on REFERENCES."""
+    """Return `p_value` of the difference of two systems on REFERENCES."""
     one, two = (bleu(side, REFERENCES) for side in (base, system))
     return p_value(two - one, np.subtract(bleu_draws(system, REFERENCES), bleu_draws(base, REFERENCES)))
 
@@ -29,7 +29,7 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
 
 
 def resampled(base: list[str], system: list[str], draws: int) -> float:
-    """(k + 1) / (n + 1): of n draws, k have a difference that strays from the draws' mean by the found one or more."""
+    """Return (k + 1) / (n + 1): of n draws, k differ from the draws' mean by no less than the real difference does."""
 
     def difference(numbers) -> float:
         sides = [[lines[n] for n in numbers] for lines in (base, system, REFERENCES)]

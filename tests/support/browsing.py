@@ -18,7 +18,7 @@ PATIENCE = 300  # seconds for axe-core on a long page
 
 @contextmanager
 def started() -> Iterator[webdriver.Chrome]:
-    """Chromium without a window, which logs what it asks the network for."""
+    """Start Chromium without a window; it logs what it asks the network for."""
     options = webdriver.ChromeOptions()
     for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(option)
@@ -31,7 +31,7 @@ def started() -> Iterator[webdriver.Chrome]:
 
 
 def show(browser, url: str, width: int = DESK, scheme: str = "light", medium: str = "screen") -> None:
-    """Open the page anew: how many pixels across, in which colours, on which medium."""
+    """Open the page so many pixels wide, in these colours, on this medium."""
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width == TELEPHONE}
     colors = {"media": medium, "features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -40,35 +40,36 @@ def show(browser, url: str, width: int = DESK, scheme: str = "light", medium: st
 
 
 def open_cards(browser) -> None:
-    """Those of all runs."""
+    """Open the cards of all runs."""
     for details in browser.find_elements(By.CSS_SELECTOR, "details"):
         browser.execute_script("arguments[0].open = true", details)
 
 
 def check_loading(browser, url: str) -> None:
-    """No error in the console, and no address but its own asked for."""
+    """Check that the console has no error, and that the page asked for no address but its own."""
     show(browser, url)
     browser.get_log("browser"), browser.get_log("performance")  # what came before
     browser.refresh()
     assert browser.get_log("browser") == []
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    assert {address for address in asked if not address.startswith("data:")} == {url}
+    sent = [message["params"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+    addresses = {params["request"]["url"] for params in sent}
+    assert {address for address in addresses if not address.startswith("data:")} == {url}
 
 
 def check_width(browser) -> None:
-    """Of a page shown on a telephone: nothing is wider, not even in the cards of the runs."""
+    """Check that nothing on a telephone is wider than it, not even in the cards of the runs."""
     open_cards(browser)
     across = browser.execute_script("return [document.scrollingElement.scrollWidth, innerWidth]")
     assert across == [TELEPHONE, TELEPHONE]
 
 
 def check_access(browser) -> None:
-    """Of a page as it is shown: axe-core finds nothing serious in names, roles, order, contrast and the rest."""
+    """Check that axe-core finds nothing serious on the page as it is shown: names, roles, order, contrast and more."""
     axe = Path(needs(str(AXE), "npm install --no-package-lock"))
     open_cards(browser)
     browser.execute_script(axe.read_text("utf-8"))
     result = browser.execute_async_script("axe.run().then(arguments[0])")
     assert {rule["id"] for rule in result["passes"]} >= {"color-contrast", "button-name"}
-    found = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"] if rule["impact"] in SERIOUS]
-    assert found == []
+    serious = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"] if rule["impact"] in SERIOUS]
+    assert serious == []

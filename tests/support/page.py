@@ -1,4 +1,4 @@
-"""A small scale's outputs, and the report stage's page of them, for its tests and the browser's."""
+"""The outputs of a small scale, and the page that the report stage makes of them, for its tests and the browser's."""
 
 import json
 from pathlib import Path
@@ -7,19 +7,17 @@ import pandas as pd
 
 from transformer.stages import report
 from transformer.tables.cells import Cell
-from transformer.tables.render import Table, write
+from transformer.tables.render import Grid, Table, write
 
 TOKENS = {"source": ["make", "it", "more", "difficult"], "target": ["er", "schwe@@", "ren"]}
 TOKENS["shifted"] = ["<pad>", *TOKENS["target"][:-1]]
 LONG = "no_treebank" * 9  # no place to break a line at
 SVG = """<?xml version="1.0"?>
-<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="90pt" viewBox="0 0 9 9">
-<metadata>made by hand</metadata><defs><clipPath id="a"><path id="b" d="M0 0H9V9H0Z"/></clipPath></defs>
-<g clip-path="url(#a)"><use xlink:href="#b" style="fill: {color}"/></g></svg>"""
+<svg xmlns="http://www.w3.org/2000/svg" width="90pt" viewBox="0 0 9 9"><path d="M0 0H9V9H0Z" fill="{color}"/></svg>"""
 
 
 def about_run(task: str = "en-de", experiment: str = "base", **changes) -> dict:
-    """The content of a run.json: half an hour on 2 of 4 cores."""
+    """Return the content of a run.json: half an hour on 2 of 4 cores."""
     start = {"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "Abacus, 2 of 4 cores", "processes": 1}
     source, target = task.split("-") if task.startswith("en-") else ("en", "trees")
     return {
@@ -45,7 +43,7 @@ def about_run(task: str = "en-de", experiment: str = "base", **changes) -> dict:
 
 
 def attention(N: int = 2, h: int = 3) -> dict:
-    """Weights as attention.json has them: of any query 0.7 to one key, to the others equal shares of what is left.
+    """Return weights as in attention.json: any query gives one key 0.7, and the others equal shares of the rest.
 
     In layer l and head m, counted from 0, that key is number l + m modulo the number of keys.
     """
@@ -65,14 +63,14 @@ def attention(N: int = 2, h: int = 3) -> dict:
 
 
 def score(run: dict) -> dict:
-    """The content of a score file."""
+    """Return the content of a score file."""
     added = {"averaged_steps": [5800, 6000], "weights_sha256": "ab" * 32, "decoding": {"beam": 4, "alpha": 0.6}}
     variant = {"score": 27.25, "signature": "nrefs:1|tok:13a"}
     return {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | added}
 
 
 def wide_table(folder: Path) -> None:
-    """Table 2 with more columns than a telephone shows, by the module that all tables are written with."""
+    """Write a Table 2 with more columns than a telephone shows, as all tables are written."""
     columns = [f"EN-DE measure {number}" for number in range(12)]
     runs = ("en-de/base/1", "en-de/base/2")
     ours = Cell("27.3 ± 0.2", runs)
@@ -80,15 +78,17 @@ def wide_table(folder: Path) -> None:
     frame = {"model": ["Transformer (base)"], "by": ["ours"], "en-de_bleu": [27.25], "en-de_bleu_sd": [0.21]}
     frame |= {"en-de_low": [26.5], "en-de_high": [28.0], "en-de_paper": [27.3], "en-de_difference": [-0.05]}
     frame |= {"en-de_runs": [" ".join(runs)]}
-    notes = ["A note.", [{"Run": "en-de/base/1", "BLEU": "27.25"}]]
-    write(Table("table2", "BLEU of `base`.", [row], notes), str(folder / "tables/table2"), pd.DataFrame(frame))
+    notes = ["A note.", Grid(("Run",), [{"Run": "en-de/base/1", "BLEU": "27.25"}])]
+    table = Table("table2", "Table 2: translation", "BLEU of `base`.", Grid(("Model", "From"), [row]), notes)
+    write(table, str(folder / "tables/table2"), pd.DataFrame(frame))
 
 
 def write_inputs(folder: Path) -> list[str]:
-    """All inputs of a page under `folder`, and the options that name them.
+    """Write all inputs of a page under `folder`, and return the options that name them.
 
-    Table 4 and a run are not made, nor is a figure, of which there is a file all the same. What the score was made from
-    is gone, so that it is stale."""
+    Table 4 and a run are not made, nor is a figure, though there is a file of it. What the score was made from is gone,
+    so that it is stale.
+    """
     runs = {"base": about_run(), "parser": about_run("supervised", "parser")}
     paths = {name: folder / f"runs/{run['task']}/{name}/1" for name, run in runs.items()}
     for name, path in paths.items():
@@ -99,7 +99,8 @@ def write_inputs(folder: Path) -> list[str]:
     wide_table(folder)
     for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00"), ("figure5", "#009E73")):
         (folder / f"{name}.svg").write_text(SVG.format(color=color))
-        (folder / f"{name}.json").write_text(json.dumps({"caption": f"What {name} shows.", "alt": f"{name}, drawn"}))
+        about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
+        (folder / f"{name}.json").write_text(json.dumps(about | {"inches": 7.2 if name == "curves" else 3.5}))
     (folder / "attention.json").write_text(json.dumps(attention()))
     texts = {
         folder / "source": "A dog sleeps.\nA cat <b>sees</b> it.\nBirds sing.\n",
@@ -114,18 +115,19 @@ def write_inputs(folder: Path) -> list[str]:
 
 
 def options(folder: Path, paths: dict[str, Path]) -> list[str]:
+    """Return the options of the page's stage."""
     text = f"""--scale test --title Test --label made-up --samples 1 --core-hour 2 --currency EUR
-        --attention attention.json --table tables/table2.html tables/table3.html --missing table4 {LONG}
+        --attention attention.json --table tables/table2.json tables/table3.json --missing table4 {LONG}
         --figure figure1.svg curves.svg figure5.svg --missing figure5 old
         --run {paths["base"]}/run.json {paths["parser"]}/run.json runs/en-de/base/2/run.json
         --score {paths["base"]}/test.json --translations {paths["base"]}/test.hyp source reference
         --parses {paths["parser"]}/test.trees gold --output report.html"""
-    files = {"attention.json", "tables/table2.html", "tables/table3.html", "figure1.svg", "curves.svg", "figure5.svg"}
+    files = {"attention.json", "tables/table2.json", "tables/table3.json", "figure1.svg", "curves.svg", "figure5.svg"}
     files |= {"source", "reference", "gold", "report.html", "runs/en-de/base/2/run.json"}
     return [str(folder / word) if word in files else word for word in text.split()]
 
 
 def write_page(folder: Path) -> Path:
-    """The page of `write_inputs`."""
+    """Write the page of `write_inputs`."""
     report.main(write_inputs(folder))
     return folder / "report.html"

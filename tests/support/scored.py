@@ -1,13 +1,15 @@
-"""Score files as the score stage writes them, and tables as their stages write them, for the tests of tables."""
+"""Score files as the score stage writes them, and tables made from them, for the tests of tables."""
 
 import csv
 import json
 import re
 from pathlib import Path
 
+from transformer.stages import table
+
 
 def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
-    """The content of a score file. sacreBLEU is one less, the lower-cased one more; `run` changes what was run."""
+    """Return the content of a score file. sacreBLEU is one less, the lower-cased one more; `run` changes the run."""
     paper = "compound_split" if task == "en-de" else "tokenized"
     variants = {paper: bleu, "sacrebleu": bleu - 1, "tokenized_lc": bleu + 1}
     return {
@@ -40,7 +42,8 @@ def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int 
 
 
 def write_scores(folder: Path, *contents) -> list[str]:
-    """Write score files and give their names; a content that is text is written as it is."""
+    """Write score files and return their names; a content that is text is written as it is."""
+    folder.mkdir(exist_ok=True)
     paths = [folder / f"score{number}.json" for number in range(len(contents))]
     for path, content in zip(paths, contents, strict=True):
         path.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -48,23 +51,28 @@ def write_scores(folder: Path, *contents) -> list[str]:
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file."""
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def read_made(output: str | Path, *keys: str) -> tuple[dict, str]:
-    """What a table's stage left: the rows of OUTPUT.csv, by the values of `keys` or of the one key, and OUTPUT.md."""
-    named = [(tuple(row[key] for key in keys), row) for row in read_csv(f"{output}.csv")]
-    rows = {name if len(keys) > 1 else name[0]: row for name, row in named}
-    return rows, Path(f"{output}.md").read_text(encoding="utf-8")
+def make_table(name: str, output: Path, *options) -> tuple[list[dict], str]:
+    """Run the table stage, and return the rows of OUTPUT.csv and the text of OUTPUT.md."""
+    table.main([name, *map(str, options), "--output", str(output)])
+    return read_csv(f"{output}.csv"), Path(f"{output}.md").read_text(encoding="utf-8")
+
+
+def by(rows: list[dict], *keys: str) -> dict:
+    """Return rows by the values of `keys`, or of the one key."""
+    return {tuple(row[key] for key in keys) if len(keys) > 1 else row[keys[0]]: row for row in rows}
 
 
 def cells(markdown: str) -> list[dict[str, str]]:
-    """The first Markdown table, which is the second paragraph."""
+    """Return the rows of the first Markdown table, which is the second paragraph."""
     heading, _, *rows = [split(line) for line in markdown.split("\n\n")[1].splitlines()]
     return [dict(zip(heading, row, strict=True)) for row in rows]
 
 
 def split(line: str) -> list[str]:
-    """The cells of one line of a Markdown table."""
+    """Return the cells of one line of a Markdown table."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]

@@ -9,26 +9,18 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from support.scored import cells, read_csv
+from support.scored import cells, make_table, read_csv
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.common.files import InputError
 from transformer.figures.timing import timing
-from transformer.stages import figure, measure, table1
-from transformer.tables.layers import (
-    LAYER_TYPES,
-    Convolutional,
-    Projected,
-    Recurrent,
-    Restricted,
-    growth,
-    multiply_adds,
-)
+from transformer.stages import figure, measure
+from transformer.tables.costs import COSTS, LAYER_TYPES, growth, multiply_adds
+from transformer.tables.layers import LAYERS, Convolutional, Projected, Recurrent, Restricted
 from transformer.tables.paths import connections, depends
 from transformer.tables.table1 import power
 
 PAPER = Path(__file__).parents[2] / "workflow" / "paper" / "table1.csv"
-TIMED = [name for name, about in LAYER_TYPES.items() if about.cost]
 SIZES = {"n": 13, "d": 6, "k": 3, "r": 5}
 GRID = {"--lengths": "2 4 8", "--widths": "2 3 5", "--paths": "2 5 9", "--length": "4", "--width": "3"}
 OPTIONS = GRID | {"--k": "3", "--r": "3", "--seconds": "1e-4"}
@@ -57,7 +49,7 @@ def test_projected_attention_is_pytorchs():
 
 
 def test_recurrent_layer_is_its_steps_in_a_chain():
-    """What the path through it rests on."""
+    """The path through it rests on this."""
     layer, inputs, states = Recurrent(6, 6), x(), [torch.zeros(1, 6)]
     for step in inputs:
         states.append(layer(step[None], states[-1]))
@@ -70,18 +62,18 @@ def test_convolution_sees_what_precedes():
     assert seen[11].nonzero().flatten().tolist() == [3, 7, 11]
 
 
-@pytest.mark.parametrize("name", TIMED)
+@pytest.mark.parametrize("name", COSTS)
 def test_multiply_adds_are_half_the_flops_that_pytorch_counts(name):
-    layer = LAYER_TYPES[name].layer(SIZES["d"], SIZES["k"], SIZES["r"], 0)
+    layer = LAYERS[name](SIZES["d"], SIZES["k"], SIZES["r"], 0)
     with FlopCounterMode(display=False) as counter:
         layer(x())
-    assert counter.get_total_flops() == 2 * multiply_adds(LAYER_TYPES[name].cost, SIZES)
+    assert counter.get_total_flops() == 2 * multiply_adds(COSTS[name], SIZES)
 
 
 @pytest.mark.parametrize("row", [row for row in read_csv(PAPER) if row["complexity"]], ids=lambda row: row["layer"])
 def test_growth_is_that_of_the_papers_complexity(row):
     printed = dict(re.findall(r"\b([nd])\b(?:\^(\d))?", row["complexity"]))
-    assert {size: growth(LAYER_TYPES[row["layer"]].cost, size) for size in "nd"} == {
+    assert {size: growth(COSTS[row["layer"]], size) for size in "nd"} == {
         size: int(exponent or 1) for size, exponent in printed.items()
     }
 
@@ -102,17 +94,16 @@ def test_paths_are_as_long_as_by_hand(n, k, r):
         "Convolutional, contiguous kernels": (math.ceil((n - 1) / (k - 1)),) * 2,
         "Self-Attention with projections": (1, 1),
     }
-    found = {
-        name: connections(lambda level, make=about.layer: make(3, k, r, level), n, 3)[:2]
-        for name, about in LAYER_TYPES.items()
+    lengths = {
+        name: connections(lambda level, make=make: make(3, k, r, level), n, 3)[:2] for name, make in LAYERS.items()
     }
-    assert found == expected
+    assert lengths == expected
 
 
 @pytest.mark.parametrize("name", LAYER_TYPES)
 def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(name):
-    """By as many operators for each position."""
-    chains = [connections(lambda level: LAYER_TYPES[name].layer(3, 3, 5, level), n, 3).sequential for n in (4, 5, 8)]
+    """Each position adds as many operators."""
+    chains = [connections(lambda level: LAYERS[name](3, 3, 5, level), n, 3).sequential for n in (4, 5, 8)]
     each = chains[1] - chains[0]
     assert chains[2] - chains[1] == 3 * each
     assert (each > 0) == (name == "Recurrent")
@@ -128,7 +119,7 @@ def test_power_of_a_power_law_whose_small_sizes_are_overhead():
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory) -> Path:
-    """What the measure stage writes of tiny layers."""
+    """The file that the measure stage writes for tiny layers."""
     path = tmp_path_factory.mktemp("measured") / "layers.json"
     measure.main([*arguments(OPTIONS), "--output", str(path)])
     return path
@@ -138,12 +129,10 @@ def arguments(options: dict[str, str]) -> list[str]:
     return [word for option, values in options.items() for word in (option, *values.split())]
 
 
-def make_table(measured: dict, folder: Path) -> tuple[list[dict], str]:
-    """Runs the stage and gives the rows of the CSV, and the Markdown."""
+def make(measured: dict, folder: Path, paper: Path = PAPER) -> tuple[list[dict], str]:
+    """Write the measurement, run the stage, and return the rows of the CSV and the Markdown."""
     (folder / "layers.json").write_text(json.dumps(measured))
-    paths = {"--paper": PAPER, "--measured": folder / "layers.json", "--output": folder / "table1"}
-    table1.main([str(word) for pair in paths.items() for word in pair])
-    return read_csv(folder / "table1.csv"), (folder / "table1.md").read_text("utf-8")
+    return make_table("table1", folder / "table1", "--paper", paper, "--measured", folder / "layers.json")
 
 
 def test_table_has_the_papers_cells_and_the_measured_ones(layers, tmp_path):
@@ -151,7 +140,7 @@ def test_table_has_the_papers_cells_and_the_measured_ones(layers, tmp_path):
     measured = json.loads(layers.read_text())
     for time in measured["times"]:
         time["seconds"] = 3 * time["n"] ** 1.5 * time["d"] ** 0.5
-    rows, markdown = make_table(measured, tmp_path)
+    rows, markdown = make(measured, tmp_path)
     assert [row["layer"] for row in rows] == list(LAYER_TYPES)
     shown = {row["Layer type"]: row for row in cells(markdown)}
     assert shown["Recurrent"] | {"Sequential, ours": ""} == {
@@ -173,8 +162,8 @@ def test_figure_shows_the_times_over_the_length(layers):
     measured = json.loads(layers.read_text())
     drawing = timing(measured)
     (axes,) = drawing.figure.axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == TIMED
-    of_first = [time for time in measured["times"] if time["layer"] == TIMED[0] and time["grid"] == "n"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(COSTS)
+    of_first = [time for time in measured["times"] if time["layer"] == "Self-Attention" and time["grid"] == "n"]
     line = axes.containers[0].lines[0]
     assert line.get_xdata().tolist() == [2, 4, 8]
     assert line.get_ydata() == pytest.approx([1000 * time["seconds"] for time in of_first])
@@ -211,14 +200,13 @@ def test_table_refuses_a_measurement_that_lacks_something(layers, tmp_path):
     with pytest.raises(
         InputError, match=r"layers.json, times: expected the layer types Self-Attention, Recurrent, .* found "
     ):
-        make_table(measured | {"times": times}, tmp_path)
+        make(measured | {"times": times}, tmp_path)
     del measured["times"][0]["seconds"]
     with pytest.raises(InputError, match=r"layers.json, times: missing key 'seconds'"):
-        make_table(measured, tmp_path)
+        make(measured, tmp_path)
 
 
 def test_table_refuses_a_layer_type_that_is_not_measured(layers, tmp_path):
     (tmp_path / "paper.csv").write_text("layer,complexity,sequential,path\nSeparable,O(1),,\n")
-    options = ["--paper", str(tmp_path / "paper.csv"), "--measured", str(layers), "--output", str(tmp_path / "table1")]
     with pytest.raises(InputError, match=r"paper.csv: expected layer types among .*, found 'Separable'"):
-        table1.main(options)
+        make(json.loads(layers.read_text()), tmp_path, tmp_path / "paper.csv")

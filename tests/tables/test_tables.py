@@ -1,5 +1,6 @@
-"""A table reads alike in Markdown, LaTeX and HTML, whatever marks its cells hold; a real pdfLaTeX compiles it."""
+"""A table reads alike in Markdown, LaTeX, HTML and JSON, whatever its cells hold; a real pdfLaTeX compiles it."""
 
+import json
 import re
 
 import pandas as pd
@@ -7,42 +8,31 @@ import pytest
 from lxml import html as parser
 from support.tools import typeset
 
-from transformer.tables.cells import Cell, difference_text, flops_text, interval_text, mean_text
-from transformer.tables.render import Table, latex, markdown, write
+from transformer.common.files import InputError
+from transformer.stages import table as stage
+from transformer.tables import TABLES
+from transformer.tables.cells import Cell
+from transformer.tables.render import Grid, Table, latex, markdown, read, write
 from transformer.tables.render import html as as_html
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
 TABLE = Table(
     "table2",
+    "A heading",
     "Caption with `--code_x|v:1` and 3.3·10^18.",
+    Grid(
+        ("Model",),
+        [
+            {"Model": AWKWARD, "BLEU": Cell("27.3 ± 0.2", ("en-de/base/1", "en-de/base/2")), "FLOPs": "2.3·10^19"},
+            {"Model": "plain", "BLEU": "", "FLOPs": "n^-0.03"},
+        ],
+    ),
     [
-        {"Model": AWKWARD, "BLEU": Cell("27.3 ± 0.2", ("en-de/base/1", "en-de/base/2")), "FLOPs": "2.3·10^19"},
-        {"Model": "plain", "BLEU": "", "FLOPs": "n^-0.03"},
+        "A paragraph with `code`.",
+        ["one", "two & `three`"],
+        Grid(("Run",), [{"Run": "en-de/base/1", "Steps": "100,000"}]),
     ],
-    ["A paragraph with `code`.", ["one", "two & `three`"], [{"Run": "en-de/base/1", "Steps": "100,000"}]],
 )
-
-
-@pytest.mark.parametrize(
-    ("flops", "text"), [("2.3e19", "2.3·10^19"), (9.96e14, "1.0·10^15"), (3.0, "3.0·10^0"), (float("nan"), "")]
-)
-def test_flops_text(flops, text):
-    assert flops_text(flops) == text
-
-
-def test_mean_text():
-    assert mean_text("26.30", float("nan"), 1) == "26.30"
-    assert mean_text(27.345, 0.25, 1) == "27.3 ± 0.2"
-    assert mean_text(4.9249, 0.0151, 2) == "4.92 ± 0.02"
-    assert mean_text(27.345, float("nan"), 1) == "27.3"
-    assert mean_text(float("nan"), float("nan"), 1) == ""
-
-
-def test_differences_and_intervals():
-    assert (difference_text(0.44, 1), difference_text(-1.25, 1)) == ("+0.4", "−1.2")
-    assert difference_text(-0.04, 1) == difference_text(0.0, 1) == "+0.0"
-    assert interval_text(26.94, 27.55, 1) == "26.9 – 27.6"
-    assert difference_text(float("nan"), 1) == interval_text(float("nan"), float("nan"), 1) == ""
 
 
 def test_html_has_every_cell_as_it_is_and_the_runs_behind_it():
@@ -71,17 +61,44 @@ def test_markdown():
     assert further.splitlines()[-1].split() == ["|", "en-de/base/1", "|", "100,000", "|"]
 
 
+def test_stale_cells_say_so_and_grids_scroll():
+    fragment = parser.fragment_fromstring(as_html(TABLE, {"en-de/base/2"}, "A & B"), create_parent="div")
+    assert [box.get("aria-label") for box in fragment.findall("div")] == ["A & B"] * 2
+    assert [cell.text_content() for cell in fragment.iterfind(".//td[@data-stale]")] == ["27.3 ± 0.2 stale"]
+    assert "stale" not in as_html(TABLE, {"en-de/base/3"})
+
+
 def test_a_table_without_rows_says_so_by_its_notes_alone():
-    empty = Table("why", "Nothing was run.", [], ["A gap."])
+    empty = Table("why", "A heading", "Nothing was run.", Grid((), []), ["A gap."])
     assert markdown(empty).endswith("A gap.\n")
     assert "A gap." in as_html(empty)
     assert "A gap." in latex(empty)
 
 
-def test_all_four_files(tmp_path):
+def test_all_files(tmp_path):
     write(TABLE, str(tmp_path / "t"), pd.DataFrame({"bleu": [27.345678901]}))
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".md", ".tex"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".json", ".md", ".tex"]
     assert (tmp_path / "t.csv").read_text() == "bleu\n27.345678901\n"
+    assert read(tmp_path / "t.json") == TABLE
+
+
+@pytest.mark.parametrize("change", [{"notes": 1}, {"grid": {"words": []}}, {"more": ""}])
+def test_json_that_is_no_table_is_refused(tmp_path, change):
+    write(TABLE, str(tmp_path / "t"), pd.DataFrame())
+    (tmp_path / "t.json").write_text(json.dumps(json.loads((tmp_path / "t.json").read_text()) | change))
+    with pytest.raises(InputError, match=r"t\.json: expected a table"):
+        read(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
+    """Help is what a module's options print."""
+    with pytest.raises(SystemExit):
+        stage.main([name, "--help"])
+    assert "--paper" in capsys.readouterr().out
+    module = stage.module(name)
+    assert module.TITLE
+    assert module.make
 
 
 def test_latex_compiles(tmp_path):

@@ -1,10 +1,10 @@
-"""The page “Why is my BLEU not 27.3?” on translations whose errors are known, scored by hand-made tokens."""
+"""The table “Why is my BLEU not 27.3?” on translations whose errors are known, scored by hand-made tokens."""
 
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from support.scored import cells, read_made, score, write_scores
+from support.scored import by, cells, make_table, score, write_scores
 from support.toy import make_experiment
 
 from transformer.common.files import InputError, sha256
@@ -12,7 +12,6 @@ from transformer.config.experiment import save
 from transformer.data.subwords import learn
 from transformer.scoring.bleu import paper_reference, paper_tokens, scores, token_bleu
 from transformer.scoring.significance import bleu_draws
-from transformer.stages import why
 
 REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
 PLAIN = [line.replace("„", '"').replace("“", '"') for line in REFERENCES]
@@ -20,7 +19,7 @@ TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
 
 
 def with_errors(*numbers: int) -> list[str]:
-    """Translations with plain quotes, and a wrong word in the sentences of these numbers."""
+    """Return translations with plain quotes, and a wrong word in the sentences of these numbers."""
     return [line.replace("heute", "nie") if n in numbers else line for n, line in enumerate(PLAIN)]
 
 
@@ -28,7 +27,7 @@ BASE = with_errors(*range(6))
 
 
 def by_hand(line: str, quote: str = '"') -> str:
-    """A line's tokens: quotes and the full stop stand alone, the compound is split."""
+    """Return a line's tokens: quotes and the full stop stand alone, the compound is split."""
     words = line.replace('"', " Q ").replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer").replace(".", " .").split()
     return " ".join(words).replace("Q", quote)
 
@@ -38,7 +37,7 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
 
 
 class Folder:
-    """Everything that the page is made from."""
+    """A folder with everything that the table is made from."""
 
     def __init__(self, path: Path):
         self.path, self.test, self.dev, self.options = path, [], [], []
@@ -54,29 +53,27 @@ class Folder:
         return str(self.path / name)
 
     def add_base(self, translations: list[str] = BASE, seed: int = 1, **content) -> None:
-        """A seed's translations of the test set, and their score."""
-        hyp, found = self.write(f"{seed}.hyp", translations), scores(translations, REFERENCES, "de")
+        """Add a seed's translations of the test set, and their score."""
+        hyp = self.write(f"{seed}.hyp", translations)
         sums = {"hyp_sha256": sha256(hyp), "ref_sha256": sha256(self.ref)}
         draws = bleu_draws(paper_tokens(translations, "de"), paper_reference(REFERENCES, "de"))
-        found = {"scores": found, "draws": draws, "subsets": {}}
-        self.test.append(score(0.0, seed=seed) | found | sums | content)
+        measured = {"scores": scores(translations, REFERENCES, "de"), "draws": draws, "subsets": {}}
+        self.test.append(score(0.0, seed=seed) | measured | sums | content)
         self.hyps.append(hyp)
 
     def add_training(self, experiment: str, bleu: float) -> None:
-        """A run of Table 3."""
+        """Add a run of Table 3."""
         draws = [bleu + step / 10 for step in range(-20, 21)]
         self.dev.append(score(bleu, experiment=experiment, averaged_steps=[6000]) | {"draws": draws})
 
     def make(self) -> tuple[dict, str]:
-        """Runs the stage and gives the rows of the CSV by choice, and the Markdown."""
-        output = self.path / "tables" / "why"
-        (self.path / "dev").mkdir(exist_ok=True)
+        """Run the stage, and return the rows of the CSV by choice, and the Markdown."""
         test, dev = write_scores(self.path, *self.test), write_scores(self.path / "dev", *self.dev)
-        arguments = ["--paper", str(self.path / "table2.csv"), "--label", "toy: test", "--dev-label", "toy: dev"]
-        arguments += ["--score", *test, "--hyp", *self.hyps, "--ref", self.ref, "--run", str(self.path)]
-        arguments += ["--dev-score", *dev, *self.options]
-        why.main([*arguments, "--expected", *TRAINED, "--output", str(output)])
-        return read_made(output, "choice")
+        options = ["--paper", self.path / "table2.csv", "--label", "toy: test", "--dev-label", "toy: dev"]
+        options += ["--score", *test, "--hyp", *self.hyps, "--ref", self.ref, "--run", self.path]
+        options += ["--dev-score", *dev, *self.options, "--expected", *TRAINED]
+        rows, markdown = make_table("why", self.path / "tables/why", *options)
+        return by(rows, "choice"), markdown
 
 
 @pytest.fixture
@@ -104,14 +101,13 @@ def test_scoring_by_hand(folder):
         "sacreBLEU of tokens, not of text": scores(unsplit[0], REFERENCES, "de")["sacrebleu"]["score"],
     }
     for choice, value in expected.items():
-        found = rows[choice]
-        assert float(found["bleu"]) == pytest.approx(value), choice
-        assert float(found["difference"]) == pytest.approx(value - configured), choice
-        assert (found["p"], found["runs"]) == ("", "en-de/base/1")
+        assert float(rows[choice]["bleu"]) == pytest.approx(value), choice
+        assert float(rows[choice]["difference"]) == pytest.approx(value - configured), choice
+        assert (rows[choice]["p"], rows[choice]["runs"]) == ("", "en-de/base/1")
 
 
 def test_subwords_by_the_vocabulary(folder):
-    """SentencePiece's own pieces in place of our ids."""
+    """SentencePiece's own pieces stand in place of our ids."""
     folder.add_base()
     rows, _ = folder.make()
     processor = sentencepiece.SentencePieceProcessor(model_file=str(folder.path / "vocabulary.model"))
@@ -121,7 +117,7 @@ def test_subwords_by_the_vocabulary(folder):
 
 
 def test_other_translations_are_means_over_seeds_with_p(folder):
-    """Of two seeds the first is translated no better, the second perfectly, then both as they were."""
+    """First one of two seeds is translated no better and the other perfectly, then both as they were."""
     second = with_errors(*range(10))
     folder.add_base()
     folder.add_base(second, seed=2)
@@ -159,9 +155,9 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     folder.add_training("base", 30.0)
     folder.add_training("dropout-0.0", 27.5)
     rows, markdown = folder.make()
-    found = rows["dropout-0.0 of Table 3"]
-    assert (float(found["bleu"]), float(found["difference"])) == (27.5, -2.5)
-    assert float(found["p"]) == pytest.approx(1 / 42)
+    row = rows["dropout-0.0 of Table 3"]
+    assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
+    assert float(row["p"]) == pytest.approx(1 / 42)
     assert "have not been made: en-de/smoothing-0.0/1." in markdown
 
 
@@ -185,15 +181,11 @@ def test_what_was_not_run_is_named(folder):
     assert "nan" not in markdown.lower()
 
 
-def test_without_any_run_all_are_gaps(folder):
+def test_without_any_run_all_are_gaps_and_the_question_is_the_papers(folder):
+    (folder.path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),31.4\n")
     rows, markdown = folder.make()
     assert not any(row["bleu"] for row in rows.values())
     assert "have not been made: en-de/base/1, en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in markdown
-
-
-def test_the_question_is_the_papers(folder):
-    (folder.path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),31.4\n")
-    _, markdown = folder.make()
     assert markdown.startswith("Why is my BLEU not 31.4?")
     assert "toy: test" in markdown
     assert "toy: dev" in markdown
@@ -212,6 +204,7 @@ def test_other_texts_than_were_scored_are_named(folder):
         (["--last", "two.hyp", "two.hyp"], r"two\.hyp: expected a translation for each of 1 scores, found 2"),
         (["--otherwise", '{"beams": 1}'], "--otherwise: unknown key 'beams'"),
         (["--otherwise", '{"beam": 1}', "{short}"], r"short has 1, .*test\.de has 20"),
+        (["--otherwise", "beam"], "--otherwise: not JSON"),
     ],
 )
 def test_options_that_do_not_fit(folder, options, message):
@@ -220,10 +213,3 @@ def test_options_that_do_not_fit(folder, options, message):
     folder.options = [short if option == "{short}" else option for option in options]
     with pytest.raises(InputError, match=message):
         folder.make()
-
-
-def test_otherwise_without_json(folder, capsys):
-    folder.options = ["--otherwise", "beam"]
-    with pytest.raises(SystemExit):
-        folder.make()
-    assert "--otherwise: not JSON" in capsys.readouterr().err

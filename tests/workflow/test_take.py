@@ -17,7 +17,7 @@ from transformer.config.experiment import UNTRAINED, Decoding, load, save
 from transformer.doctor.downloads import own_files
 from transformer.model import weights as checkpoints
 from transformer.page.cards import facts, scored
-from transformer.scoring.runs import describe
+from transformer.scoring.origin import describe
 
 RUN = "results/toy/runs/en-de/base/1"
 

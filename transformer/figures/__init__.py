@@ -1,1 +1,19 @@
-"""Figures, drawn without pyplot's state: a module each, and style.py for what they share."""
+"""Figures, drawn without pyplot's state: modules by subject, and style.py for what they share.
+
+A new figure needs a function that returns a `style.Drawing`, its title below, what it is drawn from in
+stages/figure.py, and its inputs in workflow/inputs/figures.smk.
+"""
+
+FIGURES = {  # titles on the page, in its order
+    "figure1": "Figure 1: the model",
+    "figure2": "Figure 2: attention",
+    "figure3": "Figure 3: attention over a long distance",
+    "figure4": "Figure 4: attention and anaphora",
+    "figure5": "Figure 5: attention and structure",
+    "positions": "Positional encoding",
+    "schedule": "Learning rate",
+    "curves": "Learning curves",
+    "bleu_parameters": "BLEU and parameters",
+    "bleu_flops": "BLEU and the cost of training",
+    "timing": "Time of a layer",
+}

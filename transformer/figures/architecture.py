@@ -21,7 +21,7 @@ POSITIONS = {"sinusoid": "Positional\nEncoding", "learned": "Learned\nPositions"
 
 
 def figure1(model: Transformer, run: str) -> Drawing:
-    """§3: the encoder-decoder, with the sizes, sub-layers, norms and positions that `model` has."""
+    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions that `model` has."""
     parts = structure(model)
     figure, axes = canvas(COLUMN_INCHES, BOTTOM + max(map(stack_height, (parts.encoder, parts.decoder))) + ABOVE)
     draw_embedding(axes, ENCODER, "Input", -1, parts)
@@ -37,7 +37,7 @@ def figure1(model: Transformer, run: str) -> Drawing:
 
 
 def described(parts: Structure) -> str:
-    """The drawing in words."""
+    """Return the drawing in words."""
     model = parts.embedding.weight.shape
     stacks = (
         f"{name}, {layers} layers of {', '.join(sublayer_words(sublayer) for sublayer in of_layer)}"
@@ -51,7 +51,7 @@ def described(parts: Structure) -> str:
 
 
 def sublayer_words(sublayer: Sublayer) -> str:
-    """`masked multi-head attention (add & norm after it)`."""
+    """Return `masked multi-head attention (add & norm after it)`."""
     own, *_ = (text for text, tint in blocks(sublayer) if tint != "norm")
     around = " and ".join(text.lower() for text, tint in blocks(sublayer) if tint == "norm")
     place = "round" if sublayer.before else "after"
@@ -60,19 +60,19 @@ def sublayer_words(sublayer: Sublayer) -> str:
 
 
 def blocks(sublayer: Sublayer) -> list[tuple[str, str]]:
-    """Text and tint of the boxes of one sub-layer, upwards."""
+    """Return text and tint of the boxes of one sub-layer, from below."""
     own = sublayer_text(sublayer)
     add = "Add" if sublayer.residual else ""
     norm = sublayer.norm.replace("LayerNorm", "Norm")
     if sublayer.before:
-        found = [(norm, "norm"), own, (add, "norm")]
+        boxes = [(norm, "norm"), own, (add, "norm")]
     else:
-        found = [own, (" & ".join(filter(None, (add, norm))), "norm")]
-    return [(text, tint) for text, tint in found if text]
+        boxes = [own, (" & ".join(filter(None, (add, norm))), "norm")]
+    return [(text, tint) for text, tint in boxes if text]
 
 
 def sublayer_text(sublayer: Sublayer) -> tuple[str, str]:
-    """What stands in the sub-layer's box, and its tint."""
+    """Return the text and the tint of the sub-layer's own box."""
     module = sublayer.module
     if isinstance(module, FeedForward):
         return f"Feed Forward\n$d_\\mathrm{{ff}}$ = {module.inner.out_features:,}", "feed-forward"
@@ -81,15 +81,15 @@ def sublayer_text(sublayer: Sublayer) -> tuple[str, str]:
 
 
 def stack_height(sublayers: list[Sublayer]) -> float:
-    """Of one layer, from what it is given to what it gives."""
+    """Return the height of one layer, from its input to its output."""
     boxes = [text for sublayer in sublayers for text, _ in blocks(sublayer)]
     return sum(map(height_of, boxes)) + GAP * (len(boxes) - len(sublayers)) + FORK * len(sublayers)
 
 
 def draw_stack(axes: Axes, x: float, sublayers: list[Sublayer], layers: int, side: int, memory: float = 0.0) -> float:
-    """One layer in its frame, with N beside it on this side (-1 left, 1 right). Returns where its output leaves it.
+    """Draw one layer in its frame, with N beside it on this side (-1 left, 1 right). Return where its output leaves.
 
-    memory: where the encoder's output does.
+    memory: where the encoder's output leaves.
     """
     y, width = BOTTOM, WIDTH + 2 * MARGIN
     for sublayer in sublayers:
@@ -100,7 +100,7 @@ def draw_stack(axes: Axes, x: float, sublayers: list[Sublayer], layers: int, sid
 
 
 def draw_sublayer(axes: Axes, x: float, y: float, sublayer: Sublayer, side: int, memory: float) -> float:
-    """A sub-layer that is given its input at y, with what goes round it. Returns its top."""
+    """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
     fork, top, below = y + FORK / 4, y, FORK
     for text, tint in blocks(sublayer):
         if tint == "attention":
@@ -116,7 +116,7 @@ def draw_sublayer(axes: Axes, x: float, y: float, sublayer: Sublayer, side: int,
 
 
 def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float | None) -> None:
-    """Up to an attention its values, keys and queries: all from below, or but for the queries from the memory."""
+    """Draw the values, keys and queries of an attention, all from below, or all but the queries from the memory."""
     level = top - GAP
     if memory is None:
         arrow(axes, (x, bottom), (x, top))
@@ -131,7 +131,7 @@ def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float |
 
 
 def draw_embedding(axes: Axes, x: float, name: str, side: int, parts: Structure) -> None:
-    """Below a stack: tokens, their embedding, and what is added to it."""
+    """Draw tokens, their embedding and what is added to it, below a stack."""
     shifted = "Outputs (shifted right)" if side > 0 else "Inputs"
     label(axes, x, 0.1, shifted)
     arrow(axes, (x, 0.17), (x, 0.29))
@@ -147,7 +147,7 @@ def draw_embedding(axes: Axes, x: float, name: str, side: int, parts: Structure)
 
 
 def draw_wave(axes: Axes, x: float, y: float, embedding: Embedding) -> None:
-    """The sign of the positions: a wave in a circle, or an empty one where they are learned."""
+    """Draw the sign of the positions: a wave in a circle, or an empty circle where they are learned."""
     axes.add_patch(Circle((x, y), 0.09, fc="white", ec="black", lw=LINE, zorder=3))
     if not embedding.learned:
         t = np.linspace(-1, 1, 50)
@@ -155,14 +155,14 @@ def draw_wave(axes: Axes, x: float, y: float, embedding: Embedding) -> None:
 
 
 def position_text(embedding: Embedding) -> str:
-    """What the positions are called."""
+    """Return what the positions are called."""
     if embedding.learned:
         return POSITIONS["learned"]
     return POSITIONS["sinusoid"] + ("\nof word too" if embedding.new_word is not None else "")
 
 
 def draw_output(axes: Axes, y: float, parts: Structure) -> None:
-    """Above the decoder: the product with the embedding's matrix, and softmax."""
+    """Draw the product with the embedding's matrix and softmax, above the decoder."""
     own = "Linear\n(shared matrix)" if parts.shared else "Linear"
     for text, tint in ((own, "linear"), ("Softmax", "softmax")):
         arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
@@ -172,16 +172,16 @@ def draw_output(axes: Axes, y: float, parts: Structure) -> None:
 
 
 def figure2(model: Transformer, run: str) -> Drawing:
-    """§3.2: scaled dot-product attention, and multi-head attention with the sizes that `model` has."""
+    """Draw scaled dot-product attention (§3.2), and multi-head attention with the sizes that `model` has."""
     module = model.encoder[0].self_attention
     sizes = {"h": module.h, "d_k": module.d_k, "d_v": module.d_v, "d_model": module.output.out_features}
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     draw_dot_product(axes, 0.72, module.d_k)
     draw_heads(axes, 2.42, sizes)
-    said = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+    listed = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
     caption = (
         "Left: scaled dot-product attention (§3.2.1). The mask hides padding and, in the decoder, what is "
-        f"not yet written. Right: multi-head attention (§3.2.2), h of them side by side, as {run} has it: {said}."
+        f"not yet written. Right: multi-head attention (§3.2.2), h of them side by side, as {run} has it: {listed}."
     )
     alt = (
         "Block diagrams. Left, upwards: MatMul of Q and K, scale, mask, softmax, MatMul with V. Right, upwards: V, K "
@@ -191,7 +191,7 @@ def figure2(model: Transformer, run: str) -> Drawing:
 
 
 def draw_dot_product(axes: Axes, x: float, d_k: int) -> None:
-    """Figure 2, left: equation 1 upwards."""
+    """Draw the left of Figure 2: equation 1, from below."""
     label(axes, x, TITLE, "Scaled Dot-Product\nAttention", size=MEDIUM)
     steps = [("MatMul", "feed-forward"), (f"Scale: $1/\\sqrt{{{d_k}}}$", "norm"), ("Mask (opt.)", "embedding")]
     steps += [("SoftMax", "softmax"), ("MatMul", "feed-forward")]
@@ -210,7 +210,7 @@ def draw_dot_product(axes: Axes, x: float, d_k: int) -> None:
 
 
 def draw_heads(axes: Axes, x: float, sizes: dict[str, int]) -> None:
-    """Figure 2, right: what is learned, and how wide it is."""
+    """Draw the right of Figure 2: what is learned, and how wide it is."""
     label(axes, x, TITLE, "Multi-Head\nAttention", size=MEDIUM)
     widths = {"V": sizes["d_v"], "K": sizes["d_k"], "Q": sizes["d_k"]}
     for place, (name, width) in zip((x - 0.68, x, x + 0.68), widths.items(), strict=True):
@@ -227,7 +227,7 @@ def draw_heads(axes: Axes, x: float, sizes: dict[str, int]) -> None:
 
 
 def piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int) -> float:
-    """A box before those of the other heads; more than three are three. Returns where the pile's top is."""
+    """Draw a box before those of the other heads, at most two of them. Return where the pile's top is."""
     behind = min(h, 3) - 1
     for number in range(behind, 0, -1):
         shift = PILE * number

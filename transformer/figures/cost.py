@@ -20,14 +20,14 @@ TITLE = 44  # characters in a line
 
 
 class Panel(NamedTuple):
-    """Points of one origin: a row each with name, kind (of `KINDS`, or any), x, y, sd (of y, may be missing)."""
+    """Points of one origin, a row each with name, kind (of `KINDS`, or any), x, y, sd (of y, may be missing)."""
 
     title: str
     points: pd.DataFrame
 
 
 def bleu_parameters(paper: pd.DataFrame, runs: pd.DataFrame, label: str, gaps: list[str]) -> Drawing:
-    """Table 3 as a figure. paper: table3.csv by experiment; runs: scores of last checkpoints on the dev set."""
+    """Draw Table 3. paper: table3.csv by experiment; runs: scores of last checkpoints on the dev set."""
     printed = variations(paper)
     ours = means(runs, "parameters")
     ours["kind"] = [kind_of(experiment, paper) for experiment in ours["name"]]
@@ -42,19 +42,15 @@ def bleu_parameters(paper: pd.DataFrame, runs: pd.DataFrame, label: str, gaps: l
 
 
 def bleu_flops(paper: list[dict], runs: pd.DataFrame, dev: pd.DataFrame, label: str, gaps: list[str]) -> Drawing:
-    """Table 2 as a figure, a row for each task, ours with Table 3's on the dev set behind them.
+    """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set.
 
     paper: table2.csv as from `table2.read_systems`; runs: scores of the test set; dev: of the dev set.
     """
     rows = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
         of_task = runs[runs["task"] == task]
-        ours = pd.concat(
-            [
-                means(of_task, "flops").assign(kind="test set"),
-                means(dev[dev["task"] == task], "flops").assign(kind="dev"),
-            ]
-        )
+        on_dev = means(dev[dev["task"] == task], "flops").assign(kind="dev")
+        ours = pd.concat([means(of_task, "flops").assign(kind="test set"), on_dev])
         titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {label}"
         rows.append([Panel(titles[0], systems(paper, task)), Panel(titles[1], ours)])
     figure, grid = panels_of(rows, FLOPS)
@@ -69,22 +65,21 @@ def bleu_flops(paper: list[dict], runs: pd.DataFrame, dev: pd.DataFrame, label: 
 
 
 def drawing(figure, caption: str, panels: list[Panel], gaps: list[str]) -> Drawing:
-    """With the points as data and in words."""
-    said = "; ".join(f"{panel.title}: {spoken(panel.points)}" for panel in panels)
+    """Return the figure with its points as data and in words."""
+    alt = "; ".join(f"{panel.title}: {spoken(panel.points)}" for panel in panels)
     missing = f" Not there, and so not shown: {', '.join(gaps)}." if gaps else ""
     points = {panel.title: panel.points[["name", "kind", "x", "y"]].to_dict("records") for panel in panels}
-    return Drawing(figure, caption + missing, said, {"gaps": gaps, "points": points})
+    return Drawing(figure, caption + missing, alt, {"gaps": gaps, "points": points})
 
 
 def spoken(points: pd.DataFrame) -> str:
-    """`base 27.3 at 3.3e+18, ...`."""
-    return (
-        ", ".join(f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples(index=False)) or "none"
-    )
+    """Return `base 27.3 at 3.3e+18, ...`."""
+    texts = (f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples(index=False))
+    return ", ".join(texts) or "none"
 
 
 def variations(paper: pd.DataFrame) -> pd.DataFrame:
-    """The points of table3.csv."""
+    """Return the points of table3.csv."""
     millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
     kinds = [kind_of(experiment, paper) for experiment in paper.index]
     y = paper["bleu"].astype(float)
@@ -92,26 +87,26 @@ def variations(paper: pd.DataFrame) -> pd.DataFrame:
 
 
 def systems(paper: list[dict], task: str) -> pd.DataFrame:
-    """The points of table2.csv for one task: those systems that have both numbers."""
+    """Return the points of table2.csv for one task: the systems that have both numbers."""
     keys = f"{task}_flops", f"{task}_bleu"
     rows = [(row["model"], row["by"], *(float(row[key]) for key in keys)) for row in paper if row.keys() >= set(keys)]
     return pd.DataFrame(rows, columns=["name", "kind", "x", "y"]).assign(sd=float("nan"))
 
 
 def kind_of(experiment: str, paper: pd.DataFrame) -> str:
-    """Which of `KINDS` an experiment is."""
+    """Return which of `KINDS` an experiment is."""
     return (paper["row"][experiment] or experiment) if experiment in paper.index else "ours"
 
 
 def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """The points of our runs, over seeds."""
+    """Return the points of our runs, which are means over seeds."""
     groups = runs.groupby("experiment", sort=False)
-    found = groups.agg(x=(cost, "mean"), y=("bleu", "mean"), sd=("bleu", "std"))
-    return found.astype(float).rename_axis("name").reset_index()
+    points = groups.agg(x=(cost, "mean"), y=("bleu", "mean"), sd=("bleu", "std"))
+    return points.astype(float).rename_axis("name").reset_index()
 
 
 def panels_of(rows: list[list[Panel]], xlabel: str):
-    """A figure with axes for the panels; a row whose data overlap has one scale, so that they can be compared."""
+    """Return a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     figure, grid = new(PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
     for panels, of_row in zip(rows, grid, strict=True):
         if overlap(*(panel.points["x"] for panel in panels)):
@@ -129,7 +124,7 @@ def panels_of(rows: list[list[Panel]], xlabel: str):
 
 
 def tick(axes: Axes, formatter: Formatter) -> None:
-    """Marks at powers of ten, and between them where the axis has few."""
+    """Set marks at powers of ten, and between them where the axis has few."""
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
@@ -139,12 +134,12 @@ def tick(axes: Axes, formatter: Formatter) -> None:
 
 
 def overlap(one: pd.Series, other: pd.Series) -> bool:
-    """Whether two ranges meet; an empty one meets none."""
+    """Return whether two ranges meet; an empty one meets none."""
     return bool(len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max())
 
 
 def draw_kinds(of_row: list[Axes], panels: list[Panel]) -> None:
-    """Table 3's rows: a colour and a marker for each letter, base and big named."""
+    """Draw Table 3's rows: a colour and a marker for each letter, with names for base and big."""
     for axes, panel in zip(of_row, panels, strict=True):
         for (kind, title), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=True):
             points = panel.points[panel.points["kind"] == kind]
@@ -160,7 +155,7 @@ def draw_kinds(of_row: list[Axes], panels: list[Panel]) -> None:
 
 
 def draw_systems(of_row: list[Axes], panels: list[Panel]) -> None:
-    """Table 2's rows, each with its name; behind ours Table 3's."""
+    """Draw Table 2's rows, each with its name, and Table 3's behind ours."""
     looks = {
         "published": {"color": GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
@@ -179,7 +174,7 @@ def draw_systems(of_row: list[Axes], panels: list[Panel]) -> None:
 
 
 def draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
-    """Markers, with bars where there is a deviation."""
+    """Draw markers, with bars where there is a deviation."""
     axes.plot(points["x"], points["y"], ls="none", **look)
     several = points.dropna(subset="sd")
     axes.errorbar(

@@ -21,53 +21,56 @@ PARSER = "parser"  # the experiment of runs that write trees, of which no BLEU i
 
 
 def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task: str, label: str) -> Drawing:
-    """A column per task, perplexity above BLEU; base and big in colour before all other runs. Parsers share a column.
+    """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column.
 
     metrics: files task/experiment/seed/metrics.jsonl. gaps: the runs that have none. paper: table3.csv by experiment;
     its numbers are lines in the column of `paper_task`, where they are within the range of ours.
     """
-    found = {name_of(path): read_curve(path) for path in metrics}
-    columns = list(dict.fromkeys(column_of(name) for name in [*found, *gaps]))
+    logged = {name_of(path): read_curve(path) for path in metrics}
+    columns = list(dict.fromkeys(column_of(name) for name in [*logged, *gaps]))
     figure = Figure(figsize=(PAGE_INCHES, 4.2), layout="constrained")
-    looks = looks_of(found)
+    looks = looks_of(logged)
     outside = []
     for panel, axes in figure.subplot_mosaic(panels(columns)).items():
         column, measure = panel.split()
-        of_column = {name: curve for name, curve in found.items() if column_of(name) == column}
+        of_column = {name: curve for name, curve in logged.items() if column_of(name) == column}
         draw(axes, of_column, measure, looks)
         if column == paper_task:
             outside += draw_printed(axes, paper, measure)
         finish(axes, f"{'Parsers' if column == PARSER else column.upper()}: {MEASURES[measure]}")
     add_legend(figure, list(looks))
     caption = caption_of(label, outside, gaps)
-    return Drawing(figure, caption, f"{caption} {last(found, looks)}", {"gaps": gaps, "outside": outside})
+    return Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
 
 
 def panels(columns: list[str]) -> list[list[str]]:
-    """`column measure` of each panel, row by row; that of parsers has the height of both rows."""
+    """Return `column measure` of each panel, row by row; that of parsers has the height of both rows."""
     return [[f"{column} {'dev_perplexity' if column == PARSER else row}" for column in columns] for row in MEASURES]
 
 
 def column_of(name: str) -> str:
-    """Where a run is drawn: its task's column, or that of all parsers."""
+    """Return where a run is drawn: its task's column, or that of all parsers."""
     task, experiment, _ = name.split("/")
     return PARSER if experiment == PARSER else task
 
 
 def line_of(name: str) -> str:
-    """What a run is called there: its experiment, or a parser's task."""
+    """Return what a run is called there: its experiment, or a parser's task."""
     task, experiment, _ = name.split("/")
     return task if experiment == PARSER else experiment
 
 
 def looks_of(names: Iterable[str]) -> dict[str, str]:
-    """The colours of what is emphasised: base, big, and every parser."""
+    """Return the colours of what is emphasised: base, big, and every parser."""
     parsers = dict.fromkeys(line_of(name) for name in names if column_of(name) == PARSER)
     return EMPHASISED | dict(zip(parsers, COLORS[len(EMPHASISED) :], strict=False))
 
 
 def read_curve(path: Path) -> pd.DataFrame:
-    """The evaluations in a metrics.jsonl: step, and those of `MEASURES` that it has. InputError names a bad line."""
+    """Return the evaluations in a metrics.jsonl: step, and those of `MEASURES` that it has.
+
+    Raises InputError naming a bad line.
+    """
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
         try:
@@ -80,13 +83,13 @@ def read_curve(path: Path) -> pd.DataFrame:
 
 
 def name_of(path: Path) -> str:
-    """task/experiment/seed of a file in a run's folder."""
+    """Return task/experiment/seed of a file in a run's folder."""
     return "/".join(path.parts[-4:-1])
 
 
-def draw(axes: Axes, found: dict[str, pd.DataFrame], measure: str, looks: dict[str, str]) -> None:
-    """One measure of one column's runs, those that are emphasised above."""
-    for name, curve in found.items():
+def draw(axes: Axes, logged: dict[str, pd.DataFrame], measure: str, looks: dict[str, str]) -> None:
+    """Draw one measure of one column's runs, with those that are emphasised over the others."""
+    for name, curve in logged.items():
         line = line_of(name)
         curve = curve.dropna(subset=measure)
         if line in looks:
@@ -102,7 +105,7 @@ def draw(axes: Axes, found: dict[str, pd.DataFrame], measure: str, looks: dict[s
 
 
 def finish(axes: Axes, title: str) -> None:
-    """Title, grid and marks, or a word where nothing was logged."""
+    """Set title, grid and marks, and say so where nothing was logged."""
     axes.set(title=title, xlabel="step")
     axes.grid(True)
     axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
@@ -112,7 +115,7 @@ def finish(axes: Axes, title: str) -> None:
 
 
 def add_legend(figure: Figure, emphasised: list[str]) -> None:
-    """One for all axes: what is emphasised first."""
+    """Add one legend for all axes, with what is emphasised first."""
     entries = {}
     for axes in figure.axes:
         entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -121,7 +124,7 @@ def add_legend(figure: Figure, emphasised: list[str]) -> None:
 
 
 def draw_printed(axes: Axes, paper: pd.DataFrame, measure: str) -> list[str]:
-    """The paper's last values of the emphasised runs as dashed lines. Returns those that our axes do not reach."""
+    """Draw the paper's last values of the emphasised runs as dashed lines. Return those that our axes do not reach."""
     low, high = axes.get_ylim()
     outside = []
     for experiment, color in EMPHASISED.items():
@@ -135,7 +138,7 @@ def draw_printed(axes: Axes, paper: pd.DataFrame, measure: str) -> list[str]:
 
 
 def caption_of(label: str, outside: list[str], gaps: list[str]) -> str:
-    """What is shown and what is not."""
+    """Return what is shown and what is not."""
     text = (
         f"Learning curves on the dev set of {label}: perplexity per subword, and BLEU by a beam of one on the first "
         "sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity per symbol "
@@ -146,10 +149,10 @@ def caption_of(label: str, outside: list[str], gaps: list[str]) -> str:
     return text + (f" Without metrics.jsonl, and so not shown: {', '.join(gaps)}." if gaps else "")
 
 
-def last(found: dict[str, pd.DataFrame], emphasised: Iterable[str]) -> str:
-    """How the emphasised runs ended."""
+def last(logged: dict[str, pd.DataFrame], emphasised: Iterable[str]) -> str:
+    """Return how the emphasised runs ended."""
     ends = []
-    for name, curve in found.items():
+    for name, curve in logged.items():
         if line_of(name) in emphasised:
             values = (f"{title} {value:.2f}" for key, title in MEASURES.items() for value in curve[key].dropna()[-1:])
             ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from transformer.common.files import InputError
-from transformer.figures.attention import CONTINUED
 from transformer.figures.boxes import LINE_INCHES, canvas, label
 from transformer.figures.style import COLORS, COLUMN_INCHES, MEDIUM, Drawing
+from transformer.figures.tokens import CONTINUED
 
 FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 WORDS, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
@@ -23,7 +23,7 @@ READING += "Of a word in several tokens, the weights that it is given are added 
 
 
 class Sentence(NamedTuple):
-    """A sentence of attention.json by words, in the layer that the figures show."""
+    """A sentence of attention.json as words, in the layer that the figures show."""
 
     words: list[str]
     weights: np.ndarray  # [h, words, words], the last axis sums to 1
@@ -33,13 +33,13 @@ class Sentence(NamedTuple):
 
 
 def sentence(attention: dict, figure: str) -> Sentence:
-    """What `figure` shows. Raises InputError where attention.json has no sentence for it."""
+    """Return the sentence that `figure` shows. Raises InputError where attention.json has no sentence for it."""
     for entry in attention["sentences"]:
         if figure in entry["figures"]:
             break
     else:
-        found = ", ".join(entry["title"] for entry in attention["sentences"])
-        raise InputError(f"{figure}: expected a sentence for it among those with attention, found {found}")
+        titles = ", ".join(entry["title"] for entry in attention["sentences"])
+        raise InputError(f"{figure}: expected a sentence for it among those with attention, found {titles}")
     number = layer_of(attention["layers"])
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
@@ -48,12 +48,12 @@ def sentence(attention: dict, figure: str) -> Sentence:
 
 
 def layer_of(layers: int) -> int:
-    """The layer, from 1, that is to `layers` what 5 is to the paper's 6."""
+    """Return the layer, from 1, that is to `layers` as 5 is to the paper's 6."""
     return math.floor(5 * layers / 6 + 0.5)
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Words and the weights [h, words, words] between them, of the weights [h, tokens, tokens]; see `READING`."""
+    """Return words and the weights [h, words, words] between them, from weights [h, tokens, tokens]; see `READING`."""
     starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
     words = [
         "".join(token.removesuffix(CONTINUED) for token in tokens[start:end])
@@ -65,7 +65,7 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 
 
 def place(words: list[str], word: str) -> int:
-    """Where the word is. Raises InputError where it is not there just once."""
+    """Return where the word is. Raises InputError where it is not there just once."""
     if words.count(word) != 1:
         raise InputError(
             f"figures: expected {word!r} once in the sentence, found it {words.count(word)} times: {words}"
@@ -74,69 +74,69 @@ def place(words: list[str], word: str) -> int:
 
 
 def shares(shown: Sentence) -> np.ndarray:
-    """[h] how much of the attention of the word "from" goes to the words "to"."""
+    """Return [h]: how much of the attention of the word "from" goes to the words "to"."""
     start, ends = place(shown.words, shown.about["from"]), [place(shown.words, word) for word in shown.about["to"]]
     return shown.weights[:, start, ends].sum(axis=1)
 
 
 def entropies(weights: np.ndarray) -> np.ndarray:
-    """[h] the mean over words of the entropy, in bits, of whom they attend to."""
+    """Return [h]: the entropy, in bits, of whom a word attends to, as the mean over words."""
     return -(weights * np.log2(np.maximum(weights, 1e-9))).sum(axis=2).mean(axis=1)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """How different two heads' patterns [words, words] are, from 0 to 1: total variation, the mean over words."""
+    """Return the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
     return float(np.abs(one - other).sum(axis=1).mean() / 2)
 
 
 def two_structured(weights: np.ndarray) -> tuple[int, ...]:
-    """Of the half of the heads with the lowest entropy, two at least, those two whose patterns differ most."""
+    """Return the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
     kept = np.argsort(entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
     pairs = combinations(sorted(kept.tolist()), 2)
     return max(pairs, key=lambda pair: distance(*weights[list(pair)]), default=(0,))
 
 
 def figure3(attention: dict) -> Drawing:
-    """Attention from one word in all heads: a dependency over a distance."""
+    """Draw attention from one word in all heads: a dependency over a distance."""
     shown = sentence(attention, "figure3")
-    found = shares(shown)
+    to_words = shares(shown)
     word, completion = shown.about["from"], " ".join(shown.about["to"])
     figure, axes = canvas(COLUMN_INCHES, height_of(shown))
-    draw(axes, 0, shown, colored(range(len(found))), f"from “{word}”, all heads", [place(shown.words, word)])
-    best = int(found.argmax())
+    draw(axes, 0, shown, colored(range(len(to_words))), f"from “{word}”, all heads", [place(shown.words, word)])
+    best = int(to_words.argmax())
     caption = (
         f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
-        f"for each of the {len(found)} heads. {shown.where} On average heads "
-        f"give “{completion}” {found.mean():.2f} of it, head {best + 1} most, {found[best]:.2f}. {READING}"
+        f"for each of the {len(to_words)} heads. {shown.where} On average heads "
+        f"give “{completion}” {to_words.mean():.2f} of it, head {best + 1} most, {to_words[best]:.2f}. {READING}"
     )
     strongest = shown.weights.mean(axis=0)[place(shown.words, word)]
     return Drawing(
-        figure, caption, f"Lines from “{word}” to {listed(shown.words, strongest)}", data(shown, shares=found)
+        figure, caption, f"Lines from “{word}” to {listed(shown.words, strongest)}", data(shown, shares=to_words)
     )
 
 
 def figure4(attention: dict) -> Drawing:
-    """Anaphora: a head that finds what a pronoun stands for, and from the pronoun alone that one and another."""
+    """Draw anaphora: a head that finds what a pronoun stands for; beside it, from the pronoun alone, two such heads."""
     shown = sentence(attention, "figure4")
-    found = shares(shown)
-    heads = np.argsort(-found, kind="stable")[:2].tolist()
+    to_words = shares(shown)
+    heads = np.argsort(-to_words, kind="stable")[:2].tolist()
     word, antecedent = shown.about["from"], " ".join(shown.about["to"])
     figure, axes = canvas(2 * COLUMN_INCHES, height_of(shown))
     draw(axes, 0, shown, colored(heads[:1]), f"all words, head {heads[0] + 1}")
     numbers = " and ".join(str(head + 1) for head in heads)
     draw(axes, COLUMN_INCHES, shown, colored(heads), f"from “{word}”, heads {numbers}", [place(shown.words, word)])
-    given = " and ".join(f"{found[head]:.2f}" for head in heads)
+    given = " and ".join(f"{to_words[head]:.2f}" for head in heads)
     caption = (
         f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
         f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
         f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {READING}"
     )
     alt = f"Lines from “{word}” to {listed(shown.words, shown.weights[heads[0], place(shown.words, word)])}"
-    return Drawing(figure, caption, alt, data(shown, shares=found, heads=heads))
+    return Drawing(figure, caption, alt, data(shown, shares=to_words, heads=heads))
 
 
 def figure5(attention: dict) -> Drawing:
-    """Two heads that do different things."""
+    """Draw two heads that do different things."""
     shown = sentence(attention, "figure5")
     heads = two_structured(shown.weights)
     figure, axes = canvas(2 * COLUMN_INCHES, height_of(shown))
@@ -144,9 +144,9 @@ def figure5(attention: dict) -> Drawing:
         draw(axes, side * COLUMN_INCHES, shown, colored([head], side), f"all words, head {head + 1}")
     bits = entropies(shown.weights)
     apart = distance(*shown.weights[list(heads)]) if len(heads) == 2 else 0.0
-    said = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
+    listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
     caption = (
-        f"Two heads that do different things: {said}. {shown.where} Of the half of the heads whose "
+        f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
         f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {READING}"
     )
     alt = "; ".join(f"head {head + 1}: {typical(shown, head)}" for head in heads)
@@ -154,33 +154,33 @@ def figure5(attention: dict) -> Drawing:
 
 
 def data(shown: Sentence, heads: Iterable[int] = (), **measured) -> dict:
-    """What the caption rests on; heads are counted from 1."""
+    """Return the numbers that the caption rests on; heads are counted from 1."""
     numbers = {key: np.round(values, 4).tolist() for key, values in measured.items()}
     return {"layer": shown.layer, "words": shown.words, "heads": [head + 1 for head in heads], **shown.about, **numbers}
 
 
 def listed(words: list[str], weights: np.ndarray) -> str:
-    """The three words with most weight, and how much: for those who cannot see the lines."""
+    """Return the three words with most weight, and how much, for those who cannot see the lines."""
     return ", ".join(f"“{words[index]}” {weights[index]:.2f}" for index in np.argsort(-weights)[:3])
 
 
 def typical(shown: Sentence, head: int) -> str:
-    """Whom each word attends to most."""
+    """Return whom each word attends to most."""
     most = shown.weights[head].argmax(axis=1)
     return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
 
 
 def height_of(shown: Sentence) -> float:
-    """Of a figure with a line for each word."""
+    """Return the height of a figure with a line for each word."""
     return BELOW + SPACING * len(shown.words) + HEADING
 
 
 def draw(
     axes: Axes, left: float, shown: Sentence, heads: dict[int, str], title: str, starts: list[int] | None = None
 ) -> None:
-    """The words twice, and lines from those at `starts`, all if not given, as strong as the heads' weights.
+    """Draw the words twice, and lines from those at `starts`, or from all, as strong as the heads' weights.
 
-    left: of a panel that is COLUMN_INCHES wide. heads: with their colours.
+    left: the left edge of a panel that is COLUMN_INCHES wide. heads: by head, its colour.
     """
     count, strip = len(shown.words), CELL * len(heads)
     heights = [BELOW + SPACING * (count - 0.5 - row) for row in range(count)]
@@ -202,14 +202,14 @@ def draw(
 def draw_rays(
     axes: Axes, ends: tuple[float, float], start: float, heights: list[float], weights: np.ndarray, color: str
 ) -> None:
-    """Lines from one word, each as opaque as its weight."""
+    """Draw lines from one word, each as opaque as its weight."""
     for y, weight in zip(heights, weights, strict=True):
         if weight >= FAINTEST:
             axes.plot(ends, (start, y), color=color, alpha=min(1.0, weight), lw=1.4, solid_capstyle="butt")
 
 
 def draw_cells(axes: Axes, left: float, heights: list[float], weights: np.ndarray, color: str) -> None:
-    """Beside each word on the right how much one head gives it, the most over the words on the left."""
+    """Mark beside each word on the right the most that one head gives it from any word on the left."""
     for y, weight in zip(heights, weights, strict=True):
         if weight >= FAINTEST:
             corner = left, y - SPACING * 0.45
@@ -217,5 +217,5 @@ def draw_cells(axes: Axes, left: float, heights: list[float], weights: np.ndarra
 
 
 def colored(heads: Iterable[int], first: int = 0) -> dict[int, str]:
-    """A colour for each head; they come again after eight."""
+    """Return a colour for each head; they are repeated after eight."""
     return {head: COLORS[(first + number) % len(COLORS)] for number, head in enumerate(heads)}

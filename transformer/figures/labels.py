@@ -47,6 +47,6 @@ def place_label(axes: Axes, point, taken: list[Bbox], inside: Bbox) -> Bbox:
 
 
 def area(one: Bbox, other: Bbox) -> float:
-    """Of the intersection, in square pixels."""
+    """Return the area of the intersection, in square pixels."""
     common = Bbox.intersection(one, other)
     return common.width * common.height if common else 0.0

@@ -7,7 +7,7 @@ SHOWN = 100  # positions
 
 
 def positions(model: Transformer, run: str) -> Drawing:
-    """A heat map of what is added to the embeddings at the first positions."""
+    """Draw a heat map of what is added to the embeddings at the first positions."""
     table = model.embedding.position_table.detach().cpu().numpy()[:SHOWN]
     figure, axes = new(COLUMN_INCHES, 2.6)
     most = abs(table).max()

@@ -10,7 +10,7 @@ POINTS = 500  # of a curve
 
 
 def schedule(experiments: list[Experiment]) -> Drawing:
-    """Equation 3 with the width, warm-up and rate of each experiment, for as long as it trains."""
+    """Draw equation 3 with the width, warm-up and rate of each experiment, for as long as it trains."""
     figure, axes = new(COLUMN_INCHES, 2.3)
     peaks = {}
     for experiment, color, marker in zip(experiments, COLORS, MARKERS, strict=False):
@@ -27,8 +27,8 @@ def schedule(experiments: list[Experiment]) -> Drawing:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(True)
     axes.legend()
-    said = "; ".join(f"{name} at most {peak:.2e}" for name, peak in peaks.items())
-    caption = f"Learning rate by equation 3 (§5.3); a mark is where it is largest. {said}."
+    listing = "; ".join(f"{name} at most {peak:.2e}" for name, peak in peaks.items())
+    caption = f"Learning rate by equation 3 (§5.3); a mark is where it is largest. {listing}."
     return Drawing(
-        figure, caption, f"Lines that rise in proportion to the step, then fall with its root. {said}.", peaks
+        figure, caption, f"Lines that rise in proportion to the step, then fall with its root. {listing}.", peaks
     )

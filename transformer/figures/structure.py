@@ -1,4 +1,4 @@
-"""What a built Transformer is made of, found by running it, for the figures that draw it."""
+"""The structure of a built Transformer, found by running it, for the figures that draw it."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from transformer.model.transformer import Embedding, FeedForward, Transformer
 
 
 class Sublayer(NamedTuple):
-    """§3.1: one sub-layer, what normalises it, and where."""
+    """A sub-layer of §3.1, what normalises it, and where."""
 
     module: MultiHead | FeedForward
     norm: str  # the class of the module that normalises, "" for none
@@ -24,7 +24,7 @@ class Sublayer(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """What Figure 1 shows."""
+    """The parts of a model that Figure 1 shows."""
 
     encoder: list[Sublayer]  # of one layer
     decoder: list[Sublayer]
@@ -36,7 +36,7 @@ class Structure(NamedTuple):
 
 @torch.inference_mode()
 def structure(model: Transformer) -> Structure:
-    """The parts of a model that is in evaluation mode."""
+    """Return the parts of a model that is in evaluation mode."""
     text = pack([np.array([EOS, EOS])], torch.device("cpu"))
     x, memory = torch.randn(2, 2, model.config.d_model, generator=torch.Generator().manual_seed(0))
     embeddings = called(model, [part for part in model.modules() if isinstance(part, Embedding)], text, text)
@@ -52,35 +52,35 @@ def structure(model: Transformer) -> Structure:
 
 
 def sublayers(layer: nn.Module, *inputs) -> list[Sublayer]:
-    """The sub-layers of an encoder or decoder layer, in the order in which it calls them on `inputs`."""
+    """Return the sub-layers of an encoder or decoder layer, in the order in which it calls them on `inputs`."""
     parts = [part for part in layer.children() if isinstance(part, MultiHead | FeedForward)]
     inside = {leaf for part in parts for leaf in part.modules()}
     norms = [leaf for leaf in layer.modules() if is_leaf(leaf) and leaf not in inside]
     order = called(layer, [*parts, *norms], *inputs)
     before = order[0] in norms
-    found = []
+    sublayers = []
     for place, part in enumerate(order):
         if part in parts:
             beside = order[place - 1 : place] if before else order[place + 1 : place + 2]
             names = [type(norm).__name__ for norm in beside if norm in norms]
-            found.append(Sublayer(part, "".join(names), before, goes_round(layer, part, *inputs)))
-    return found
+            sublayers.append(Sublayer(part, "".join(names), before, goes_round(layer, part, *inputs)))
+    return sublayers
 
 
 def is_leaf(module: nn.Module) -> bool:
-    """Whether it has no modules within, and is not dropout, which no figure shows."""
+    """Return whether a module contains no others, and is not dropout, which no figure shows."""
     return not isinstance(module, nn.Dropout) and not any(module.children())
 
 
 def called(module: nn.Module, parts: list[nn.Module], *inputs) -> list[nn.Module]:
-    """Which of the `parts` of `module` run on these inputs, in order, as often as they do."""
+    """Return which of the `parts` of `module` run on these inputs, in order, as often as they do."""
     order = []
     run_with_hooks(module, parts, lambda part, given, output: order.append(part), *inputs)
     return order
 
 
 def goes_round(layer: nn.Module, part: nn.Module, x: Tensor, *rest) -> bool:
-    """Whether x reaches the layer's output though `part` gives nothing but zeros."""
+    """Return whether x reaches the layer's output though `part` gives only zeros."""
 
     def silent(part: nn.Module, given: tuple, output: Tensor) -> Tensor:
         return torch.zeros_like(output)
@@ -90,7 +90,7 @@ def goes_round(layer: nn.Module, part: nn.Module, x: Tensor, *rest) -> bool:
 
 
 def run_with_hooks(module: nn.Module, parts: list[nn.Module], hook: Callable, *inputs) -> Tensor:
-    """The output of `module`, each of its `parts` having this forward hook."""
+    """Return the output of `module` while each of its `parts` has this forward hook."""
     with ExitStack() as stack:
         for part in parts:
             stack.callback(part.register_forward_hook(hook).remove)
@@ -98,10 +98,10 @@ def run_with_hooks(module: nn.Module, parts: list[nn.Module], hook: Callable, *i
 
 
 def is_cross(sublayer: Sublayer) -> bool:
-    """Whether it attends to the memory."""
+    """Return whether a sub-layer attends to the memory."""
     return isinstance(sublayer.module, CrossAttention)
 
 
 def is_masked(sublayer: Sublayer) -> bool:
-    """Whether it keeps each position from seeing later ones (§3.2.3)."""
+    """Return whether a sub-layer keeps each position from seeing later ones (§3.2.3)."""
     return getattr(sublayer.module, "causal", False)

@@ -1,4 +1,4 @@
-"""What all figures share: width, fonts, colours that colour-blind readers tell apart, and files that do not change.
+"""Style of all figures: width, fonts, colours that colour-blind readers tell apart, and files that do not change.
 
 Importing this sets matplotlib's defaults, whatever a matplotlibrc on the machine says.
 """
@@ -60,7 +60,7 @@ class Drawing(NamedTuple):
 
 
 def new(width: float, height: float, **subplots: Any) -> tuple[Figure, Axes]:
-    """An empty figure of so many inches and its axes; `subplots` are `Figure.subplots`', for an array of axes."""
+    """Return an empty figure of this size in inches and its axes; `subplots` go to `Figure.subplots`, for an array."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(**subplots)
 
@@ -68,7 +68,7 @@ def new(width: float, height: float, **subplots: Any) -> tuple[Figure, Axes]:
 def save(figure: Figure, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes."""
     for kind, metadata in DATELESS.items():
-        # The salt makes ids within the SVG; the name in it keeps those of two figures on one page apart.
+        # The salt makes ids within the SVG, which would differ each time without it.
         with (
             matplotlib.rc_context({"svg.hashsalt": Path(output).name}),
             replacing(f"{output}.{kind}", "wb") as file,

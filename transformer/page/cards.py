@@ -1,4 +1,4 @@
-"""What a page says of a run behind its numbers: how it was trained, averaged, decoded and scored."""
+"""Cards of the runs behind a page's numbers: how each was trained, averaged, decoded and scored."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Scored(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A run: facts are headings and texts; stale is what has changed since it was scored, by the score file."""
+    """A run: `facts` are texts by heading, `stale` what has changed since it was scored, by score file."""
 
     run: str
     facts: dict[str, str]
@@ -29,40 +29,40 @@ class Card(NamedTuple):
 
 
 def facts(run: dict, where: str) -> dict[str, str]:
-    """What run.json says, for readers. Raises InputError, which begins with `where`, where it lacks something."""
+    """Return run.json for readers. Raises InputError, which begins with `where`, where it lacks something."""
 
-    def said(key: str):
+    def entry(key: str):
         return item(run, key, where)
 
     return {
-        "Commit": said("commit"),
-        "Data (SHA-256)": said("data_sha256"),
-        "Settings (digest)": said("digest"),
-        "Fidelity": said("fidelity"),
-        "Steps": f"{said('steps'):,}",
-        "Parameters": f"{said('parameters'):,}",
-        "FLOPs": flops_text(said("flops")),
-        "Time": f"{said('seconds'):,.0f} s",
-        "Hardware": said("hardware"),
-        "Started": "; ".join(start_text(start) for start in said("starts")),
-        "Finished": said("finished"),
+        "Commit": entry("commit"),
+        "Data (SHA-256)": entry("data_sha256"),
+        "Settings (digest)": entry("digest"),
+        "Fidelity": entry("fidelity"),
+        "Steps": f"{entry('steps'):,}",
+        "Parameters": f"{entry('parameters'):,}",
+        "FLOPs": flops_text(entry("flops")),
+        "Time": f"{entry('seconds'):,.0f} s",
+        "Hardware": entry("hardware"),
+        "Started": "; ".join(start_text(start) for start in entry("starts")),
+        "Finished": entry("finished"),
     } | taken_facts(run)
 
 
 def taken_facts(run: dict) -> dict[str, str]:
-    """Where a run is from that was not trained here."""
+    """Return where a run that was not trained here is from."""
     if "taken" not in run:
         return {}
     return {"Taken from": f"{run['taken']['from']}, run.json's SHA-256 {run['taken']['sha256']}"}
 
 
 def start_text(start: dict) -> str:
-    """`2026-11-21T15:09:28+00:00 at step 0, 2 × NVIDIA H200`."""
+    """Return `2026-11-21T15:09:28+00:00 at step 0, 2 × NVIDIA H200`."""
     return f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
 
 
 def scored(path: str) -> Scored:
-    """One score file, of a translation or of parses. Raises InputError naming the file."""
+    """Return one score file, of a translation or of parses. Raises InputError naming the file."""
     score = read_json(path)
     run, scores = item(score, "run", path), item(score, "scores", path)
     decoding = item(run, "decoding", f"{path}, run")
@@ -76,7 +76,7 @@ def scored(path: str) -> Scored:
 
 
 def bleu_measures(scores: dict, where: str) -> list[tuple[str, float, str]]:
-    """Every variant, with a star on the one that the paper reports."""
+    """Return every variant, with a star on the one that the paper reports."""
     paper = item(scores, "paper", f"{where}, scores")
     variants = {name: variant for name, variant in scores.items() if name != "paper"}
     return [
@@ -90,8 +90,7 @@ def bleu_measures(scores: dict, where: str) -> list[tuple[str, float, str]]:
 
 
 def bracket_measures(score: dict) -> list[tuple[str, float, str]]:
-    """F1 and its parts; their signature is by whose tags words are left out."""
-    found = score["scores"]["all"]
-    return [
-        (name, found[key], f"COLLINS.prm, by {score['by']}") for name, key in BRACKETS.items() if found[key] is not None
-    ]
+    """Return F1 and its parts; their signature says by whose tags words are left out."""
+    scores = score["scores"]["all"]
+    signature = f"COLLINS.prm, by {score['by']}"
+    return [(name, scores[key], signature) for name, key in BRACKETS.items() if scores[key] is not None]

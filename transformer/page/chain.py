@@ -8,18 +8,19 @@ from typing import Any
 
 from transformer.common.files import InputError, read_json, sha256
 from transformer.config.experiment import Decoding, load
-from transformer.scoring.runs import ADDED
-from transformer.scoring.scorefiles import item, read_run, read_table
+from transformer.scoring.origin import ADDED
+from transformer.scoring.scorefiles import item, read_run
 from transformer.tables.cells import averaged_text
+from transformer.tables.csvfiles import read_csv
 
 # The score files behind each table's cells.
 SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json"}
-ROUNDING = 1e-9  # of a mean, by another order of its terms
+ROUNDING = 1e-9  # error of a mean whose terms were added in another order
 
 
 @dataclass(frozen=True)
 class Link:
-    """One thing that a number depends on; `stale` says what has changed since, or is empty."""
+    """A thing that a number depends on; `stale` says what has changed since, or is empty."""
 
     name: str
     what: str
@@ -27,7 +28,7 @@ class Link:
 
 
 def cell(results: Path, table: str, experiment: str, task: str) -> tuple[Link, list[Path]]:
-    """The cell of BLEU, or of F1, and the score files that it is the mean of.
+    """Return the cell of BLEU, or of F1, and the score files that it is the mean of.
 
     Raises InputError where the table has no such cell, or its runs are not there.
     """
@@ -39,17 +40,17 @@ def cell(results: Path, table: str, experiment: str, task: str) -> tuple[Link, l
 
 
 def read_cell(path: Path, table: str, experiment: str, task: str) -> tuple[float, list[str]]:
-    """The number in a table's CSV file, and the runs that it says are behind it."""
-    frame, prefix = read_table(path, []), f"{task}_" if table == "table2" else ""
+    """Return the number in a table's CSV file, and the runs that it says are behind it."""
+    frame, prefix = read_csv(path, []), f"{task}_" if table == "table2" else ""
     runs, number = f"{prefix}runs", "f1" if table == "table4" else f"{prefix}bleu"
-    found = frame[frame[runs].str.startswith(f"{task}/{experiment}/")] if runs in frame else frame[:0]
-    if len(found) != 1:
-        raise InputError(f"{path}: expected a number for {experiment} on {task}, found none: make the table anew")
-    return float(found[number].iloc[0]), found[runs].iloc[0].split()
+    rows = frame[frame[runs].str.startswith(f"{task}/{experiment}/")] if runs in frame else frame[:0]
+    if len(rows) != 1:
+        raise InputError(f"{path}: expected a number for {experiment} on {task}, found none: make the table again")
+    return float(rows[number].iloc[0]), rows[runs].iloc[0].split()
 
 
 def number_of(path: Path) -> float:
-    """What a score file adds to its cell: the paper's variant of BLEU, or F1."""
+    """Return what a score file adds to its cell: the paper's variant of BLEU, or F1."""
     where = f"{path}, scores"
     scores = item(read_json(path), "scores", str(path))
     if "all" in scores:
@@ -58,9 +59,9 @@ def number_of(path: Path) -> float:
 
 
 def chain(path: Path) -> Iterator[Link]:
-    """The links behind a score file, from the score to the data. Raises InputError where it is no run's score."""
+    """Yield the links behind a score file, from the score to the data. Raises InputError where it is no run's score."""
     score, where = read_json(path), str(path)
-    run, about, folder = read_run(score, where), score["run"], path.parent
+    run, record, folder = read_run(score, where), score["run"], path.parent
     yield Link("score", f"{path}: {number_of(path):.4f}, {signature(score)}")
     for side in ("hyp", "ref", "test", "gold"):
         if side in score:
@@ -68,28 +69,28 @@ def chain(path: Path) -> Iterator[Link]:
     shown = ", ".join(f"{key} {value}" for key, value in run["decoding"].items())
     yield checked("decoding", shown, run["decoding"], lambda: asdict(load(folder / "decoding.yaml", Decoding)))
     weights = folder / ("last.safetensors" if ".last" in path.name else "average.safetensors")
-    shown, used = f"{weights}: {averaged_text(run['averaged_steps'])}", item(about, "weights_sha256", f"{where}, run")
+    shown, used = f"{weights}: {averaged_text(run['averaged_steps'])}", item(record, "weights_sha256", f"{where}, run")
     if used is None:
         yield Link("weights", f"{shown}; not taken with the run, so not checked")
     else:
         yield checked("weights", shown, used, lambda: sha256(weights))
-    shown = f"{folder}: {taken_text(about)}commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s"
+    shown = f"{folder}: {taken_text(record)}commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s"
     shown += f" on {run['hardware']}"
-    said = {key: value for key, value in about.items() if key not in ADDED}
-    yield checked("run", shown, said, lambda: read_json(folder / "run.json"))
+    trained = {key: value for key, value in record.items() if key not in ADDED}
+    yield checked("run", shown, trained, lambda: read_json(folder / "run.json"))
     experiment = folder / "experiment.yaml"
     shown = f"{experiment}: with the data, digest {run['digest'][:12]}"
     yield checked("experiment", shown, run["digest"], lambda: load(experiment).digest(run["data_sha256"]))
     data = folder.parents[3] / "data" / run["task"] / "data.json"
     shown = f"{data}: {run['data_sha256'][:12]}"
-    if "taken" in about and not data.exists():
+    if "taken" in record and not data.exists():
         yield Link("data", f"{shown}; not here, so not checked")
         return
     yield checked("data", shown, run["data_sha256"], lambda: item(read_json(data), "sha256", str(data)))
 
 
 def checked(name: str, what: str, used: Any, now: Callable[[], Any]) -> Link:
-    """The link, stale where `now()` is not what was used, or cannot be read any more."""
+    """Return the link, stale where `now()` is not what was used, or cannot be read any more."""
     try:
         return Link(name, what, "" if now() == used else "has changed since")
     except (InputError, OSError) as error:
@@ -97,16 +98,16 @@ def checked(name: str, what: str, used: Any, now: Callable[[], Any]) -> Link:
 
 
 def taken_text(run: dict) -> str:
-    """Where a run was taken from, with the sum of its run.json there; empty if it was trained here."""
+    """Return where a run was taken from, with the checksum of its run.json there; empty if it was trained here."""
     return f"taken from {run['taken']['from']} (run.json {run['taken']['sha256'][:12]}), " if "taken" in run else ""
 
 
 def signature(score: dict) -> str:
-    """How the number was computed."""
+    """Return how the number was computed."""
     scores = score["scores"]
     return f"labelled F1 by {score['by']}" if "all" in scores else scores[scores["paper"]]["signature"]
 
 
 def stale(path: Path) -> str:
-    """What has changed since a score file was written, in words; empty if nothing."""
+    """Return what has changed since a score file was written, in words; empty if nothing has."""
     return "; ".join(f"{link.name} {link.stale}" for link in chain(path) if link.stale)

@@ -1,6 +1,6 @@
-"""Sentences to look at: what a run did best, what it did worst, and some drawn by lot.
+"""Sentences to look at: those that a run did best, those that it did worst, and some drawn at random.
 
-A single sentence is ranked by chrF, for BLEU of one is 0 more often than not; a parse by its labelled F1.
+A translation is ranked by chrF, as BLEU of a single sentence is 0 more often than not; a parse by its labelled F1.
 """
 
 import random
@@ -14,11 +14,11 @@ from transformer.common.text import read_pairs
 from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
 
-SEED = 1  # of the lot
+SEED = 1  # of the random ones
 
 
 class Sample(NamedTuple):
-    """One sentence of a test set."""
+    """A sentence of a test set."""
 
     line: int  # from 1
     score: float  # 0 to 100
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Of one run, by "best", "worst" and "by lot"."""
+    """Sentences of one run: the "best", the "worst", and others drawn at "random"."""
 
     run: str
     measure: str  # what `Sample.score` is
@@ -36,55 +36,58 @@ class Samples(NamedTuple):
 
 
 def choose(scores: list[float], most: int) -> dict[str, list[int]]:
-    """At most `most` places of each kind, none in two: the earlier of equal ones; a short list has no worst or lot."""
+    """Return at most `most` places of each kind, none in two.
+
+    Of equal scores the earlier comes first. A short list has no worst or others.
+    """
     ranked = sorted(range(len(scores)), key=lambda place: -scores[place])
     best, rest = ranked[:most], ranked[most:]
     worst = sorted(rest, key=lambda place: scores[place])[:most]
     others = sorted(set(rest) - set(worst))
-    by_lot = random.Random(SEED).sample(others, min(most, len(others)))
-    return {"best": best, "worst": worst, "by lot": sorted(by_lot)}
+    chosen = random.Random(SEED).sample(others, min(most, len(others)))
+    return {"best": best, "worst": worst, "random": sorted(chosen)}
 
 
 def gather(run: str, measure: str, scores: list[float], most: int, sample: Callable[[int], Sample]) -> Samples:
-    """The chosen sentences, `sample` giving the one at a place."""
+    """Return the chosen sentences; `sample` makes the one at a place."""
     kinds = {kind: [sample(place) for place in places] for kind, places in choose(scores, most).items()}
     return Samples(run, measure, kinds)
 
 
 def translations(run: str, hypotheses: str | Path, sources: str | Path, references: str | Path, most: int) -> Samples:
-    """Of plain text, a sentence a line in all three files. Raises InputError where they are not of equal length."""
-    asked = [source for source, _ in read_pairs(sources, references)]
+    """Return samples of plain text, a sentence a line. Raises InputError where the files are not of equal length."""
+    originals = [source for source, _ in read_pairs(sources, references)]
     pairs = list(read_pairs(hypotheses, references))
     metric = CHRF()
     scores = [metric.sentence_score(ours, [reference]).score for ours, reference in pairs]
 
     def sample(place: int) -> Sample:
         ours, reference = pairs[place]
-        return Sample(place + 1, scores[place], asked[place], reference, ours)
+        return Sample(place + 1, scores[place], originals[place], reference, ours)
 
     return gather(run, f"chrF of the sentence, `{metric.get_signature().format()}`", scores, most, sample)
 
 
 def parses(run: str, trees: str | Path, gold: str | Path, most: int) -> Samples:
-    """Of a parser's trees and the treebank's, in brackets and indented.
+    """Return samples of a parser's trees and the treebank's, in brackets and indented.
 
-    Errors as in `read_gold_and_test`. A sentence without a bracket that counts is left out.
+    A sentence without a bracket that counts is left out. Errors as in `read_gold_and_test`.
     """
     pairs = list(read_gold_and_test(gold, trees))
     compared = [compare(right, ours, line, by_gold=True) for line, (right, ours) in enumerate(pairs, start=1)]
-    found = [(score, one) for one in compared if (score := f1(one)) is not None]
+    ranked = [(score, sentence) for sentence in compared if (score := f1(sentence)) is not None]
 
     def sample(place: int) -> Sample:
-        score, sentence = found[place]
+        score, sentence = ranked[place]
         right, ours = pairs[sentence.number - 1]
         return Sample(sentence.number, score, " ".join(words(right)), indented(right), indented(ours))
 
     measure = "labelled F1 of the sentence; words left out by the treebank's tags"
-    return gather(run, measure, [score for score, _ in found], most, sample)
+    return gather(run, measure, [score for score, _ in ranked], most, sample)
 
 
 def f1(sentence: Sentence) -> float | None:
-    """In percent: 0 for a tree that is missing or over other words; None where there is no bracket to compare."""
+    """Return F1 in per cent: 0 for a tree that is missing or over other words, None without a bracket to compare."""
     if sentence.status != "ok":
         return 0.0
     brackets = sentence.gold + sentence.test
@@ -92,7 +95,7 @@ def f1(sentence: Sentence) -> float | None:
 
 
 def indented(tree: Tree) -> str:
-    """A constituent on each line, two spaces further in than the one around it; those of words alone are whole."""
+    """Write a constituent on each line, two spaces further in than the one around it; one of words alone is whole."""
     lines: list[str] = []
     depth = place = 0
     while place < len(tree):
@@ -109,7 +112,7 @@ def indented(tree: Tree) -> str:
 
 
 def end_of_flat(tree: Tree, place: int) -> int:
-    """Where the constituent that begins at `place` has ended, if it holds words alone; else the next place."""
+    """Return where the constituent that begins at `place` has ended, if it holds words alone; else the next place."""
     if isinstance(tree[place], Open):
         for end in range(place + 1, len(tree)):
             if isinstance(tree[end], Open):

@@ -1,29 +1,30 @@
-"""What a page begins with: how close ours came to the paper, and what the trainings took."""
+"""The summary of a page: how close ours came to the paper, and what the trainings took."""
 
 import re
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.scoring.scorefiles import item, read_table
+from transformer.scoring.scorefiles import item
 from transformer.tables.cells import Cell, Row, difference_text, interval_text, mean_text
+from transformer.tables.csvfiles import read_csv
 
-CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # what transformer.provenance says of a processor
+CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how common/provenance.py names a processor
 HOUR = 3600  # seconds
 
 
 class Usage(NamedTuple):
-    """What the trainings took of one kind of processor."""
+    """Hours of training on one kind of processor."""
 
-    unit: str  # core or GPU: what an hour is of
+    unit: str  # core or GPU
     hours: float
     runs: int
     hardware: list[str]
 
 
 def closeness_of_table_2(path: str | Path) -> list[Row]:
-    """BLEU of our systems, task by task, from the CSV file of Table 2. Raises InputError where a column is missing."""
-    table = read_table(path, ["model", "by"])
+    """Return BLEU of our systems, task by task, from Table 2's CSV. Raises InputError where a column is missing."""
+    table = read_csv(path, ["model", "by"])
     tasks = [column.removesuffix("_difference") for column in table if column.endswith("_difference")]
     return [
         {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | closeness(row, f"{task}_bleu", f"{task}_", path)
@@ -34,8 +35,8 @@ def closeness_of_table_2(path: str | Path) -> list[Row]:
 
 
 def closeness_of_table_4(path: str | Path) -> list[Row]:
-    """F1 of our parsers, from the CSV file of Table 4. Raises InputError where a column is missing."""
-    table = read_table(path, ["by", "training"])
+    """Return F1 of our parsers from Table 4's CSV. Raises InputError where a column is missing."""
+    table = read_csv(path, ["by", "training"])
     ours = table[table["by"] == "ours"].to_dict("records")
     return [
         {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | closeness(row, "f1", "", path) for row in ours
@@ -43,7 +44,7 @@ def closeness_of_table_4(path: str | Path) -> list[Row]:
 
 
 def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) -> Row:
-    """From a row of a CSV file: `score` is a column, of the others the names begin with `prefix`."""
+    """Return the paper's number and ours from a row; `score` is a column, and the others' names begin with `prefix`."""
 
     def number(column: str) -> float:
         return float(item(row, column, str(path)) or "nan")
@@ -61,9 +62,9 @@ def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) ->
 
 
 def usage(runs: dict[str, dict]) -> list[Usage]:
-    """Hours of training by unit, of run.json files by the run's name. Raises InputError naming the run.
+    """Return hours of training by unit, from run.json files by the run's name. Raises InputError naming the run.
 
-    A run that went on elsewhere counts in full on the machine where it ended: run.json does not say what each did.
+    A run that was continued on another machine counts in full there: run.json does not say what each machine did.
     """
     hours: defaultdict[str, list[float]] = defaultdict(list)
     hardware: defaultdict[str, set[str]] = defaultdict(set)
@@ -77,13 +78,13 @@ def usage(runs: dict[str, dict]) -> list[Usage]:
 
 
 def units_of(hardware: str) -> tuple[str, str, int]:
-    """The unit, the processor's name, and how many units one process had."""
+    """Return the unit, the processor's name, and how many units one process had."""
     cores = CORES.fullmatch(hardware)
     return ("core", cores[1], int(cores[2])) if cores else ("GPU", hardware, 1)
 
 
 def moved(runs: dict[str, dict]) -> list[str]:
-    """The runs that were started on more than one kind of machine."""
+    """Return the runs that were started on more than one kind of machine."""
     machines = {
         name: {(start["hardware"], start["processes"]) for start in run["starts"]} for name, run in runs.items()
     }

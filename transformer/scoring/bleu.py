@@ -1,4 +1,4 @@
-"""One translation by every measure that is in use for the paper's tasks, each with a signature that says how.
+"""Scores of one translation by every measure in use for the paper's tasks, each with a signature that says how.
 
 The paper's 28.4 is not a sacreBLEU score: the authors made the reference's quotes plain, tokenised with Moses, split
 German compounds at hyphens and ran multi-bleu.perl. On the same output the measures differ by a point of BLEU and more.
@@ -20,13 +20,14 @@ PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quot
 
 
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Measures of detokenised sentences, one reference each, in `language` (as "de"), from 0 to 100; TER may be more.
+    """Return all measures of detokenised sentences in `language` (as "de"), with one reference each.
 
-    Each is {"score": float, "signature": str}; "paper" names the one that the paper reports. By multi-bleu.perl on
-    Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case; compound_split (German alone), split at
-    hyphens; plain_quotes, the same, in any language, with the reference's quotes made plain; normalized, the same with
-    Moses' punctuation normaliser on both sides instead. By sacreBLEU on the text as it is: sacrebleu (tokens of 13a)
-    and intl, both also in lower case (_lc), chrf2, and ter, an error rate. Raises InputError on unequal or empty sides.
+    Scores are from 0 to 100; TER may be more. Each is {"score": float, "signature": str}; "paper" names the one that
+    the paper reports. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
+    compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
+    quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
+    the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate.
+    Raises InputError on unequal or empty sides.
     """
     if len(hypotheses) != len(references):
         raise InputError(f"BLEU: expected a hypothesis per reference, found {len(hypotheses)} and {len(references)}")
@@ -37,7 +38,7 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 
 
 def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """The measures that multi-bleu.perl takes of Moses tokens."""
+    """Return the measures that multi-bleu.perl takes of Moses tokens."""
     sides, moses, split = (hypotheses, references), f"moses-{language}", "+split" if language == "de" else ""
     words = [tokenize(side, language) for side in sides]
     measures = {"tokenized": multi_bleu(*words, moses)}
@@ -53,7 +54,7 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
 
 
 def text_scores(hypotheses: list[str], references: list[str]) -> dict:
-    """The measures that sacreBLEU takes of plain text."""
+    """Return the measures that sacreBLEU takes of plain text."""
     metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
     metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
     metrics |= {"chrf2": CHRF(), "ter": TER()}
@@ -61,28 +62,28 @@ def text_scores(hypotheses: list[str], references: list[str]) -> dict:
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
-    """The tokens, separated by spaces, whose `token_bleu` against those of `paper_reference` is what the paper reports.
+    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is what the paper reports.
 
-    Of its French BLEU nothing is known: it is taken alike, but for the compounds.
+    The paper does not say how its French BLEU was computed: here it is as the German, but for the compounds.
     """
     return without_compounds(tokenize(hypotheses, language, escape), language)
 
 
 def paper_reference(references: list[str], language: str) -> list[str]:
-    """The same of a reference, every Unicode quote of which was made plain before.
+    """Return the tokens of references, after every Unicode quote in them was made plain.
 
-    With „“ left in, a model that learned from text with plain quotes, as was the authors', loses a token at each.
+    With „“ left in, a model that learned from text with plain quotes, as the authors' was, loses a token at each.
     """
     return paper_tokens(plain_quotes(references), language)
 
 
 def plain_quotes(sentences: list[str]) -> list[str]:
-    """Every Unicode quote made a plain one, nothing else."""
+    """Replace every Unicode quote by a plain one."""
     return [line.translate(PLAIN) for line in sentences]
 
 
 def tokenize(sentences: list[str], language: str, escape: bool = False) -> list[str]:
-    """Moses tokens, separated by spaces. `escape` writes `&apos;` for `'` and so on, as the Moses script does.
+    """Return Moses tokens, separated by spaces. `escape` writes `&apos;` for `'` and so on, as the Moses script does.
 
     On both sides it changes no BLEU; on one alone it costs some.
     """
@@ -91,42 +92,43 @@ def tokenize(sentences: list[str], language: str, escape: bool = False) -> list[
 
 
 def normalize(sentences: list[str], language: str) -> list[str]:
-    """Moses' normalised punctuation, which changes dashes, spaces and the order of quote and comma, too."""
+    """Normalise punctuation as Moses does, which also changes dashes, spaces and the order of quote and comma."""
     normalizer = MosesPunctNormalizer(language)
     return [normalizer.normalize(line) for line in sentences]
 
 
 def without_compounds(words: list[str], language: str) -> list[str]:
-    """Split at hyphens in German, whose compounds the authors split; else as they are."""
+    """Split German words at hyphens, as the authors did; leave other languages as they are."""
     return split_compounds(words) if language == "de" else words
 
 
 def split_compounds(sentences: list[str]) -> list[str]:
-    """`Text-Datei` becomes `Text ##AT##-##AT## Datei`, as in the authors' get_ende_bleu.sh.
+    """Split `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
 
-    On bytes, like perl there: in `ä-ö-ü` a match takes but a part of `ö`, so that both hyphens are split; of `a-b-c`
-    only the first is.
+    Works on bytes, as perl does there: in `ä-ö-ü` a match takes only a part of `ö`, so that both hyphens are split; of
+    `a-b-c` only the first is.
     """
     return [HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
-    """`token_bleu`; in its signature our `tokenizer`, and the library that ran it, stand for `tok:none`."""
-    found = measure(token_bleu(lowercase), hypotheses, references)
-    signature = found["signature"].replace("tok:none", f"tok:{tokenizer}")
-    return {**found, "signature": f"{signature}|sacremoses:{version('sacremoses')}"}
+    """Return `token_bleu`; its signature names our `tokenizer`, and the library that ran it, in place of `tok:none`."""
+    bleu = measure(token_bleu(lowercase), hypotheses, references)
+    signature = bleu["signature"].replace("tok:none", f"tok:{tokenizer}")
+    return {**bleu, "signature": f"{signature}|sacremoses:{version('sacremoses')}"}
 
 
 def token_bleu(lowercase: bool = False) -> BLEU:
-    """BLEU of tokens separated by spaces, as multi-bleu.perl counts it: unsmoothed, 0 where no n-gram of an order fits.
+    """Return BLEU of tokens separated by spaces as multi-bleu.perl counts it.
 
-    sacreBLEU does the arithmetic. Lower case is Unicode's; `multi-bleu.perl -lc` knows ASCII's alone.
+    It is not smoothed, and 0 where no n-gram of an order fits. sacreBLEU does the arithmetic. Lower case is Unicode's;
+    `multi-bleu.perl -lc` knows only ASCII's.
     """
     # force: no warning that the text looks tokenised, which is as it should be
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 
 def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
-    """One score of the whole and sacreBLEU's signature of it."""
+    """Return the score of the whole corpus and sacreBLEU's signature of it."""
     score = metric.corpus_score(hypotheses, [references]).score
     return {"score": score, "signature": metric.get_signature().format()}

@@ -1,113 +1,117 @@
-"""What tables are made from: what the paper printed, and our score files, with what they say of their runs.
+"""Score files: read, checked, and put together as the rows that tables and figures are made from.
 
-Ours come from score files (`python -m transformer score --run --json`): one run's BLEU, and what was run.
+One file holds one run's scores and a record of the run (`python -m transformer score --run --json`).
 """
 
-from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
 from transformer.common.files import InputError, read_json
 
-# Our variants of BLEU in the tables and their headings: the one that the paper reports for the language, and sacreBLEU.
-MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}
-
-# What a score file must say, and what of its run.
-SCORE = ["language", "hyp_sha256", "ref_sha256", "draws"]
-RUN = ["scale", "task", "experiment", "seed", "steps", "parameters", "dev_perplexity", "flops", "seconds", "hardware"]
-RUN += ["commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"]
+MEASURES = ("bleu", "sacrebleu")  # the variant that the paper reports for the language, and sacreBLEU
 
 
-def read_table(path: str | Path, columns: list[str]) -> pd.DataFrame:
-    """A table's CSV, the paper's or one of ours: each cell as text, as it stands there, blank ones "".
+class Run(TypedDict):
+    """What a score file must say of its run."""
 
-    Raises InputError where the file cannot be read or one of `columns` is missing.
-    """
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as CSV: {str(error).strip()}") from error
-    for column in columns:
-        if column not in table:
-            raise InputError(f"{path}: expected a column {column!r}, found {', '.join(table)}")
-    return table
+    scale: str
+    task: str
+    experiment: str
+    seed: int
+    steps: int
+    parameters: int
+    dev_perplexity: float | None
+    flops: float  # of the training
+    seconds: float  # of the training
+    hardware: str
+    commit: str
+    digest: str  # of the settings and the data
+    data_sha256: str
+    fidelity: str
+    averaged_steps: list[int]
+    decoding: dict[str, Any]
+
+
+class Score(Run):
+    """A translation's score: the row of one file, with the keys of its run."""
+
+    file: str
+    name: str  # task/experiment/seed
+    language: str
+    hyp_sha256: str
+    ref_sha256: str
+    draws: list[float]  # BLEU on resampled test sets
+    bleu: float  # by the variant that the paper reports
+    sacrebleu: float
+    paper: str  # the name of that variant
+    variants: dict[str, dict[str, Any]]  # score and signature by name
 
 
 def read_scores(paths: list[str]) -> pd.DataFrame:
-    """A row per score file: `file`, `name`, the keys `SCORE`, of its run the keys `RUN`, each measure, all `variants`.
+    """Return a row per score file, with the keys of `Score`.
 
     Raises InputError where a file is not a whole score of a run, and where files do not belong in one table.
     """
-    runs = rows_of([read_score(path) for path in paths], [*SCORE, *MEASURES, "paper", "variants"])
+    runs = pd.DataFrame([read_score(path) for path in paths], columns=list(Score.__annotations__))
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("ref_sha256", of_task)
     return runs
 
 
-def rows_of(scores: list[dict], columns: list[str]) -> pd.DataFrame:
-    """A row per score; without any, a frame that has `columns`, and those of the runs, all the same."""
-    return pd.DataFrame(scores, columns=["file", "name", *columns, *RUN])
-
-
 def check_runs(runs: pd.DataFrame) -> None:
-    """Raises InputError where a run is scored twice, or not all are of one scale and fidelity."""
-    for (task, experiment, seed), same in runs.groupby(["task", "experiment", "seed"]):
+    """Raise InputError where a run is scored twice, or not all are of one scale and fidelity."""
+    for name, same in runs.groupby("name"):
         if len(same) > 1:
-            found = ", ".join(same["file"])
-            raise InputError(f"{task}/{experiment}/{seed}: expected one score of a run, found {found}")
+            raise InputError(f"{name}: expected one score of a run, found {', '.join(same['file'])}")
     require_one("scale", runs)
     require_one("fidelity", runs)
 
 
-def read_score(path: str) -> dict:
-    """The row of one score file."""
+def require_one(key: str, runs: pd.DataFrame) -> None:
+    """Raise InputError where `runs` differ in `key`, naming a file of each kind."""
+    kinds = runs.drop_duplicates(key)
+    if len(kinds) > 1:
+        values = " and ".join(f"{value} in {file}" for value, file in zip(kinds[key], kinds["file"], strict=True))
+        raise InputError(f"expected scores of one {key}, found {values}")
+
+
+def read_score(path: str) -> Score:
+    """Return the row of one score file. Raises InputError naming the file and the missing key."""
     score = read_json(path)
-    row = {"file": path} | read_run(score, path) | {key: item(score, key, path) for key in SCORE}
+    run = read_run(score, path)
+    top = {key: item(score, key, path) for key in ("language", "hyp_sha256", "ref_sha256", "draws")}
     variants = dict(item(score, "scores", path))
-    row["paper"] = item(variants, "paper", f"{path}, scores")
+    paper = item(variants, "paper", f"{path}, scores")
     del variants["paper"]
-    for measure in MEASURES:
-        name = row["paper"] if measure == "bleu" else measure
-        row[measure] = item(item(variants, name, f"{path}, scores"), "score", f"{path}, {name}")
+    names = {"bleu": paper, "sacrebleu": "sacrebleu"}
+    scores = {
+        key: item(item(variants, name, f"{path}, scores"), "score", f"{path}, {name}") for key, name in names.items()
+    }
     for name, variant in variants.items():
         item(variant, "signature", f"{path}, {name}")
-    return row | {"variants": variants}
+    return Score(**run, **top, **scores, file=path, name=run_name(run), paper=paper, variants=variants)
 
 
-def read_run(score: Any, path: str) -> dict:
-    """The keys `RUN` of a score file's run, and its name. Raises InputError naming the file."""
+def read_run(score: Any, path: str) -> Run:
+    """Return the record of the run in a score file's content. Raises InputError naming the file."""
     run = item(score, "run", path)
     if run is None:
         raise InputError(f"{path}: expected a score with its run (--run), found one without")
-    about = {key: item(run, key, f"{path}, run") for key in RUN}
-    return about | {"name": run_name(about)}
+    return Run(**{key: item(run, key, f"{path}, run") for key in Run.__annotations__})
 
 
-def run_name(about: dict, where: str = "run") -> str:
-    """`task/experiment/seed` of what run.json says, or `vars` of an experiment.
+def run_name(run: dict, where: str = "run") -> str:
+    """Return `task/experiment/seed` of a run's record, or of `vars` of an experiment.
 
     Raises InputError, which begins with `where`, where one of the three is missing.
     """
-    return "/".join(str(item(about, key, where)) for key in ("task", "experiment", "seed"))
-
-
-def system_name(experiment: str) -> str:
-    """The paper's name in Table 2 of the model that an experiment trains: `Transformer (base)`."""
-    return f"Transformer ({experiment})"
-
-
-def require_one(key: str, runs: pd.DataFrame) -> None:
-    """Raises InputError where `runs` differ in `key`, naming a file of each kind."""
-    kinds = runs.drop_duplicates(key)
-    if len(kinds) > 1:
-        found = " and ".join(f"{value} in {file}" for value, file in zip(kinds[key], kinds["file"], strict=True))
-        raise InputError(f"expected scores of one {key}, found {found}")
+    return "/".join(str(item(run, key, where)) for key in ("task", "experiment", "seed"))
 
 
 def item(mapping: Any, key: str, where: str) -> Any:
-    """`mapping[key]`. Raises InputError, which begins with `where`, when there is none."""
+    """Return `mapping[key]`. Raises InputError, which begins with `where`, where there is none."""
     if not isinstance(mapping, dict) or key not in mapping:
         raise InputError(f"{where}: missing key {key!r}")
     return mapping[key]

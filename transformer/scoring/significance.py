@@ -1,7 +1,7 @@
-"""How far chance in the choice of test sentences reaches: bootstrap resampling.
+"""The chance that lies in the choice of test sentences, by bootstrap resampling.
 
-The sentences of the test set are drawn anew, with replacement, many times over, alike for all systems on one test set,
-so that their scores can be averaged or compared draw by draw.
+The sentences of the test set are drawn many times with replacement, alike for all systems on one test set, so that
+their scores can be averaged or compared draw by draw.
 """
 
 from collections.abc import Callable
@@ -13,23 +13,24 @@ RESAMPLES = 1000
 
 
 def p_value(difference: float, differences: np.ndarray) -> float:
-    """How likely so large a difference of two systems is were they equal; `differences` are those on each draw.
+    """Return how likely so large a difference between two systems is if they are equal.
 
-    The share of draws that stray from their mean by no less: 1 where the difference is 0.
+    That is the share of the `differences` on each draw that stray from their mean by no less: 1 where the difference
+    is 0.
     """
     strays = np.abs(differences - differences.mean())
     return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(differences))
 
 
 def limits(draws: np.ndarray | list[float]) -> tuple[float, float]:
-    """What 95 % of the draws lie between."""
+    """Return the two values that 95 % of the draws lie between."""
     low, high = np.percentile(draws, [2.5, 97.5])
     return float(low), float(high)
 
 
 def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
-    """BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
-    from sacrebleu.metrics import BLEU  # slow to load; tables and parsers' scores import this module without it
+    """Return BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
+    from sacrebleu.metrics import BLEU  # here, as what scores no translation should start without it
 
     counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
     pairs = zip(hypotheses, references, strict=True)
@@ -43,7 +44,7 @@ def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
 
 
 def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
-    """F1 in per cent on each resampled test set, of each sentence's brackets: matched, in gold, in test."""
+    """Return F1 in per cent on each resampled test set, from each sentence's brackets: matched, in gold, in test."""
 
     def f1(sums: list[int]) -> float:
         matched, gold, test = sums
@@ -53,7 +54,7 @@ def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
 
 
 def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
-    """`score` of the summed rows of `statistics` [sentences, numbers], for each of RESAMPLES draws of as many rows."""
+    """Return `score` of the summed rows of `statistics` [sentences, numbers] for RESAMPLES draws of as many rows."""
     generator = np.random.default_rng(SEED)
     chosen = (generator.integers(len(statistics), size=len(statistics)) for _ in range(RESAMPLES))
     return [round(score(statistics[rows].sum(axis=0).tolist()), 3) for rows in chosen]

@@ -1,11 +1,11 @@
-"""Write who attends to whom in some sentences: the weights of every head of a trained run.
+r"""Write who attends to whom in some sentences: the weights of every head of a trained run.
 
-    python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \\
+    python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
         --count 6 --longest 24 --figures '{"figure5": {"text": "The dog sleeps."}}' --output attention.json
 
-Translates the sentences of Figures 3 to 5, which --figures names, and COUNT of TEXT's at equal distances, of those that
-have at most LONGEST tokens. OUTPUT is JSON: run, label, layers, heads, and for each sentence its title, its tokens, and
-the weights of "encoder", "decoder" and "cross" by layer, head, query and key.
+Translates the sentences of Figures 3 to 5, which --figures names, and COUNT sentences of TEXT at equal distances, from
+those with at most LONGEST tokens. OUTPUT is JSON: run, label, layers, heads, and for each sentence its title, its
+tokens, and the weights of "encoder", "decoder" and "cross" by layer, head, query and key.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from transformer.translation.translator import search
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Choose, translate, weigh, write."""
+    """Choose sentences, translate them, and write the weights of all heads."""
     args = parse(argv)
     torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
@@ -50,18 +50,18 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def of_figures(figures: dict) -> list[dict]:
-    """The sentences of the figures; figures of one sentence share it."""
-    texts = dict.fromkeys(about["text"] for about in figures.values())
+    """Return the sentences of the figures; figures of one sentence share it."""
+    texts = dict.fromkeys(entry["text"] for entry in figures.values())
     sentences = []
     for text in texts:
-        own = {name: about for name, about in figures.items() if about["text"] == text}
+        own = {name: entry for name, entry in figures.items() if entry["text"] == text}
         title = " and ".join(name.replace("figure", "Figure ") for name in own)
         sentences.append({"title": title, "text": text, "figures": own})
     return sentences
 
 
 def of_text(args: argparse.Namespace, experiment: Experiment, vocabulary: Subwords) -> list[dict]:
-    """The sentences of --text."""
+    """Return the sentences of --text."""
     lines = list(read_lines(args.text))
     lengths = map(len, encode(experiment, vocabulary, lines))
     short = [number for number, length in enumerate(lengths) if 1 < length <= args.longest]  # 1 is a blank line
@@ -72,7 +72,7 @@ def of_text(args: argparse.Namespace, experiment: Experiment, vocabulary: Subwor
 
 
 def encode(experiment: Experiment, vocabulary: Subwords, texts: list[str]) -> list[list[int]]:
-    """Raw sentences to ids, each ending in EOS."""
+    """Return raw sentences as ids, each ending in EOS."""
     moses = Moses(experiment.source, experiment.preparation)
     return vocabulary.encode([moses.tokenize(text) for text in texts])
 
@@ -80,18 +80,18 @@ def encode(experiment: Experiment, vocabulary: Subwords, texts: list[str]) -> li
 def described(
     args: argparse.Namespace, experiment: Experiment, vocabulary: Subwords, sentences: list[dict]
 ) -> list[dict]:
-    """The sentences with their tokens and weights."""
+    """Return the sentences with their tokens and weights."""
     model = load_model(args.weights or args.run / "average.safetensors", experiment.model).to(best_device())
     sources = encode(experiment, vocabulary, [sentence["text"] for sentence in sentences])
-    found = search(model, len(vocabulary), sources, load(args.run / "decoding.yaml", Decoding))
+    translations = search(model, len(vocabulary), sources, load(args.run / "decoding.yaml", Decoding))
     return [
         sentence | describe(model, vocabulary, source, target)
-        for sentence, source, (target, _) in zip(sentences, sources, found, strict=True)
+        for sentence, source, (target, _) in zip(sentences, sources, translations, strict=True)
     ]
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("attend", __doc__)
     parser.add_argument("--run", required=True, type=Path, help="folder of a trained run")
     parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")

@@ -3,20 +3,19 @@
     python -m transformer evalb --gold resources/corpora/treebank-test.trees --test RUN/test.trees
     python -m transformer evalb ... --gold-tags --parses RUN/test.parses.json --run RUN --json RUN/test.json
 
-A line of each file is a sentence's tree, its words spelt alike in both; an empty line in --test is a sentence without
-one, which EVALB skips.
---gold-tags leaves a word out (punctuation) where its tag in --gold says so, not where either tree's own tag does: a
-parser's mis-tagged comma then costs it nothing, where EVALB drops the sentence as an error. --json writes the scores
-with the checksums of both files and, of --run, how it was trained, averaged and decoded, and F1 on resampled test sets
-(transformer/significance.py); without a file it prints them.
+A line of each file is a sentence's tree, with its words spelt alike in both; an empty line in --test is a sentence
+without a tree, which EVALB skips. --gold-tags leaves a word out (punctuation) where its tag in --gold says so, not
+where either tree's own tag does: a parser's mis-tagged comma then costs it nothing, where EVALB drops the sentence as
+an error. --json writes the scores with the checksums of both files, how --run was trained, averaged and decoded, and F1
+on resampled test sets (transformer/scoring/significance.py); without a file it prints them.
 """
 
 import argparse
 
-from transformer.commandline import leave, scoring_arguments, stage_parser
+from transformer.commandline import print_score, scoring_arguments, stage_parser
 from transformer.common.files import InputError, read_json, sha256
 from transformer.parsing.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
-from transformer.scoring.runs import describe
+from transformer.scoring.origin import describe
 from transformer.scoring.significance import f1_draws
 
 MEASURES = {  # as they are printed
@@ -48,18 +47,20 @@ def main(argv: list[str] | None = None) -> None:
     }
     if not args.run:
         del score["draws"]
-    leave(score, listing(score, args.test), args.json)
+    print_score(score, listing(score, args.test), args.json)
 
 
 def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> dict:
-    """The scores, the errors and, as the options ask, the scores by other rules."""
+    """Return the scores, the errors and, if the options ask for them, the scores by other rules."""
     pairs = list(read_gold_and_test(gold, test))
     sentences = [compare(*pair, number, gold_tags) for number, pair in enumerate(pairs, start=1)]
     score = {
         "by": "gold tags" if gold_tags else "evalb",
         "scores": scores(sentences),
-        "draws": f1_draws([(one.matched, one.gold, one.test) for one in sentences]),
-        "errors": [{"line": one.number, "why": one.why} for one in sentences if one.status == "error"],
+        "draws": f1_draws([(sentence.matched, sentence.gold, sentence.test) for sentence in sentences]),
+        "errors": [
+            {"line": sentence.number, "why": sentence.why} for sentence in sentences if sentence.status == "error"
+        ],
     }
     if parses:
         score["repaired"] = repaired(parses, len(sentences))
@@ -70,24 +71,24 @@ def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> d
 
 
 def repaired(path: str, lines: int) -> list[int]:
-    """The lines of --test whose trees had to be mended. Raises InputError naming the file."""
+    """Return the lines of --test whose trees had to be mended. Raises InputError naming the file."""
     content = read_json(path)
-    found = content.get("repaired") if isinstance(content, dict) else None
-    if not isinstance(found, dict):
+    reasons = content.get("repaired") if isinstance(content, dict) else None
+    if not isinstance(reasons, dict):
         raise InputError(f'{path}: expected an object with the object "repaired", by line')
-    for number in found:
+    for number in reasons:
         if not (number.isdecimal() and 1 <= int(number) <= lines):
             raise InputError(f'{path}: expected lines from 1 to {lines} in "repaired", found {number!r}')
-    return sorted(map(int, found))
+    return sorted(map(int, reasons))
 
 
 def without_repair(sentences: list[Sentence], lines: set[int]) -> dict:
-    """The scores if the mended trees had no bracket."""
-    return scores(unparsed(one) if one.number in lines else one for one in sentences)
+    """Return the scores if the mended trees had no bracket."""
+    return scores(unparsed(sentence) if sentence.number in lines else sentence for sentence in sentences)
 
 
 def listing(score: dict, test: str) -> str:
-    """A line per measure, for all sentences and for the short ones; then a line per error."""
+    """Return a line per measure, for all sentences and for the short ones; then a line per error."""
     lines = [line("", "all", f"<= {SHORT} words")]
     lines += [row(label, score["scores"], name) for name, label in MEASURES.items()]
     if "without_repair" in score:
@@ -107,18 +108,18 @@ def line(label: str, every: str, short: str) -> str:
 
 
 def cell(value: float | None) -> str:
-    """Rounded as EVALB does; a dash where there was nothing to divide by."""
+    """Return a number rounded as EVALB does, or a dash where there was nothing to divide by."""
     if value is None:
         return "-"
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("evalb", __doc__)
     parser.add_argument("--gold", required=True, metavar="FILE", help="the treebank's trees")
     parser.add_argument("--test", required=True, metavar="FILE", help="the parser's, line by line")
     parser.add_argument("--gold-tags", action="store_true", help="leave words out by their tags in --gold")
-    parser.add_argument("--parses", metavar="FILE", help="which parses were repaired: scores them as failed, too")
+    parser.add_argument("--parses", metavar="FILE", help="which parses were repaired: scores them as failed as well")
     scoring_arguments(parser, "parsed")
     return parser.parse_args(argv)

@@ -1,11 +1,11 @@
-"""Measure the layer types of Table 1: the time of a layer, and what a stack of them connects.
+r"""Measure the layer types of Table 1: the time of a layer, and what a stack of them connects.
 
-    python -m transformer measure --lengths 64 128 256 512 1024 2048 4096 --width 128 --widths 64 128 256 512 1024 \\
+    python -m transformer measure --lengths 64 128 256 512 1024 2048 4096 --width 128 --widths 64 128 256 512 1024 \
         --length 256 --paths 8 16 32 64 --k 3 --r 17 --seconds 0.2 --output results/demo/layers.json
 
-Times one layer of each type (transformer/layertypes.py) on one thread, without gradients, first over --lengths at one
---width, then over --widths at one --length. Each time is processor time, which does not run while other work has the
-core: the median over as many blocks of calls as --seconds hold.
+Times one layer of each type (transformer/tables/layers.py) on one thread, without gradients, first over --lengths at
+one --width, then over --widths at one --length. Each time is processor time, which does not run while other work has
+the core: the median over as many blocks of calls as --seconds hold.
 """
 
 import argparse
@@ -19,7 +19,8 @@ from torch.utils.benchmark import Timer
 from transformer.commandline import stage_parser
 from transformer.common import provenance
 from transformer.common.files import InputError, replacing
-from transformer.tables.layers import LAYER_TYPES, multiply_adds
+from transformer.tables.costs import COSTS, LAYER_TYPES, multiply_adds
+from transformer.tables.layers import LAYERS
 from transformer.tables.paths import connections
 
 FEATURES = 4  # the width of the layers whose connections are followed, which do not depend on it
@@ -27,7 +28,7 @@ THREADS = 1
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write the JSON."""
+    """Measure, and write the JSON."""
     args = parse(argv)
     check(args)
     started = perf_counter()
@@ -40,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises InputError where a number or a grid is too small to measure anything with."""
+    """Raise InputError where a number or a grid is too small to measure anything with."""
     for name, least in {"lengths": 1, "widths": 1, "paths": 2}.items():
         grid = getattr(args, name)
         if len(grid) < 3 or grid != sorted(set(grid)) or grid[0] < least:
@@ -53,43 +54,33 @@ def check(args: argparse.Namespace) -> None:
 
 
 def times(args: argparse.Namespace) -> list[dict]:
-    """A row for each type at each size; `grid` says which of n and d grows."""
+    """Return a row for each type at each size; `grid` says which of n and d grows."""
     sizes = [("n", n, args.width) for n in args.lengths] + [("d", args.length, d) for d in args.widths]
-    return [timed(name, *size, args) for name, about in LAYER_TYPES.items() if about.cost for size in sizes]
+    return [timed(name, *size, args) for name in COSTS for size in sizes]
 
 
 def timed(name: str, grid: str, n: int, d: int, args: argparse.Namespace) -> dict:
-    """One processor time in seconds, with the distance between its quartiles and the number of blocks behind it."""
-    about, sizes = LAYER_TYPES[name], {"n": n, "d": d, "k": args.k, "r": args.r}
-    layer = about.layer(d, args.k, args.r, 0)
-    variables = {"layer": layer, "x": torch.randn(n, d)}
+    """Return a processor time in seconds, the distance between its quartiles, and the number of blocks behind it."""
+    sizes = {"n": n, "d": d, "k": args.k, "r": args.r}
+    variables = {"layer": LAYERS[name](d, args.k, args.r, 0), "x": torch.randn(n, d)}
     with torch.no_grad():
         timer = Timer("layer(x)", globals=variables, timer=process_time, num_threads=THREADS)
-        found = timer.blocked_autorange(min_run_time=args.seconds)
-    counted = {"multiply_adds": multiply_adds(about.cost, sizes)}
-    return (
-        {"layer": name, "grid": grid}
-        | sizes
-        | counted
-        | {
-            "seconds": found.median,
-            "quartiles": found.iqr,
-            "blocks": len(found.times),
-        }
-    )
+        blocks = timer.blocked_autorange(min_run_time=args.seconds)
+    measured = {"seconds": blocks.median, "quartiles": blocks.iqr, "blocks": len(blocks.times)}
+    return {"layer": name, "grid": grid, **sizes, "multiply_adds": multiply_adds(COSTS[name], sizes), **measured}
 
 
 def paths(name: str, n: int, args: argparse.Namespace) -> dict:
-    """What a stack of one type connects."""
+    """Return what a stack of one type connects."""
 
     def layer(level: int) -> nn.Module:
-        return LAYER_TYPES[name].layer(FEATURES, args.k, args.r, level)
+        return LAYERS[name](FEATURES, args.k, args.r, level)
 
     return {"layer": name, "n": n, "k": args.k, "r": args.r} | connections(layer, n, FEATURES)._asdict()
 
 
 def origin() -> dict:
-    """Where the numbers come from."""
+    """Return the machine, the versions, the commit and the time of the measurement."""
     return {
         "hardware": provenance.hardware(torch.device("cpu")),
         "threads": THREADS,
@@ -100,7 +91,7 @@ def origin() -> dict:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("measure", __doc__)
     sizes = {"type": int, "required": True, "metavar": "N"}
     parser.add_argument("--lengths", nargs="+", help="the sequences that are timed", **sizes)

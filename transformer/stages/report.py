@@ -1,15 +1,15 @@
-"""Write the page of a scale: tables, figures, samples, an attention viewer, and the runs behind every number.
+r"""Write the page of a scale: tables, figures, samples, an attention viewer, and the runs behind every number.
 
-    python -m transformer report --scale demo --title "Attention Is All You Need" --label "sentences of a grammar" \\
-        --table results/demo/tables/table?.html --figure results/demo/figures/*.svg \\
-        --run results/demo/runs/*/*/*/run.json --score results/demo/runs/*/*/*/{test,dev.last}.json \\
-        --translations results/demo/runs/en-de/base/1/test.hyp SOURCE REFERENCE \\
-        --parses results/demo/runs/supervised/parser/1/test.trees GOLD --samples 3 \\
+    python -m transformer report --scale demo --title "Attention Is All You Need" --label "sentences of a grammar" \
+        --table results/demo/tables/table?.json --figure results/demo/figures/*.svg \
+        --run results/demo/runs/*/*/*/run.json --score results/demo/runs/*/*/*/{test,dev.last}.json \
+        --translations results/demo/runs/en-de/base/1/test.hyp SOURCE REFERENCE \
+        --parses results/demo/runs/supervised/parser/1/test.trees GOLD --samples 3 \
         --attention results/demo/attention.json --output results/demo/report.html
 
-One HTML file that needs no network and no other file. Name all that is to be there: the page lists by name what is not;
-what is named by --missing is not shown, whatever file there is. Beside each table's .html lies its .csv, beside their
-folder runs/, and beside each figure's .svg its .json with caption and alternative text.
+One HTML file that needs no network and no other file. Name all that should be there: the page lists what is not.
+What is named by --missing is not shown, whatever file there is. Beside each table's .json lies its .csv, beside their
+folder lies runs/, and beside each figure's .svg its .json with caption and alternative text.
 """
 
 import argparse
@@ -46,15 +46,15 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
-    """What the template shows, by name, and what is not there."""
+    """Return what the template shows, by name, and what is not there."""
     missing = dict(args.missing)
     tables, no_tables = split(args.table, missing)
     figures, no_figures = split(args.figure, missing)
     attention, no_attention = split([args.attention] if args.attention else [], missing)
     runs, no_runs = read_runs(args.run)
     scores, no_scores = files("Scores", args.score)
-    behind = cards(runs, scores)
-    shown = [table_part(path, behind) for path in tables]
+    run_cards = cards(runs, scores)
+    shown = [table_part(path, run_cards) for path in tables]
     translated, no_translations = samples("Sample translations", args.translations, args.samples, translations)
     parsed, no_parses = samples("Sample parses", args.parses, args.samples, parses)
     parts = about(args, runs) | {
@@ -64,14 +64,14 @@ def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
         "translations": translated,
         "parses": parsed,
         "attention": read_attention(args.attention) if attention else None,
-        "cards": behind,
+        "cards": run_cards,
     }
     gaps = [Gap(title(name), why) for name, why in missing.items()]
     return parts, gaps + no_tables + no_figures + no_attention + no_runs + no_scores + no_translations + no_parses
 
 
 def about(args: argparse.Namespace, runs: dict[str, dict]) -> dict:
-    """What the page says of itself and of the trainings as a whole."""
+    """Return what the page says of itself and of the trainings as a whole."""
     return {
         "title": args.title,
         "label": args.label,
@@ -87,25 +87,25 @@ def about(args: argparse.Namespace, runs: dict[str, dict]) -> dict:
 def samples(
     what: str, sets: list[list[str]], most: int, read: Callable[..., Samples]
 ) -> tuple[list[Samples], list[Gap]]:
-    """Sentences of every run whose files are all there: its folder's names, the first file's, say which."""
-    found, gaps = [], []
+    """Return sentences of every run whose files are all there, and the gaps; the first file's folders name the run."""
+    chosen, gaps = [], []
     for paths in sets:
         run = "/".join(Path(paths[0]).parts[-4:-1])
         _, missing = files(f"{what} of {run}", paths)
         gaps += missing
         if not missing:
-            found.append(read(run, *paths, most))
-    return found, gaps
+            chosen.append(read(run, *paths, most))
+    return chosen, gaps
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("report", __doc__)
     add = parser.add_argument
     add("--scale", required=True, help="its name in config.yaml; that of the paper's models and data is paper")
     add("--title", required=True, metavar="TEXT", help="the page's heading")
     add("--label", required=True, metavar="TEXT", help="the data behind our numbers")
-    add("--table", default=[], metavar="HTML", nargs="*", help="the tables, in their order on the page")
+    add("--table", default=[], metavar="JSON", nargs="*", help="the tables, in their order on the page")
     add("--figure", default=[], metavar="SVG", nargs="*", help="the figures")
     add("--run", default=[], metavar="JSON", nargs="*", help="the trainings, each by its run.json")
     add("--score", default=[], metavar="JSON", nargs="*", help="their score files")

@@ -1,25 +1,24 @@
-"""Score a translation by every measure in use, each with its signature (transformer/bleu.py says what they are).
+"""Score a translation by every measure in use, each with its signature (transformer/scoring/bleu.py).
 
     python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de
     python -m transformer score ... --run RUN --json RUN/test.json
     python -m transformer score ... --subset filtered resources/corpora/newstest2014-filtered.de-en.de
 
-Both files are plain text as people write it, detokenised, one sentence a line; --lang is their language.
---subset scores a part of the sentences, too: FILE has their references, in the order of --ref. Beside the
-paper's measure stands what 95 % of it lie between on resampled test sets (transformer/significance.py). --json writes
-the scores with the checksums of both files and, of --run, how it was trained, averaged and decoded, and each resampled
-BLEU, for the tables; without a file it prints them.
+Both files are plain text as people write it, detokenised, one sentence a line; --lang is their language. --subset
+scores a part of the sentences as well: FILE has their references, in the order of --ref. The paper's measure has the
+interval that holds 95 % of it on resampled test sets (transformer/scoring/significance.py). --json writes the scores
+with the checksums of both files, how --run was trained, averaged and decoded, and each resampled BLEU, for the tables;
+without a file it prints them.
 """
 
 import argparse
 
-from transformer.commandline import leave, scoring_arguments, stage_parser
+from transformer.commandline import print_score, scoring_arguments, stage_parser
 from transformer.common.files import InputError, sha256
 from transformer.common.text import read_lines, read_pairs
 from transformer.scoring.bleu import PAPER, paper_reference, paper_tokens, scores
-from transformer.scoring.runs import describe
+from transformer.scoring.origin import describe
 from transformer.scoring.significance import bleu_draws, limits
-from transformer.tables.cells import interval_text
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,18 +38,18 @@ def main(argv: list[str] | None = None) -> None:
         "ref_sha256": sha256(args.ref),
         "run": run,
     }
-    leave(score | ({"draws": draws} if run else {}), listing(score), args.json)
+    print_score(score | ({"draws": draws} if run else {}), listing(score), args.json)
 
 
 def measured(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """How many sentences, and all their scores."""
+    """Return how many sentences there are, and all their scores."""
     return {"sentences": len(references), "scores": scores(hypotheses, references, language)}
 
 
 def subset(sides: list[list[str]], path: str) -> list[list[str]]:
-    """Hypotheses and references of the sentences whose references are the lines of `path`, in the order of the whole.
+    """Return hypotheses and references of the sentences whose references are the lines of `path`, in their order.
 
-    Raises InputError, naming the line, where one is none of the references that are left.
+    Raises InputError, naming the line, where it is none of the references that follow the line before.
     """
     chosen, start = [], 0
     for number, line in enumerate(read_lines(path), start=1):
@@ -66,25 +65,27 @@ def subset(sides: list[list[str]], path: str) -> list[list[str]]:
 
 
 def listing(score: dict) -> str:
-    """A line per measure, the paper's marked; then the same of each subset."""
+    """Return a line per measure, the paper's marked; then those of each subset."""
     parts = {"": score} | {f" ({name})": part for name, part in score["subsets"].items()}
     return "\n".join(line for name, part in parts.items() for line in listed(name, part))
 
 
 def listed(name: str, part: dict) -> list[str]:
+    """Return the lines of all sentences, or of a subset with this name."""
     measures = dict(part["scores"])
     paper = measures.pop("paper")
-    between = interval_text(measures[paper].get("low"), measures[paper].get("high"), 2)
-    heading = f"* the measure in the paper; 95 %: {between}" if between else "* the measure in the paper"
+    heading = "* the measure in the paper"
+    if "low" in measures[paper]:
+        heading += f"; 95 %: {measures[paper]['low']:.2f} – {measures[paper]['high']:.2f}"
     lines = [f"{part['sentences']} sentences{name} ({heading}):"]
-    for measure, found in measures.items():
+    for measure, result in measures.items():
         mark = "*" if measure == paper else " "
-        lines.append(f"{mark} {measure:14}  {found['score']:5.2f}  {found['signature']}")
+        lines.append(f"{mark} {measure:14}  {result['score']:5.2f}  {result['signature']}")
     return lines
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("score", __doc__)
     parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")

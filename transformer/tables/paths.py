@@ -1,4 +1,4 @@
-"""§4: how far a signal travels through layers, and what must wait for what, as their gradients show it.
+"""§4: how far a signal travels through layers, and which operators wait for which, as gradients show it.
 
 Nothing here knows what a layer computes, except that a recurrent layer is a chain of steps.
 """
@@ -14,7 +14,7 @@ from transformer.tables.layers import Recurrent
 
 
 class Connections(NamedTuple):
-    """Of a stack of `layers` layers, as few as connect all that more of them would.
+    """Connections in a stack of `layers` layers, which are as few as connect all that more of them would.
 
     path: the longest of the shortest paths, in edges, between an input and an output position that are connected.
     sequential: the longest chain of operators in one layer, each of which waits for the one before.
@@ -26,13 +26,13 @@ class Connections(NamedTuple):
 
 
 def connections(layer: Callable[[int], nn.Module], n: int, d: int) -> Connections:
-    """What connects n positions (2 or more). `layer` makes layer number 0, 1, ... of a stack, of width d."""
+    """Return what connects n positions (2 or more). `layer` makes layer number 0, 1, ... of a stack, of width d."""
     layers = stack(layer, n, d)
     return Connections(len(layers), longest_path(layers, n, d), longest_chain(layers[0], n, d))
 
 
 def stack(layer: Callable[[int], nn.Module], n: int, d: int) -> list[nn.Module]:
-    """The first layers, until another one would connect no further output with an input; at least one."""
+    """Return the first layers, until another one would connect no further output with an input; at least one."""
     layers, reach = [], torch.eye(n)
     while True:
         added = layer(len(layers)).double()
@@ -44,9 +44,10 @@ def stack(layer: Callable[[int], nn.Module], n: int, d: int) -> list[nn.Module]:
 
 
 def depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
-    """Whether an output position depends on an input position: [outputs, n], by the gradient at random numbers.
+    """Return [outputs, n]: whether an output position depends on an input position.
 
-    Of a random mixture of an output's features, in double precision: no gradient that exists comes out as zero.
+    The gradient at random numbers decides, of a random mixture of an output's features in double precision, so that no
+    gradient that exists comes out as zero.
     """
     mixture = torch.randn(d, dtype=torch.float64)
     x = torch.randn(n, d, dtype=torch.float64)
@@ -54,7 +55,7 @@ def depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
 
 
 def longest_path(layers: list[nn.Module], n: int, d: int) -> int:
-    """Breadth-first from each input of the stack: how far the farthest output is that it reaches."""
+    """Return how far the farthest output is that an input of the stack reaches, by breadth-first search."""
     graph = networkx.DiGraph()
     for level, layer in enumerate(layers):
         graph.add_edges_from(edges(layer, level, n, d))
@@ -67,7 +68,7 @@ def longest_path(layers: list[nn.Module], n: int, d: int) -> int:
 
 
 def edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """What one layer connects: inputs (level, i) and outputs (level + 1, j), those of a recurrent one step by step."""
+    """Return edges from inputs (level, i) to outputs (level + 1, j) of a layer; a recurrent one's go step by step."""
     if not isinstance(layer, Recurrent):
         return [((level, i), (level + 1, j)) for j, i in depends(layer, n, d).nonzero().tolist()]
     from_input, from_state = depends(lambda pair: layer(pair[:1], pair[1:]), 2, d)[0]
@@ -77,14 +78,14 @@ def edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int,
 
 
 def longest_chain(layer: nn.Module, n: int, d: int) -> int:
-    """Operators between input and output that wait for each other, in the graph that autograd recorded."""
+    """Return how many operators between input and output wait for each other, by the graph that autograd recorded."""
     layer = layer.requires_grad_(False)
     output = layer(torch.randn(n, d, dtype=torch.float64, requires_grad=True))
     return networkx.dag_longest_path_length(operators(output.grad_fn))
 
 
 def operators(last: Any) -> networkx.DiGraph:
-    """autograd's graph behind an operator. The leaf, which is no operator, is a node of it."""
+    """Return autograd's graph behind an operator. The leaf, which is no operator, is a node of it."""
     graph, waiting = networkx.DiGraph(), [last]
     while waiting:
         operator = waiting.pop()

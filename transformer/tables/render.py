@@ -1,23 +1,19 @@
-"""A table for readers, in Markdown, LaTeX and HTML from one source; CSV beside them holds all digits."""
+"""A table for readers as data, and in Markdown, LaTeX and HTML; CSV beside them holds all digits."""
 
+import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.common.files import replacing
-from transformer.tables.cells import Cell, Note, Row
-
-# Headings of columns that hold words, which stand to the left; numbers stand to the right.
-WORDS = re.compile(
-    "Kind|Task|Model|From|Row|Experiment|Changed|Parser|Training|Test trees|Layer type|Choice|Variant|Signature|Run|"
-    "Averaged|Decoding|Hardware|Fidelity|Commit|Digest|Data"
-)
+from transformer.common.files import InputError, read_json, replacing
+from transformer.tables.cells import Cell, Row
 
 CODE = re.compile(r"`([^`]*)`")
 BREAKABLE = re.compile(r"[:/|+]")
@@ -26,81 +22,115 @@ POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
 IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
 IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
 IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
-PAGE = 40  # rows of a further table: LaTeX breaks none between pages
+PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
 TEMPLATES = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows have the same headings in the same order. `code` in caption and notes is set as code."""
+class Grid:
+    """Rows with the same headings in the same order. The columns `words` are set to the left, numbers to the right."""
 
-    name: str  # table2: then its title is Table 2
-    caption: str
+    words: tuple[str, ...]
     rows: list[Row]
+
+
+Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with what is said of it. `code` in caption and notes is set as code."""
+
+    name: str  # table2: then its caption begins with Table 2
+    title: str  # its heading on the page
+    caption: str
+    grid: Grid
     notes: list[Note]
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
+        """Return what the caption begins with."""
         number = re.fullmatch(r"table(\d)", self.name)
         return f"Table {number[1]}." if number else ""
 
 
 def write(table: Table, output: str, frame: pd.DataFrame) -> None:
-    """Leave `output`.csv, `frame` with all its digits, and the table as .md, .tex and .html."""
+    """Write `output`.csv, `frame` with all its digits, and the table as .json, .md, .tex and .html."""
     parts = {"csv": frame.to_csv(index=frame.index.name is not None)}
+    parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
     parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
     for ending, content in parts.items():
         with replacing(f"{output}.{ending}") as file:
             file.write(content)
 
 
+def read(path: str | Path) -> Table:
+    """Return the table that `write` left as JSON. Raises InputError where the file holds something else."""
+    content = read_json(path)
+    try:
+        notes = [grid_of(note) if isinstance(note, dict) else note for note in content["notes"]]
+        return Table(**content | {"grid": grid_of(content["grid"]), "notes": notes})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: expected a table: {error!r}") from None
+
+
+def grid_of(content: dict[str, Any]) -> Grid:
+    """Return a grid from its JSON."""
+
+    def cell(value: str | dict) -> str | Cell:
+        return value if isinstance(value, str) else Cell(value["text"], tuple(value["runs"]))
+
+    rows = [{heading: cell(value) for heading, value in row.items()} for row in content["rows"]]
+    return Grid(tuple(content["words"]), rows)
+
+
 def markdown(table: Table) -> str:
-    """The caption, the table, then the notes."""
-    title = f"**{table.title}** " if table.title else ""
-    return title + "\n\n".join([table.caption, *map(markdown_note, [table.rows, *table.notes])]) + "\n"
+    """Return the caption, the table, then the notes."""
+    label = f"**{table.label}** " if table.label else ""
+    return label + "\n\n".join([table.caption, *map(markdown_note, [table.grid, *table.notes])]) + "\n"
 
 
 def markdown_note(note: Note) -> str:
     if isinstance(note, str):
         return note
-    if note and isinstance(note[0], dict):
+    if isinstance(note, Grid):
         return tabulated(note, "pipe", lambda text: text.replace("|", r"\|"))
     return "\n".join(f"- {line}" for line in note)
 
 
 def latex(table: Table) -> str:
-    r"""A float of booktabs, as wide as the line at most, then the notes; wants booktabs, graphicx and T1 fonts.
+    r"""Return a float of booktabs, as wide as the line at most, then the notes.
 
-    A table of the notes is as wide as the line, however small that makes it.
+    A grid of the notes is as wide as the line, however small that makes it. The document needs the packages booktabs
+    and graphicx, and T1 fonts.
     """
     body = rf"\begin{{table}}[ht]\centering\caption{{{latex_text(table.caption)}}}\label{{tab:{table.name}}}"
     notes = [latex_note(note) for note in table.notes]
-    return "\n\n".join([f"{body}\n{latex_rows(table.rows)}\n\\end{{table}}", *notes]) + "\n"
+    return "\n\n".join([f"{body}\n{latex_grid(table.grid)}\n\\end{{table}}", *notes]) + "\n"
 
 
 def latex_note(note: Note) -> str:
     if isinstance(note, str):
         return rf"\noindent {latex_text(note)}"
-    if note and isinstance(note[0], dict):
-        parts = [note[start : start + PAGE] for start in range(0, len(note), PAGE)]
-        return "\n\n".join(rf"\noindent {latex_rows(part)}" for part in parts)
+    if isinstance(note, Grid):
+        parts = [Grid(note.words, note.rows[start : start + PAGE]) for start in range(0, len(note.rows), PAGE)]
+        return "\n\n".join(rf"\noindent {latex_grid(part)}" for part in parts)
     return "\n".join([r"\begin{itemize}", *(rf"\item {latex_text(line)}" for line in note), r"\end{itemize}"])
 
 
-def latex_rows(rows: list[Row]) -> str:
-    r"""A tabular that \resizebox shrinks to the line where it is wider; nothing of no rows."""
-    if not rows:
+def latex_grid(grid: Grid) -> str:
+    r"""Return a tabular that \resizebox shrinks to the line where it is wider, or nothing if there are no rows."""
+    if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    top, head, body, end = tabulated(rows, "latex_raw", latex_text).split(r"\hline")
+    top, head, body, end = tabulated(grid, "latex_raw", latex_text).split(r"\hline")
     return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
 
 
 def latex_text(text: str | Cell) -> str:
-    """Escaped; code in \\texttt, which may break after a mark."""
-    parts = CODE.split(str(text))
-    pairs = zip(parts, alternating(parts), strict=True)
-    return "".join(latex_code(part) if odd else latex_plain(part) for part, odd in pairs)
+    r"""Escape a text; set code in \texttt, which may break after a mark."""
+    parts = CODE.split(str(text))  # texts and codes in turn
+    return "".join(latex_code(part) if place % 2 else latex_plain(part) for place, part in enumerate(parts))
 
 
 def latex_plain(text: str) -> str:
@@ -114,43 +144,40 @@ def latex_code(text: str) -> str:
     return r"\texttt{" + BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
 
 
-def html(table: Table) -> str:
-    """A fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes."""
-    return environment().get_template("table.html").render(table=table, is_word=WORDS.fullmatch)
+def html(table: Table, stale: Collection[str] = (), scrolls: str = "") -> Markup:
+    """Return a fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes.
+
+    Cells of `stale` runs say so. With `scrolls`, each grid scrolls in a box of its own that is called so.
+    """
+    template = environment(TEMPLATES).get_template("table.html")
+    return Markup(template.render(table=table, stale=stale, scrolls=scrolls))
 
 
-def environment(templates: Path = TEMPLATES) -> jinja2.Environment:
-    """What fills the templates of a folder: escapes all but `Markup`, and sets `code` by the filter `marked`."""
-    made = jinja2.Environment(
+def environment(templates: Path) -> jinja2.Environment:
+    """Return what fills the templates of a folder: it escapes all but `Markup`, and sets `code` by `marked`."""
+    jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    made.filters["marked"] = html_text
-    return made
+    jinja.filters["marked"] = html_text
+    return jinja
 
 
 def html_text(text: str | Cell) -> Markup:
-    """Escaped; code as code, exponents raised."""
-    parts = CODE.split(str(text))
-    pairs = zip(parts, alternating(parts), strict=True)
-    return Markup("").join(Markup("<code>{}</code>").format(part) if odd else raised(part) for part, odd in pairs)
+    """Escape a text; set code as code, and raise exponents."""
+    parts = CODE.split(str(text))  # texts and codes in turn
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else Markup(POWER.sub(r"<sup>\1</sup>", str(escape(part))))
+        for place, part in enumerate(parts)
+    )
 
 
-def raised(text: str) -> Markup:
-    return Markup(POWER.sub(r"<sup>\1</sup>", str(escape(text))))
-
-
-def alternating(parts: list[str]) -> list[int]:
-    """0, 1, 0, ...: `re.split` with one group gives what lies between the matches, and the group, in turn."""
-    return [number % 2 for number in range(len(parts))]
-
-
-def tabulated(rows: list[Row], form: str, text: Callable[[str], str]) -> str:
-    """Rows in one of tabulate's formats, words to the left and numbers to the right."""
-    headings = list(rows[0]) if rows else []
-    sides = ["left" if WORDS.fullmatch(heading) else "right" for heading in headings]
-    cells = [[text(str(row[heading])) for heading in headings] for row in rows]
+def tabulated(grid: Grid, form: str, text: Callable[[str], str]) -> str:
+    """Return the rows in one of tabulate's formats, words to the left and numbers to the right."""
+    headings = list(grid.rows[0]) if grid.rows else []
+    sides = ["left" if heading in grid.words else "right" for heading in headings]
+    cells = [[text(str(row[heading])) for heading in headings] for row in grid.rows]
     return tabulate(cells, [text(heading) for heading in headings], form, disable_numparse=True, colalign=sides)

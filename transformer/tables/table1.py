@@ -1,5 +1,6 @@
 """Table 1 (§4): complexity per layer, sequential operations and path lengths, the paper's and ours."""
 
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +8,20 @@ import numpy as np
 import pandas as pd
 
 from transformer.common.files import InputError, read_json
-from transformer.scoring.scorefiles import item, read_table
+from transformer.scoring.scorefiles import item
 from transformer.tables.cells import Row
-from transformer.tables.layers import LAYER_TYPES, formula, growth
-from transformer.tables.render import Table
+from transformer.tables.costs import COSTS, LAYER_TYPES, formula, growth
+from transformer.tables.csvfiles import read_csv
+from transformer.tables.render import Grid, Table
+
+TITLE = "Table 1: kinds of layers"
+WORDS = ("Layer type",)
 
 PRINTED = ["layer", "complexity", "sequential", "path"]
-TIME = ["layer", "grid", "n", "d", "k", "r", "multiply_adds", "seconds", "quartiles"]  # what must be known of a time,
-CONNECTION = ["layer", "n", "path", "sequential"]  # of what a stack connects,
-ORIGIN = ["hardware", "threads", "versions", "commit", "date"]  # and of both
+# What must be known of a time, of what a stack connects, and of the whole measurement.
+TIME = ["layer", "grid", "n", "d", "k", "r", "multiply_adds", "seconds", "quartiles"]
+CONNECTION = ["layer", "n", "path", "sequential"]
+ORIGIN = ["hardware", "threads", "versions", "commit", "date"]
 
 EXPONENTS_NOTE = (
     "The powers that time grows with are least-squares slopes between logarithms, over the larger half of the sizes, "
@@ -35,9 +41,25 @@ PATH_NOTE = (
 )
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """Add the table's inputs."""
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
+    parser.add_argument("--measured", required=True, metavar="JSON", help="what the measure stage wrote")
+
+
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    """Return the table for readers, and the frame behind it."""
+    measured = read_measured(args.measured)
+    frame = compared(read_layers(args.paper), measured)
+    return for_readers(frame, measured), frame
+
+
 def read_layers(path: str | Path) -> pd.DataFrame:
-    """What the paper printed, by layer type. Raises InputError where a column is missing or a type is not known."""
-    table = read_table(path, PRINTED)
+    """Return what the paper printed, by layer type.
+
+    Raises InputError where a column is missing or a type is not known.
+    """
+    table = read_csv(path, PRINTED)
     for layer in table["layer"]:
         if layer not in LAYER_TYPES:
             raise InputError(f"{path}: expected layer types among {', '.join(LAYER_TYPES)}, found {layer!r}")
@@ -45,50 +67,51 @@ def read_layers(path: str | Path) -> pd.DataFrame:
 
 
 def read_measured(path: str | Path) -> dict[str, Any]:
-    """What the measure stage wrote. Raises InputError where a key is missing or the layer types are not ours."""
+    """Return what the measure stage wrote. Raises InputError where a key is missing or the layer types are not ours."""
     measured = read_json(path)
     for key in ["times", "connections", *ORIGIN]:
         item(measured, key, str(path))
-    timed = [name for name, about in LAYER_TYPES.items() if about.cost]
-    check(measured["times"], TIME, timed, f"{path}, times")
+    check(measured["times"], TIME, list(COSTS), f"{path}, times")
     check(measured["connections"], CONNECTION, list(LAYER_TYPES), f"{path}, connections")
     return measured
 
 
 def check(rows: list[dict], keys: list[str], layers: list[str], where: str) -> None:
-    """Raises InputError, which begins with `where`, unless all `rows` have `keys` and just `layers` have rows."""
-    read = [{key: item(row, key, where) for key in keys} for row in rows]
-    found = list(dict.fromkeys(row["layer"] for row in read))
-    if set(found) != set(layers):
-        raise InputError(f"{where}: expected the layer types {', '.join(layers)}, found {', '.join(found) or 'none'}")
+    """Raise InputError, which begins with `where`, unless all `rows` have `keys` and just `layers` have rows."""
+    for row in rows:
+        for key in keys:
+            item(row, key, where)
+    names = list(dict.fromkeys(row["layer"] for row in rows))
+    if set(names) != set(layers):
+        raise InputError(f"{where}: expected the layer types {', '.join(layers)}, found {', '.join(names) or 'none'}")
 
 
-def table1(paper: pd.DataFrame, measured: dict[str, Any]) -> pd.DataFrame:
-    """A row per layer type. paper: from `read_layers`; measured: from `read_measured`.
+def compared(paper: pd.DataFrame, measured: dict[str, Any]) -> pd.DataFrame:
+    """Return a row per layer type. paper: from `read_layers`; measured: from `read_measured`.
 
     Columns: the paper's cells as `paper_complexity` and so on; ours, the formula of the multiply-adds, the powers of n
     and d as `n_theory`, `n_counted`, `n_timed` and so on, and for each length `sequential_8`, `path_8` and so on.
     """
     printed = paper.add_prefix("paper_").reindex(list(LAYER_TYPES), fill_value="").rename_axis("layer")
-    formulas = pd.Series({name: formula(about.cost) for name, about in LAYER_TYPES.items()}, name="multiply_adds")
+    formulas = pd.Series({name: formula(COSTS.get(name, ())) for name in LAYER_TYPES}, name="multiply_adds")
     lengths = pd.DataFrame(measured["connections"]).pivot(index="layer", columns="n", values=["sequential", "path"])
     lengths.columns = [f"{value}_{n}" for value, n in lengths.columns]
     return printed.join(formulas).join(powers(measured)).join(lengths)
 
 
 def powers(measured: dict[str, Any]) -> pd.DataFrame:
-    """By layer type, the powers of n and d that theory, counting and timing give."""
+    """Return by layer type the powers of n and d that theory, counting and timing give."""
     rows: dict[str, dict] = {}
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
         row = rows.setdefault(layer, {})
-        row[f"{grid}_theory"] = growth(LAYER_TYPES[layer].cost, grid)
+        row[f"{grid}_theory"] = growth(COSTS[layer], grid)
         row[f"{grid}_counted"] = power(times[grid], times["multiply_adds"])
         row[f"{grid}_timed"] = power(times[grid], times["seconds"])
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def power(sizes: pd.Series, values: pd.Series) -> float:
-    """b of the values ~ sizes^b, by least squares between logarithms, over the larger half of the sizes.
+    """Return b of values ~ sizes^b, by least squares between logarithms, over the larger half of the sizes.
 
     The middle one of an odd number counts as large. Raises InputError where these are fewer than two.
     """
@@ -99,8 +122,8 @@ def power(sizes: pd.Series, values: pd.Series) -> float:
     return float(slope)
 
 
-def table1_for_readers(table: pd.DataFrame, measured: dict[str, Any]) -> Table:
-    """`table`, and under it how each number was found and where."""
+def for_readers(frame: pd.DataFrame, measured: dict[str, Any]) -> Table:
+    """Return the table, with notes on how and where each number was measured."""
     lengths = ", ".join(str(n) for n in sorted({row["n"] for row in measured["connections"]}))
     caption = (
         "Complexity per layer, sequential operations and maximum path length, for n positions, width d, kernel k and r "
@@ -109,15 +132,15 @@ def table1_for_readers(table: pd.DataFrame, measured: dict[str, Any]) -> Table:
     )
     times = pd.DataFrame(measured["times"])
     grids = {f"Milliseconds for {other_sizes(of_grid)}:": grid for grid, of_grid in times.groupby("grid", sort=False)}
-    notes = [what_note(times), EXPONENTS_NOTE, power_rows(table), SEQUENTIAL_NOTE, PATH_NOTE]
+    notes = [timing_note(times), EXPONENTS_NOTE, power_grid(frame), SEQUENTIAL_NOTE, PATH_NOTE]
     for heading, grid in grids.items():
-        notes += [heading, time_rows(times[times["grid"] == grid], grid)]
-    rows = [cells(layer, row) for layer, row in table.iterrows()]
-    return Table("table1", caption, rows, [*notes, "Where ours come from:", [origin(measured)]])
+        notes += [heading, time_grid(times[times["grid"] == grid], grid)]
+    rows = [cells(layer, row) for layer, row in frame.iterrows()]
+    return Table("table1", TITLE, caption, Grid(WORDS, rows), [*notes, "Where ours come from:", origin(measured)])
 
 
-def what_note(times: pd.DataFrame) -> str:
-    """What was timed."""
+def timing_note(times: pd.DataFrame) -> str:
+    """Return what was timed, in words."""
     k, r = times["k"].iloc[0], times["r"].iloc[0]
     return (
         "Timed is one layer on one sequence, without gradients: processor time on one thread, the median of repeated "
@@ -130,7 +153,7 @@ def what_note(times: pd.DataFrame) -> str:
 
 
 def cells(layer: str, row: pd.Series) -> Row:
-    """One line of the table, each of the paper's cells beside ours."""
+    """Return one line of the table, each of the paper's cells beside ours."""
     timed = "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.2f} · d^{row['d_timed']:.2f}"
     return {
         "Layer type": layer,
@@ -145,39 +168,42 @@ def cells(layer: str, row: pd.Series) -> Row:
 
 
 def listed(numbers: pd.Series) -> str:
-    """`8, 16, 32, 64`."""
+    """Return `8, 16, 32, 64`."""
     return ", ".join(str(number) for number in numbers)
 
 
-def power_rows(table: pd.DataFrame) -> list[Row]:
-    """The powers of each layer type that was timed."""
+def power_grid(frame: pd.DataFrame) -> Grid:
+    """Return the powers of each layer type that was timed."""
     columns = [f"{size}_{how}" for size in "nd" for how in ("theory", "counted", "timed")]
-    return [
+    rows = [
         {"Layer type": layer} | {column.replace("_", ", "): f"{row[column]:.2f}" for column in columns}
-        for layer, row in table.dropna(subset=columns).iterrows()
+        for layer, row in frame.dropna(subset=columns).iterrows()
     ]
+    return Grid(WORDS, rows)
 
 
 def other_sizes(times: pd.DataFrame) -> str:
-    """The size that does not grow: `d = 128`."""
+    """Return the size that does not grow, as `d = 128`."""
     fixed = "d" if times["grid"].iloc[0] == "n" else "n"
     return f"{fixed} = {times[fixed].iloc[0]}"
 
 
-def time_rows(times: pd.DataFrame, grid: str) -> list[Row]:
-    """A row per layer type, a column per size."""
-    return [
+def time_grid(times: pd.DataFrame, grid: str) -> Grid:
+    """Return milliseconds, a row per layer type and a column per size."""
+    rows = [
         {"Layer type": layer}
         | {f"{grid} = {row[grid]}": f"{1000 * row['seconds']:.3f}" for row in of_layer.to_dict("records")}
         for layer, of_layer in times.groupby("layer", sort=False)
     ]
+    return Grid(WORDS, rows)
 
 
-def origin(measured: dict[str, Any]) -> Row:
-    """The machine, the code and the day."""
-    return {
+def origin(measured: dict[str, Any]) -> Grid:
+    """Return the machine, the code and the day."""
+    row = {
         "Hardware": measured["hardware"],
         "PyTorch": measured["versions"]["torch"],
         "Commit": measured["commit"],
         "Date": measured["date"],
     }
+    return Grid(("Hardware", "Commit"), [row])

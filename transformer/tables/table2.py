@@ -1,24 +1,23 @@
-"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours."""
+"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours.
 
+Tasks and experiments are those of the score files, in the order in which they are first named. Runs that differ only in
+their seed are averaged.
+"""
+
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pandas as pd
 
-from transformer.scoring.scorefiles import MEASURES, read_table, system_name
-from transformer.tables.cells import (
-    DIFFERENCE_NOTE,
-    Row,
-    difference_cell,
-    flops_text,
-    gaps,
-    interval,
-    interval_cell,
-    ladder,
-    mean_text,
-    ours,
-    provenance,
-)
-from transformer.tables.render import Table
+from transformer.commandline import score_arguments
+from transformer.scoring.scorefiles import read_scores
+from transformer.tables.cells import Row, difference_cell, flops_text, interval, interval_cell, mean_text, ours
+from transformer.tables.csvfiles import read_csv
+from transformer.tables.notes import DIFFERENCE_NOTE, MEASURES, gaps, ladder, provenance
+from transformer.tables.render import Grid, Table
+
+TITLE = "Table 2: translation"
+WORDS = ("Model", "From")
 
 FLOPS_NOTE = (
     "FLOPs: ours are counted, the paper's estimated. Ours are those of the matrix products and attention products on "
@@ -28,18 +27,39 @@ FLOPS_NOTE = (
 LADDER_NOTE = "The ladder, one output by every measure (* is the one in the table, which the paper reports):"
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """Add the table's inputs."""
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
+    parser.add_argument(
+        "--label", required=True, metavar="TEXT", help="the data behind our rows, shown in each of them"
+    )
+    score_arguments(parser)
+
+
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    """Return the table for readers, and the frame behind it."""
+    runs = read_scores(args.score)
+    frame = systems(read_systems(args.paper), runs, args.label)
+    return for_readers(frame, runs, args.label, args.expected), frame
+
+
+def system_name(experiment: str) -> str:
+    """Return the paper's name of the model that an experiment trains: `Transformer (base)`."""
+    return f"Transformer ({experiment})"
+
+
 def read_systems(path: str | Path) -> list[dict[str, str]]:
-    """What the paper printed: model, by ("published" or "paper") and the cells that are not blank.
+    """Return what the paper printed: model, by ("published" or "paper") and the cells that are not blank.
 
     Raises InputError where the file cannot be read or a column is missing.
     """
-    table = read_table(path, ["model", "system"])
+    table = read_csv(path, ["model", "system"])
     table["by"] = table.pop("system").replace("transformer", "paper")
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
 
 
-def table2(paper: list[dict], runs: pd.DataFrame, label: str) -> pd.DataFrame:
-    """A row per system: `paper` from `read_systems`, then `runs` from `read_scores`, done on the data `label`.
+def systems(paper: list[dict], runs: pd.DataFrame, label: str) -> pd.DataFrame:
+    """Return a row per system: `paper` from `read_systems`, then `runs` from `read_scores` on the data `label`.
 
     Columns: model, by, label, then for each task of `runs` each measure's mean and standard deviation over seeds
     (`en-de_bleu`, `en-de_bleu_sd`), BLEU's 95 % interval (`en-de_low`, `en-de_high`), the paper's of the same model
@@ -48,19 +68,19 @@ def table2(paper: list[dict], runs: pd.DataFrame, label: str) -> pd.DataFrame:
     """
     columns = [column for task in runs["task"].unique() for column in task_columns(task)]
     printed = [row for row in paper if row.keys() & columns or not columns]
-    systems = [our_system(of_experiment, label, printed) for _, of_experiment in runs.groupby("experiment", sort=False)]
-    table = pd.DataFrame(printed + systems, columns=["model", "by", "label", *columns, "note"])
-    return table.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
+    rows = [our_system(same, label, printed) for _, same in runs.groupby("experiment", sort=False)]
+    frame = pd.DataFrame(printed + rows, columns=["model", "by", "label", *columns, "note"])
+    return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
 
 
 def task_columns(task: str) -> list[str]:
-    """What `table2` has of one task."""
+    """Return the columns of one task."""
     measures = [f"{task}_{measure}{end}" for measure in MEASURES for end in ("", "_sd")]
     return [*measures, *(f"{task}_{name}" for name in ("low", "high", "paper", "difference", "flops", "seeds", "runs"))]
 
 
 def our_system(runs: pd.DataFrame, label: str, paper: list[dict]) -> dict:
-    """The row of one experiment."""
+    """Return the row of one experiment."""
     row = {"model": system_name(runs["experiment"].iloc[0]), "by": "ours", "label": label}
     printed = next((cells for cells in paper if cells["model"] == row["model"]), {})
     for task, seeds in runs.groupby("task"):
@@ -74,46 +94,49 @@ def our_system(runs: pd.DataFrame, label: str, paper: list[dict]) -> dict:
     return row
 
 
-def table2_for_readers(table: pd.DataFrame, runs: pd.DataFrame, label: str, expected: list[str]) -> Table:
-    """`table`, and under it how each number was computed and where it came from; `expected` names all its runs."""
+def for_readers(frame: pd.DataFrame, runs: pd.DataFrame, label: str, expected: list[str]) -> Table:
+    """Return the table, with notes on how each number was computed and where it came from.
+
+    expected: all runs that should be there, by name.
+    """
     caption = (
         "BLEU and the FLOPs of training. “published” and “paper” are what the paper printed, for newstest2014. “ours” "
         f"are {label}; ± is the standard deviation over seeds."
     )
-    rows = [table2_cells(row, runs) for row in table.to_dict("records")]
-    notes = [f"{row.model}, {row.by}: {row.note}." for row in table.dropna(subset="note").itertuples()]
+    rows = [cells(row, runs) for row in frame.to_dict("records")]
+    notes = [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
     notes += [*gaps(expected, runs), DIFFERENCE_NOTE, FLOPS_NOTE]
     if len(runs):
         notes += [LADDER_NOTE, ladder(runs), "Where ours come from:", provenance(runs)]
-    return Table("table2", caption, rows, notes)
+    return Table("table2", TITLE, caption, Grid(WORDS, rows), notes)
 
 
-def table2_cells(row: dict, runs: pd.DataFrame) -> Row:
-    """One line of the table: BLEU of all tasks, then FLOPs of all tasks, as the paper has them."""
+def cells(row: dict, runs: pd.DataFrame) -> Row:
+    """Return one line of the table: BLEU of all tasks, then FLOPs of all tasks, as the paper has them."""
     is_ours, tasks = row["by"] == "ours", runs["task"].unique()
-    of_row = runs[(runs["experiment"].map(system_name) == row["model"]) & is_ours]
-    cells = {"Model": row["model"], "From": f"ours: {row['label']}" if is_ours else row["by"]}
-    cells["Seeds"] = seeds_text([row[f"{task}_seeds"] for task in tasks]) if is_ours else ""
+    own = runs[(runs["experiment"].map(system_name) == row["model"]) & is_ours]
+    line = {"Model": row["model"], "From": f"ours: {row['label']}" if is_ours else row["by"]}
+    line["Seeds"] = seeds_text([row[f"{task}_seeds"] for task in tasks]) if is_ours else ""
     for task in tasks:
-        cells |= bleu_cells(row, task, of_row[of_row["task"] == task])
+        line |= bleu_cells(row, task, own[own["task"] == task])
     for task in tasks:
-        cells[f"{task.upper()} FLOPs"] = ours(flops_text(row[f"{task}_flops"]), of_row[of_row["task"] == task])
-    return cells
+        line[f"{task.upper()} FLOPs"] = ours(flops_text(row[f"{task}_flops"]), own[own["task"] == task])
+    return line
 
 
 def bleu_cells(row: dict, task: str, runs: pd.DataFrame) -> Row:
-    """BLEU of one task, by each measure, and how sure and how far from the paper's it is."""
-    cells = {
+    """Return BLEU of one task by each measure, its interval, and the difference from the paper's."""
+    line = {
         heading: ours(mean_text(row[f"{task}_{measure}"], row[f"{task}_{measure}_sd"], 1), runs)
         for measure, heading in MEASURES.items()
     }
     low, high, papers, difference = (row[f"{task}_{name}"] for name in ("low", "high", "paper", "difference"))
-    cells["95 %"] = interval_cell(low, high, runs)
-    cells["difference"] = difference_cell(difference, papers, low, high, runs)
-    return {f"{task.upper()} {heading}": cell for heading, cell in cells.items()}
+    line["95 %"] = interval_cell(low, high, runs)
+    line["difference"] = difference_cell(difference, papers, low, high, runs)
+    return {f"{task.upper()} {heading}": cell for heading, cell in line.items()}
 
 
 def seeds_text(seeds: list[int]) -> str:
-    """`3`, or where tasks differ `3 / 1`, in their order; 0 for a task without a run."""
+    """Return `3`, or where tasks differ `3 / 1`, in their order; 0 for a task without a run."""
     counts = ["0" if pd.isna(count) else str(count) for count in seeds]
     return counts[0] if len(set(counts)) == 1 else " / ".join(counts)

@@ -1,31 +1,35 @@
 """Table 3 (§6.2): variations on the base model, our numbers beside the paper's.
 
-Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages none.
+Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages no checkpoints. Runs that differ only in
+their seed are averaged.
 """
 
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pandas as pd
 
+from transformer.commandline import score_arguments
 from transformer.common.files import InputError
-from transformer.scoring.scorefiles import read_scores, read_table, require_one
+from transformer.scoring.scorefiles import read_scores, require_one
 from transformer.scoring.significance import RESAMPLES, SEED, p_value
 from transformer.tables.cells import (
-    DIFFERENCE_NOTE,
     Cell,
     Row,
     difference_cell,
     difference_text,
-    gaps,
     interval,
     interval_cell,
-    ladder,
     mean_draws,
     mean_text,
     ours,
-    provenance,
 )
-from transformer.tables.render import Table
+from transformer.tables.csvfiles import read_csv
+from transformer.tables.notes import DIFFERENCE_NOTE, gaps, ladder, provenance
+from transformer.tables.render import Grid, Table
+
+TITLE = "Table 3: variations on the model"
+WORDS = ("Row", "Experiment", "Changed")
 
 PRINTED = ["perplexity", "bleu", "parameters"]  # by the paper, which leaves some blank
 
@@ -40,14 +44,30 @@ MARK_NOTE = (
 )
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """Add the table's inputs."""
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
+    parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
+    parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
+    parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
+    score_arguments(parser)
+
+
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    """Return the table for readers, and the frame behind it."""
+    runs = read_runs(args.score)
+    frame = variations(read_variations(args.paper), runs)
+    return for_readers(frame, runs, args.label, (args.width, args.depth), args.expected), frame
+
+
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """What the paper printed, by experiment: row, changed and `PRINTED`, all text; errors as in `read_table`."""
+    """Return what the paper printed, by experiment: row, changed and `PRINTED`, all text; errors as in `read_csv`."""
     columns = ["experiment", "row", "changed", *PRINTED]
-    return read_table(path, columns)[columns].set_index("experiment")
+    return read_csv(path, columns)[columns].set_index("experiment")
 
 
 def read_runs(scores: list[str]) -> pd.DataFrame:
-    """`read_scores` of one task's last checkpoints. Raises InputError as well where files are something else."""
+    """Return the scores of one task's last checkpoints. Raises InputError where files are something else."""
     runs = read_scores(scores)
     require_one("task", runs)
     for run in runs.itertuples():
@@ -59,7 +79,7 @@ def read_runs(scores: list[str]) -> pd.DataFrame:
 
 
 def check_run(run) -> None:
-    """`run`, a row of `read_runs`, was evaluated and is not an average."""
+    """Raise InputError if `run`, a row of `read_runs`, was not evaluated or is an average."""
     if pd.isna(run.dev_perplexity):
         raise InputError(f"{run.file}, run: expected a dev_perplexity, found none")
     if run.averaged_steps != [run.steps]:
@@ -67,29 +87,29 @@ def check_run(run) -> None:
 
 
 def against_base(runs: pd.DataFrame) -> pd.DataFrame:
-    """By experiment, `difference`: its BLEU less base's, and `p`: how likely that is, were the two equal.
+    """Return by experiment `difference`, its BLEU less base's, and `p`, how likely that is if the two are equal.
 
     Both are of the seeds that both have; base, and experiments that share no seed with it, are left out.
     """
-    base, found = runs[runs["experiment"] == "base"], {}
+    base, rows = runs[runs["experiment"] == "base"], {}
     for experiment, of_experiment in runs[runs["experiment"] != "base"].groupby("experiment"):
         pairs = of_experiment.merge(base, on="seed", suffixes=("", "_base"))
         if len(pairs):
             difference = (pairs["bleu"] - pairs["bleu_base"]).mean()
             differences = mean_draws(pairs["draws"]) - mean_draws(pairs["draws_base"])
-            found[experiment] = difference, p_value(difference, differences)
-    return pd.DataFrame.from_dict(found, orient="index", columns=["difference", "p"])
+            rows[experiment] = difference, p_value(difference, differences)
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["difference", "p"])
 
 
-def table3(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """A row per experiment, by its name: those of `paper` in its order, then any of our own.
+def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per experiment, by its name: those of `paper` in its order, then any of our own.
 
     paper: from `read_variations`; runs: from `read_runs`. Columns: row and changed; the paper's cells as `paper_bleu`
     and so on; of ours the means over seeds with their standard deviations (`bleu`, `bleu_sd`), parameters, steps,
     number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`difference`), with
     p; then the paper's above its base's (`paper_difference`), and ours above the paper's (`from_paper`).
     """
-    found = runs.groupby("experiment", sort=False).agg(
+    means = runs.groupby("experiment", sort=False).agg(
         perplexity=("dev_perplexity", "mean"),
         perplexity_sd=("dev_perplexity", "std"),
         bleu=("bleu", "mean"),
@@ -104,62 +124,63 @@ def table3(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     intervals = {experiment: interval(seeds) for experiment, seeds in runs.groupby("experiment")}
     limits = pd.DataFrame.from_dict(intervals, orient="index", columns=["low", "high"])
     printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
-    experiments = [*printed.index, *found.index.difference(printed.index, sort=False)]
-    table = printed.reindex(experiments, fill_value="").join(found.join([limits, against_base(runs)]))
-    numbers = pd.to_numeric(table["paper_bleu"])
-    table["paper_difference"] = numbers - numbers.get("base", float("nan"))
-    table["from_paper"] = table["bleu"] - numbers
-    return table.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
+    experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
+    frame = printed.reindex(experiments, fill_value="").join(means.join([limits, against_base(runs)]))
+    numbers = pd.to_numeric(frame["paper_bleu"])
+    frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
+    frame["from_paper"] = frame["bleu"] - numbers
+    return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
 
-def table3_for_readers(
-    table: pd.DataFrame, runs: pd.DataFrame, label: str, shrunk: tuple[int, int], expected: list[str]
+def for_readers(
+    frame: pd.DataFrame, runs: pd.DataFrame, label: str, shrunk: tuple[int, int], expected: list[str]
 ) -> Table:
-    """`table`, and under it how each number was computed and where it came from; `expected` names all its runs.
+    """Return the table, with notes on how each number was computed and where it came from.
 
-    label: the dev set behind ours. shrunk: what the scale divides the paper's widths and depths by.
+    label: the dev set behind ours. shrunk: what the scale divides the paper's widths and depths by. expected: all runs
+    that should be there, by name.
     """
     caption = (
         "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set, and millions of "
         f"parameters. “paper” is what the paper printed, for newstest2013. “ours” are {label}, by the last checkpoint "
         "alone, without averaging (§6.2); ± is the standard deviation over seeds."
     )
-    rows = [table3_cells(row, runs) for row in table.reset_index().to_dict("records")]
+    rows = [cells(row, runs) for row in frame.reset_index().to_dict("records")]
     notes = [*gaps(expected, runs), DIFFERENCE_NOTE, MARK_NOTE]
     notes += [] if shrunk == (1, 1) else [shrinking_note(*shrunk)]
     if len(runs):
         base = runs[runs["experiment"] == "base"]
         notes += ["How base was scored (* is the variant in the table):", ladder(base)] if len(base) else []
         notes += ["Where ours come from:", provenance(runs)]
-    return Table("table3", caption, rows, notes)
+    return Table("table3", TITLE, caption, Grid(WORDS, rows), notes)
 
 
-def table3_cells(row: dict, runs: pd.DataFrame) -> Row:
-    """One line of the table, each of the paper's cells beside ours."""
-    of_row = runs[runs["experiment"] == row["experiment"]]
+def cells(row: dict, runs: pd.DataFrame) -> Row:
+    """Return one line of the table, each of the paper's cells beside ours."""
+    own = runs[runs["experiment"] == row["experiment"]]
     is_base, low, high = row["experiment"] == "base", row["low"], row["high"]
     return {
         "Row": row["row"],
         "Experiment": row["experiment"],
         "Changed": row["changed"],
         "PPL, paper": row["paper_perplexity"],
-        "PPL, ours": ours(mean_text(row["perplexity"], row["perplexity_sd"], 2), of_row),
+        "PPL, ours": ours(mean_text(row["perplexity"], row["perplexity_sd"], 2), own),
         "BLEU, paper": row["paper_bleu"],
-        "BLEU, ours": ours(mean_text(row["bleu"], row["bleu_sd"], 1), of_row),
-        "95 %": interval_cell(low, high, of_row),
-        "Difference": difference_cell(row["from_paper"], row["paper_bleu"], low, high, of_row),
+        "BLEU, ours": ours(mean_text(row["bleu"], row["bleu_sd"], 1), own),
+        "95 %": interval_cell(low, high, own),
+        "Difference": difference_cell(row["from_paper"], row["paper_bleu"], low, high, own),
         "Against base, paper": "" if is_base else difference_text(row["paper_difference"], 1),
         "Against base, ours": against_base_cell(row, runs),
-        "sacreBLEU, ours": ours(mean_text(row["sacrebleu"], row["sacrebleu_sd"], 1), of_row),
+        "sacreBLEU, ours": ours(mean_text(row["sacrebleu"], row["sacrebleu_sd"], 1), own),
         "Parameters, paper": row["paper_parameters"],
-        "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), of_row),
+        "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), own),
         "Seeds": count_text(row["seeds"], 1, 0),
         "Steps": count_text(row["steps"], 1, 0),
     }
 
 
 def against_base_cell(row: dict, runs: pd.DataFrame) -> Cell:
-    """By how much BLEU is above base's, marked where that may be chance; blank where they share no seed."""
+    """Return how much BLEU is above base's, marked where that may be chance; blank where they share no seed."""
     if pd.isna(row["p"]):
         return Cell("")
     behind = runs[runs["experiment"].isin(["base", row["experiment"]])]
@@ -167,12 +188,12 @@ def against_base_cell(row: dict, runs: pd.DataFrame) -> Cell:
 
 
 def count_text(count: int, unit: float, decimals: int) -> str:
-    """`65.126`, or `100,000` where the unit is 1; blank for an experiment that was not run."""
+    """Return `65.126`, or `100,000` where the unit is 1; blank for an experiment that was not run."""
     return "" if pd.isna(count) else f"{count / unit:,.{decimals}f}"
 
 
 def shrinking_note(width: int, depth: int) -> str:
-    """What the rows' values mean at a scale that is not the paper's."""
+    """Return what the rows' values mean at a scale that is not the paper's."""
     return (
         f"The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {width} and N by "
         f"{depth}, and may set further values of its own (`scales` in config.yaml), so that two rows can be one model."

@@ -1,26 +1,25 @@
-"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and of ours on the trees that are at hand."""
+"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and of ours on the trees that are at hand.
 
+Runs that differ only in their seed are averaged.
+"""
+
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-from transformer.common.files import read_json
+from transformer.commandline import json_object, score_arguments
+from transformer.common.files import InputError, read_json
 from transformer.parsing.brackets import SHORT
-from transformer.scoring.scorefiles import check_runs, item, read_run, read_table, require_one, rows_of
-from transformer.tables.cells import (
-    DIFFERENCE_NOTE,
-    Cell,
-    Row,
-    difference_cell,
-    gaps,
-    interval,
-    interval_cell,
-    mean_text,
-    ours,
-    provenance,
-)
-from transformer.tables.render import Table
+from transformer.scoring.scorefiles import Run, check_runs, item, read_run, require_one, run_name
+from transformer.tables.cells import Cell, Row, difference_cell, interval, interval_cell, mean_text, ours
+from transformer.tables.csvfiles import read_csv
+from transformer.tables.notes import DIFFERENCE_NOTE, gaps, provenance
+from transformer.tables.render import Grid, Table
+
+TITLE = "Table 4: parsing"
+WORDS = ("Parser", "Training", "From", "Test trees")
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
@@ -50,29 +49,56 @@ PAPERS_NOTE = "The paper's, for the difference, is its Transformer with the same
 
 
 class Task(NamedTuple):
-    """What config.yaml says of one of our rows."""
+    """A task as config.yaml describes it: one of our rows."""
 
     training: str  # what it learned from
     label: str  # what it is tested on
     silver: bool  # whether also from trees that no person made
 
 
-def read_parsers(path: str | Path) -> pd.DataFrame:
-    """What the paper printed, all text: parser, by ("published" or "paper"), training, f1.
+def add_options(parser: ArgumentParser) -> None:
+    """Add the table's inputs."""
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
+    parser.add_argument("--task", required=True, type=json_object, help="JSON: training and label of each task of ours")
+    parser.add_argument("--constrained", required=True, metavar="JSON", nargs="*", help="theirs, by constrained search")
+    parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")
+    parser.add_argument("--elsewhere-label", metavar="TEXT", help="names those trees")
+    score_arguments(parser)
 
-    Errors as in `read_table`.
+
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    """Return the table for readers, and the frame behind it. Raises InputError on a score of an unknown task."""
+    if (not args.elsewhere) != (args.elsewhere_label is None):
+        raise InputError("--elsewhere and --elsewhere-label go together")
+    runs = read_parses(args.score)
+    others = {"constrained": read_parses(args.constrained)}
+    if args.elsewhere:
+        others["elsewhere"] = read_parses(args.elsewhere)
+    tasks = {name: Task(**entry) for name, entry in args.task.items()}
+    for task in runs["task"]:
+        if task not in tasks:
+            raise InputError(f"expected scores of {', '.join(tasks)}, found one of {task}")
+    frame = parsers(read_parsers(args.paper), runs, others, tasks)
+    return for_readers(frame, runs, args.elsewhere_label, tasks, args.expected), frame
+
+
+def read_parsers(path: str | Path) -> pd.DataFrame:
+    """Return what the paper printed, all text: parser, by ("published" or "paper"), training, f1.
+
+    Errors as in `read_csv`.
     """
-    table = read_table(path, ["parser", "system", "training", "f1"])
+    table = read_csv(path, ["parser", "system", "training", "f1"])
     table["by"] = table.pop("system").replace("transformer", "paper")
     return table
 
 
 def read_parses(paths: list[str]) -> pd.DataFrame:
-    """A row per score file (evalb --gold-tags --parses --run --json): `file`, the keys of its run, `MEANS`, sentences.
+    """Return a row per score file (evalb --gold-tags --parses --run --json): `MEANS`, sentences and the keys of `Run`.
 
     Raises InputError where a file is not a whole score of a parser's run, and where files do not belong in one table.
     """
-    runs = rows_of([read_parse(path) for path in paths], ["gold_sha256", "draws", "sentences", *MEANS])
+    columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *Run.__annotations__]
+    runs = pd.DataFrame([read_parse(path) for path in paths], columns=columns)
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("gold_sha256", of_task)
@@ -80,30 +106,27 @@ def read_parses(paths: list[str]) -> pd.DataFrame:
 
 
 def read_parse(path: str) -> dict:
-    """The row of one score file."""
+    """Return the row of one score file."""
     score = read_json(path)
     every, short = (item(item(score, "scores", path), part, f"{path}, scores") for part in ("all", "len40"))
     strict = item(item(score, "strict", path), "all", f"{path}, strict")
-    row = {name: item(every, name, path) for name in ("f1", "recall", "precision", "tagging", "sentences")}
-    return (
-        {"file": path}
-        | {key: item(score, key, path) for key in ("gold_sha256", "draws")}
-        | read_run(score, path)
-        | row
-        | {
-            "f1_short": item(short, "f1", path),
-            "f1_without_repair": item(item(item(score, "without_repair", path), "all", path), "f1", path),
-            "f1_evalb": item(strict, "f1", path),
-            "errors_evalb": item(strict, "errors", path),
-            "repaired": len(item(score, "repaired", path)),
-        }
-    )
+    top = {key: item(score, key, path) for key in ("gold_sha256", "draws")}
+    run = read_run(score, path)
+    scores = {name: item(every, name, path) for name in ("f1", "recall", "precision", "tagging", "sentences")}
+    scores |= {
+        "f1_short": item(short, "f1", path),
+        "f1_without_repair": item(item(item(score, "without_repair", path), "all", path), "f1", path),
+        "f1_evalb": item(strict, "f1", path),
+        "errors_evalb": item(strict, "errors", path),
+        "repaired": len(item(score, "repaired", path)),
+    }
+    return {"file": path, "name": run_name(run), **top, **run, **scores}
 
 
-def table4(
+def parsers(
     paper: pd.DataFrame, runs: pd.DataFrame, others: dict[str, pd.DataFrame], tasks: dict[str, Task]
 ) -> pd.DataFrame:
-    """A row per parser: `paper` from `read_parsers`, then ours from `read_parses`, by their `tasks`.
+    """Return a row per parser: `paper` from `read_parsers`, then ours from `read_parses`, by their `tasks`.
 
     others: other scores of the same runs by name: constrained and, on other trees, elsewhere. Columns: parser, by,
     training, label, means over seeds with their standard deviations (`f1`, `f1_sd`), 95 % interval of F1 (`low`,
@@ -126,57 +149,57 @@ def table4(
         rows.loc[task, "difference"] = rows.loc[task, "f1"] - rows.loc[task, "paper"]
     rows["training"] = [tasks[task].training for task in rows.index]
     rows["label"] = [tasks[task].label for task in rows.index]
-    table = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
+    frame = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
     order = ["parser", "by", "training", "label", *(c for name in MEANS for c in (name, f"{name}_sd"))]
-    rest = [column for column in table if column not in order]
-    return table[order + rest].astype(dict.fromkeys(["sentences", "steps", "parameters", "seeds"], "Int64"))
+    rest = [column for column in frame if column not in order]
+    return frame[order + rest].astype(dict.fromkeys(["sentences", "steps", "parameters", "seeds"], "Int64"))
 
 
-def table4_for_readers(
-    table: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None, tasks: dict[str, Task], expected: list[str]
+def for_readers(
+    frame: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None, tasks: dict[str, Task], expected: list[str]
 ) -> Table:
-    """`table`, and under it how ours were computed and where they came from; `expected` names all runs.
+    """Return the table, with notes on how ours were computed and where they came from.
 
-    elsewhere: names the other trees, if there are any.
+    elsewhere: the name of the other trees, if there are any. expected: all runs that should be there, by name.
     """
     caption = (
         "English constituency parsing: labelled bracketing F1. “published” and “paper” are what the paper printed, for "
         "section 23 of the Wall Street Journal's trees in the Penn Treebank. “ours” are of the trees that their row "
         "names, and can be compared with the paper's on the same trees alone; ± is the standard deviation over seeds."
     )
-    rows = [table4_cells(row, elsewhere, runs) for row in table.to_dict("records")]
+    rows = [cells(row, elsewhere, runs) for row in frame.to_dict("records")]
     notes = [*gaps(expected, runs), DIFFERENCE_NOTE, PAPERS_NOTE, SCORING_NOTE, REPAIR_NOTE]
     notes += [SILVER_NOTE] if any(task.silver for task in tasks.values()) else []
     if len(runs):
         measures = {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"}
         notes += ["Where ours come from:", provenance(runs, measures)]
-    return Table("table4", caption, rows, notes)
+    return Table("table4", TITLE, caption, Grid(WORDS, rows), notes)
 
 
-def table4_cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
-    """One line of the table."""
+def cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
+    """Return one line of the table."""
     is_ours = row["by"] == "ours"
-    of_row = runs[runs["task"] == row["task"]] if is_ours else runs[:0]
+    own = runs[runs["task"] == row["task"]] if is_ours else runs[:0]
     papers, low, high, difference = (row.get(name) for name in ("paper", "low", "high", "difference"))
 
     def cell(name: str) -> Cell:
-        return ours(mean_text(row.get(name), row.get(f"{name}_sd"), 1), of_row)
+        return ours(mean_text(row.get(name), row.get(f"{name}_sd"), 1), own)
 
-    cells = {
+    line = {
         "Parser": row["parser"],
         "Training": row["training"],
         "From": row["by"],
         "Test trees": row["label"] if is_ours else "WSJ, section 23",
         "F1": cell("f1"),
-        "95 %": interval_cell(low, high, of_row),
-        "Difference": difference_cell(difference, papers, low, high, of_row),
+        "95 %": interval_cell(low, high, own),
+        "Difference": difference_cell(difference, papers, low, high, own),
         "Recall": cell("recall"),
         "Precision": cell("precision"),
-        "Repaired": ours(f"{row['repaired']:g} of {row['sentences']:,}", of_row) if is_ours else "",
+        "Repaired": ours(f"{row['repaired']:g} of {row['sentences']:,}", own) if is_ours else "",
         "F1 without repair": cell("f1_without_repair"),
         "F1, constrained": cell("f1_constrained"),
-        "F1, EVALB": ours(f"{cell('f1_evalb')} ({row['errors_evalb']:g} left out)", of_row) if is_ours else "",
+        "F1, EVALB": ours(f"{cell('f1_evalb')} ({row['errors_evalb']:g} left out)", own) if is_ours else "",
     }
     if elsewhere:
-        cells[f"F1, constrained, on {elsewhere}"] = cell("f1_elsewhere")
-    return cells | {"Seeds": f"{row['seeds']}" if is_ours else ""}
+        line[f"F1, constrained, on {elsewhere}"] = cell("f1_elsewhere")
+    return line | {"Seeds": f"{row['seeds']}" if is_ours else ""}

@@ -1,33 +1,34 @@
-"""Why is my BLEU not 27.3? What each choice is worth, one changed at a time, measured on our own base model.
+"""Why is my BLEU not 27.3? What each choice in scoring, averaging, decoding and training is worth.
 
-How the same translations are scored, which weights and which search made them, and how the model was trained. Nothing
-is trained for this: the last are runs of Table 3.
+--score and all translations of the test set are those of the base model, a file per seed, in the same order. --expected
+names the base model's runs and those of Table 3 that differ in training. The table names what was not run.
 """
 
-from dataclasses import dataclass
-from statistics import fmean
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
 
 import pandas as pd
-from sacrebleu.metrics import BLEU
 
+from transformer.commandline import json_object, score_arguments
+from transformer.common.files import InputError, read_json, sha256
+from transformer.common.text import read_lines, read_pairs
+from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
-from transformer.scoring.bleu import measure, paper_reference, paper_tokens, plain_quotes, token_bleu, tokenize
-from transformer.scoring.significance import RESAMPLES, SEED, bleu_draws, p_value
-from transformer.tables.cells import Cell, Row, difference_text, gaps, mean_draws, provenance
-from transformer.tables.render import Table
+from transformer.scoring.scorefiles import item, read_scores, require_one
+from transformer.scoring.significance import RESAMPLES, SEED
+from transformer.tables.cells import Cell, Row, difference_text
+from transformer.tables.choices import COLUMNS, Base, scoring, seeds, training, translating
+from transformer.tables.csvfiles import read_csv
+from transformer.tables.notes import gaps, provenance
+from transformer.tables.render import Grid, Table
+from transformer.tables.table2 import system_name
+from transformer.tables.table3 import against_base, read_runs
 
-# Measures of bleu.py, as readers know them.
-MEASURES = {
-    "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
-    "tokenized_lc": "the same in lower case",
-    "compound_split": "the reference's quotes left as they are",
-    "normalized": "Moses' punctuation normaliser on both sides",
-    "sacrebleu": "sacreBLEU",
-    "sacrebleu_lc": "sacreBLEU in lower case",
-    "intl": "sacreBLEU, international tokens",
-    "intl_lc": "sacreBLEU, international tokens, in lower case",
-}
+TITLE = "What each choice is worth"
+WORDS = ("Kind", "Choice")
+
+SYSTEM, COLUMN = system_name("base"), "en-de_bleu"  # whose printed BLEU the question is about
 NOT_RUN = "not run at this scale"
 NOT_MEASURED = (
     "Not measured at any scale, though often asked about: smaller batches, layer normalisation before the sub-layer, "
@@ -38,126 +39,104 @@ P_NOTE = (
     f"the sentences with seed {SEED}, where other translations of the same sentences were scored. Scored otherwise, "
     "the same translations have no p: the difference is what the measure does, not chance."
 )
-COLUMNS = ["kind", "choice", "bleu", "difference", "p", "runs"]
 
 
-@dataclass(frozen=True)
-class Base:
-    """The base model's runs on the test set, as configured: what every other choice is compared with."""
-
-    runs: pd.DataFrame  # a row per seed, from scorefiles.read_scores
-    hypotheses: list[list[str]]  # of each run
-    references: list[str]
-
-    @property
-    def language(self) -> str:
-        return self.runs["language"].iloc[0]
-
-    @property
-    def bleu(self) -> list[float]:
-        return list(self.runs["bleu"])
-
-    def row(self, kind: str, choice: str, scores: list[float], p: float = float("nan")) -> dict:
-        """One choice, by its scores for each run; without scores it was not run."""
-        return row(kind, choice, scores, mean(scores) - mean(self.bleu), p, list(self.runs["name"]))
-
-
-def row(kind: str, choice: str, scores: list[float], difference: float, p: float, names: list[str]) -> dict:
-    """The mean of `scores`, and their runs."""
-    runs = " ".join(names) if scores else ""
-    return dict(zip(COLUMNS, (kind, choice, mean(scores), difference, p, runs), strict=True))
+def add_options(parser: ArgumentParser) -> None:
+    """Add the table's inputs."""
+    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed in Table 2")
+    parser.add_argument("--label", required=True, metavar="TEXT", help="the test set")
+    parser.add_argument("--hyp", required=True, metavar="FILE", nargs="*", help="what each score is of, in their order")
+    parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
+    parser.add_argument(
+        "--run", required=True, type=Path, metavar="DIR", help="a folder of the base model, for its vocabulary"
+    )
+    parser.add_argument("--last", default=[], metavar="FILE", nargs="*", help="the same by the last checkpoint alone")
+    parser.add_argument(
+        "--otherwise",
+        default=[],
+        action="append",
+        metavar=("JSON", "FILE"),
+        nargs="+",
+        help="the same by another search, of which JSON says what differs; repeat",
+    )
+    parser.add_argument("--dev-label", required=True, metavar="TEXT", help="Table 3's dev set")
+    parser.add_argument("--dev-score", required=True, metavar="JSON", nargs="*", help="score files of Table 3")
+    score_arguments(parser)
 
 
-def mean(scores: list[float]) -> float:
-    """NaN of none."""
-    return fmean(scores) if scores else float("nan")
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    """Return the table for readers, and the frame behind it."""
+    runs, dev = read_scores(args.score), read_runs(args.dev_score)
+    rows = of_test(args, runs) if len(runs) else []
+    experiments = dict.fromkeys(name.split("/")[1] for name in args.expected)
+    rows += training(dev, against_base(dev), list(experiments))
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
+    return for_readers(frame, both, printed_bleu(args.paper), (args.label, args.dev_label), args.expected), frame
 
 
-def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses) -> list[dict]:
-    """The same translations by other measures; `subsets` is that of each run's score file."""
-    rows = [
-        base.row("scoring", choice, [variants[name]["score"] for variants in base.runs["variants"]])
-        for name, choice in MEASURES.items()
-        if name in base.runs["variants"].iloc[0]
-    ]
-    of_runs = [slips(hypotheses, base, vocabulary, moses) for hypotheses in base.hypotheses]
-    rows += [base.row("scoring", choice, [of_run[choice] for of_run in of_runs]) for choice in of_runs[0]]
-    for name, part in subsets[0].items():
-        found = [of_run[name]["scores"][of_run[name]["scores"]["paper"]]["score"] for of_run in subsets]
-        rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences alone", found))
-    return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
+def of_test(args: Namespace, runs: pd.DataFrame) -> list[dict]:
+    """Return the rows that are measured on the test set."""
+    base, decoding = read_base(args, runs), runs["decoding"].iloc[0]
+    subsets = [item(read_json(path), "subsets", path) for path in args.score]
+    experiment = load(args.run / "experiment.yaml")
+    moses = Moses(experiment.target, experiment.preparation)
+    averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
+    rows = [base.row("configured", "as configured", base.bleu)]
+    rows += scoring(base, subsets, Subwords(args.run / "vocabulary.model"), moses)
+    rows.append(translating(base, "averaging", averaged, read_all(args.last, args.ref, runs)))
+    for changes, paths in map(search, args.otherwise):
+        Decoding.read(decoding | changes, "--otherwise")
+        choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
+        rows.append(translating(base, "decoding", choice, read_all(paths, args.ref, runs)))
+    return rows + seeds(base)
 
 
-def slips(hypotheses: list[str], base: Base, vocabulary: Subwords, moses: Moses) -> dict[str, float]:
-    """BLEU as it is often taken otherwise, mostly by mistake."""
-    language, plain = base.language, plain_quotes(base.references)
-    reference, words = paper_reference(base.references, language), tokenize(hypotheses, language)
-    escaped = paper_tokens(hypotheses, language, escape=True)
-    twice = paper_tokens(tokenize(plain, language, escape=True), language, escape=True)
-    subwords = [in_subwords(side, vocabulary, moses) for side in (hypotheses, base.references)]
-    return {
-        "compounds not split": of_words(words, tokenize(plain, language)),
-        "`&quot;` and the like left in the translation alone": of_words(escaped, reference),
-        "the reference tokenised twice": of_words(escaped, twice),
-        "sacreBLEU of tokens, not of text": measure(BLEU(force=True), words, base.references)["score"],
-        "subwords not joined, on both sides": of_words(*subwords),
-    }
+def search(words: list[str]) -> tuple[dict, list[str]]:
+    """Return what one --otherwise changes, and its translations. Raises InputError where the former is no JSON."""
+    changes, *paths = words
+    try:
+        return json_object(changes), paths
+    except ArgumentTypeError as error:
+        raise InputError(f"--otherwise: {error}") from None
 
 
-def of_words(hypotheses: list[str], references: list[str]) -> float:
-    return measure(token_bleu(), hypotheses, references)["score"]
+def read_base(args: Namespace, runs: pd.DataFrame) -> Base:
+    """Return the base model's translations. Raises InputError where files are not those that were scored."""
+    for key in ("task", "experiment"):
+        require_one(key, runs)
+    base = Base(runs, read_all(args.hyp, args.ref, runs), list(read_lines(args.ref)))
+    if not base.hypotheses:
+        raise InputError(f"--hyp: expected the translations that {args.score[0]} is of, found none")
+    for path, expected in [(args.ref, runs["ref_sha256"].iloc[0]), *zip(args.hyp, runs["hyp_sha256"], strict=True)]:
+        if sha256(path) != expected:
+            raise InputError(f"{path}: expected what was scored ({', '.join(args.score)}), found another text")
+    return base
 
 
-def in_subwords(sentences: list[str], vocabulary: Subwords, moses: Moses) -> list[str]:
-    """The subwords' ids in place of words, as the model writes them."""
-    ids = vocabulary.encode([moses.tokenize(line) for line in sentences])
-    return [" ".join(map(str, sentence[:-1])) for sentence in ids]  # without EOS
+def read_all(paths: list[str], reference: str, runs: pd.DataFrame) -> list[list[str]]:
+    """Return the lines of each translation. Raises InputError where there are neither as many as runs, nor none."""
+    if paths and len(paths) != len(runs):
+        raise InputError(f"{paths[0]}: expected a translation for each of {len(runs)} scores, found {len(paths)}")
+    return [[line for line, _ in read_pairs(path, reference)] for path in paths]
 
 
-def translating(base: Base, kind: str, choice: str, translations: list[list[str]]) -> dict:
-    """Other translations by the same models, for each run; none where they were not made."""
-    if not translations:
-        return base.row(kind, choice, [])
-    reference = paper_reference(base.references, base.language)
-    words = [paper_tokens(translation, base.language) for translation in translations]
-    scores = [of_words(side, reference) for side in words]
-    differences = mean_draws(bleu_draws(side, reference) for side in words) - mean_draws(base.runs["draws"])
-    return base.row(kind, choice, scores, p_value(mean(scores) - mean(base.bleu), differences))
+def printed_bleu(path: str) -> str:
+    """Return what the paper printed for its base model. Raises InputError where the file has no such row."""
+    table = read_csv(path, ["model", COLUMN])
+    printed = table.loc[table["model"] == SYSTEM, COLUMN]
+    if printed.empty:
+        raise InputError(f"{path}: expected a row {SYSTEM!r}, found {', '.join(table['model'])}")
+    return printed.iloc[0]
 
 
-def seeds(base: Base) -> list[dict]:
-    """How far the seeds are apart."""
-    if len(base.bleu) == 1:
-        return [base.row("training", "another seed", [])]
-    ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
-    return [base.row("training", f"the {end} of {len(base.bleu)} seeds", [bleu]) for end, bleu in ends.items()]
-
-
-def training(runs: pd.DataFrame, against: pd.DataFrame, experiments: list[str]) -> list[dict]:
-    """These experiments of Table 3 against its base, all by their last checkpoints on the dev set.
-
-    runs: from table3.read_runs; against: from table3.against_base.
-    """
-    rows = []
-    for experiment in experiments:
-        same = runs[runs["experiment"] == experiment]
-        compared = (against[name].get(experiment, float("nan")) for name in ("difference", "p"))
-        rows.append(row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"])))
-    return rows
-
-
-def changed_text(changes: dict, decoding: dict) -> str:
-    """`beam 1, not 4`."""
-    return "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-
-
-def why_for_readers(
-    table: pd.DataFrame, runs: pd.DataFrame, printed: str, labels: tuple[str, str], expected: list[str]
+def for_readers(
+    frame: pd.DataFrame, runs: pd.DataFrame, printed: str, labels: tuple[str, str], expected: list[str]
 ) -> Table:
-    """`table`, a frame of COLUMNS, and under it what it is made from; `expected` names all runs.
+    """Return the table, with notes on what it is made from.
 
-    runs: the base model's scores on the test set, then Table 3's. printed: the paper's BLEU. labels: of the test and
-    the dev set behind ours.
+    frame: of COLUMNS. runs: the base model's scores on the test set, then Table 3's. printed: the paper's BLEU. labels:
+    of the test and the dev set behind ours. expected: all runs that should be there, by name.
     """
     test, dev = labels
     caption = (
@@ -168,11 +147,11 @@ def why_for_readers(
     notes = [*gaps(expected, runs), P_NOTE, NOT_MEASURED]
     if len(runs):
         notes += [configured_note(runs.iloc[0]), "Where ours come from:", provenance(runs)]
-    return Table("why", caption, [cells(row) for row in table.to_dict("records")], notes)
+    return Table("why", TITLE, caption, Grid(WORDS, [cells(row) for row in frame.to_dict("records")]), notes)
 
 
 def configured_note(run: pd.Series) -> str:
-    """What the differences are from."""
+    """Return what the differences are from."""
     signature = run["variants"][run["paper"]]["signature"]
     return (
         f"As configured: scored as the authors did, {run['paper']}, `{signature}`. Differences are from that; those in "
@@ -181,7 +160,7 @@ def configured_note(run: pd.Series) -> str:
 
 
 def cells(row: dict) -> Row:
-    """One line of the table."""
+    """Return one line of the table."""
     shown = {
         "BLEU": NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}",
         "Difference": difference_text(row["difference"], 2),

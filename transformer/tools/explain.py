@@ -3,9 +3,9 @@
     python -m transformer explain table2 base en-de
     python -m transformer explain table4 parser supervised --scale demo
 
-The cell of BLEU, or of F1, of an experiment on a task: the scores it is the mean of, what was scored, how it was
-decoded, the weights, the run, its experiment and its data. What is not any more what the number was made from is marked
-STALE, and the exit code is 1. The scale is config.yaml's if not given.
+The cell is BLEU, or F1, of an experiment on a task. Printed are the scores that it is the mean of, what was scored, how
+it was decoded, the weights, the run, its experiment and its data. A link that has changed since the number was made is
+marked STALE, and the exit code is 1. The scale is config.yaml's if not given.
 """
 
 import argparse
@@ -26,18 +26,18 @@ def main(argv: list[str] | None = None) -> None:
     for link in links:
         print(line(link))
     if any(link.stale for link in links):
-        sys.exit("STALE: run snakemake, and the table is made anew from what is there")
+        sys.exit("STALE: run snakemake, and the table is made again from what is there")
 
 
 def line(link: Link) -> str:
-    """The link; the first of a run begins a paragraph."""
+    """Return the link's line; the first link of a run begins a paragraph."""
     mark = f"\n{'':12}STALE: {link.stale}" if link.stale else ""
     space = "\n" if link.name == "score" else ""
     return f"{space}{link.name:12}{link.what}{mark}"
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = stage_parser("explain", __doc__)
     parser.add_argument("table", choices=SCORES, help="the table")
     parser.add_argument("experiment", help="the row: base, big or another experiment; parser in table4")

@@ -3,8 +3,8 @@
 
 rule attend:
     input:
-        base_run("experiment.yaml", "decoding.yaml", "vocabulary.model"),
-        weights=base_run("average.safetensors"),
+        lambda wildcards: base_run(wildcards.scale, "experiment.yaml", "decoding.yaml", "vocabulary.model"),
+        weights=lambda wildcards: base_run(wildcards.scale, "average.safetensors"),
         text=text_of_attention,
         code=package("figures", "translation"),
     output:
@@ -19,7 +19,7 @@ rule attend:
         launch="here",
     params:
         run=lambda wildcards, input: str(Path(input.weights[0]).parent),
-        figures=lambda wildcards: json.dumps(config["scales"][wildcards.scale].get("figures", {})),
+        figures=sentences_of_figures,
         sentences=lookup("attention/sentences", within=config),
         longest=lookup("attention/longest", within=config),
     shell:

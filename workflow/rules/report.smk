@@ -3,10 +3,10 @@
 
 rule report:
     input:
-        tables=parts_of_page("table"),
-        figures=parts_of_page("figure"),
-        runs=present(runs_of_page, "run.json"),
-        scores=present(runs_of_page, None),
+        tables=tables_of_page,
+        figures=figures_of_page,
+        runs=runs_of_page,
+        scores=scores_of_page,
         attention=attention_of_page,
         samples=files_of_samples,
         code=package("page", "tables", "scoring"),

@@ -1,0 +1,137 @@
+"""The choices behind a BLEU score, one changed at a time, measured on our own base model.
+
+They are how the same translations are scored, which weights and which search made them, and how the model was trained.
+Nothing is trained for this: the last kind are runs of Table 3.
+"""
+
+from dataclasses import dataclass
+from statistics import fmean
+
+import pandas as pd
+from sacrebleu.metrics import BLEU
+
+from transformer.data.subwords import Subwords
+from transformer.data.tokenization import Moses
+from transformer.scoring.bleu import measure, paper_reference, paper_tokens, plain_quotes, token_bleu, tokenize
+from transformer.scoring.significance import bleu_draws, p_value
+from transformer.tables.cells import mean_draws
+
+# Measures of bleu.py, as readers know them.
+MEASURES = {
+    "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
+    "tokenized_lc": "the same in lower case",
+    "compound_split": "the reference's quotes left as they are",
+    "normalized": "Moses' punctuation normaliser on both sides",
+    "sacrebleu": "sacreBLEU",
+    "sacrebleu_lc": "sacreBLEU in lower case",
+    "intl": "sacreBLEU, international tokens",
+    "intl_lc": "sacreBLEU, international tokens, in lower case",
+}
+COLUMNS = ["kind", "choice", "bleu", "difference", "p", "runs"]
+
+
+@dataclass(frozen=True)
+class Base:
+    """The base model's runs on the test set, as configured: what every other choice is compared with."""
+
+    runs: pd.DataFrame  # a row per seed, from scorefiles.read_scores
+    hypotheses: list[list[str]]  # of each run
+    references: list[str]
+
+    @property
+    def language(self) -> str:
+        return self.runs["language"].iloc[0]
+
+    @property
+    def bleu(self) -> list[float]:
+        return list(self.runs["bleu"])
+
+    def row(self, kind: str, choice: str, scores: list[float], p: float = float("nan")) -> dict:
+        """Return the row of one choice, from its scores for each run; without scores it was not run."""
+        return row(kind, choice, scores, mean(scores) - mean(self.bleu), p, list(self.runs["name"]))
+
+
+def row(kind: str, choice: str, scores: list[float], difference: float, p: float, names: list[str]) -> dict:
+    """Return the mean of `scores`, and the runs that they are of."""
+    runs = " ".join(names) if scores else ""
+    return dict(zip(COLUMNS, (kind, choice, mean(scores), difference, p, runs), strict=True))
+
+
+def mean(scores: list[float]) -> float:
+    """Return the mean, or NaN without scores."""
+    return fmean(scores) if scores else float("nan")
+
+
+def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses) -> list[dict]:
+    """Return the rows of the same translations by other measures; `subsets` is that of each run's score file."""
+    rows = [
+        base.row("scoring", choice, [variants[name]["score"] for variants in base.runs["variants"]])
+        for name, choice in MEASURES.items()
+        if name in base.runs["variants"].iloc[0]
+    ]
+    by_run = [slips(hypotheses, base, vocabulary, moses) for hypotheses in base.hypotheses]
+    rows += [base.row("scoring", choice, [scores[choice] for scores in by_run]) for choice in by_run[0]]
+    for name, part in subsets[0].items():
+        parts = [of_run[name]["scores"] for of_run in subsets]
+        scores = [variants[variants["paper"]]["score"] for variants in parts]
+        rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences alone", scores))
+    return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
+
+
+def slips(hypotheses: list[str], base: Base, vocabulary: Subwords, moses: Moses) -> dict[str, float]:
+    """Return BLEU as it is often computed otherwise, mostly by mistake."""
+    language, plain = base.language, plain_quotes(base.references)
+    reference, words = paper_reference(base.references, language), tokenize(hypotheses, language)
+    escaped = paper_tokens(hypotheses, language, escape=True)
+    twice = paper_tokens(tokenize(plain, language, escape=True), language, escape=True)
+    subwords = [in_subwords(side, vocabulary, moses) for side in (hypotheses, base.references)]
+    return {
+        "compounds not split": of_words(words, tokenize(plain, language)),
+        "`&quot;` and the like left in the translation alone": of_words(escaped, reference),
+        "the reference tokenised twice": of_words(escaped, twice),
+        "sacreBLEU of tokens, not of text": measure(BLEU(force=True), words, base.references)["score"],
+        "subwords not joined, on both sides": of_words(*subwords),
+    }
+
+
+def of_words(hypotheses: list[str], references: list[str]) -> float:
+    """Return BLEU of tokens as multi-bleu.perl counts it."""
+    return measure(token_bleu(), hypotheses, references)["score"]
+
+
+def in_subwords(sentences: list[str], vocabulary: Subwords, moses: Moses) -> list[str]:
+    """Return sentences whose words are the ids of subwords, as the model writes them."""
+    ids = vocabulary.encode([moses.tokenize(line) for line in sentences])
+    return [" ".join(map(str, sentence[:-1])) for sentence in ids]  # without EOS
+
+
+def translating(base: Base, kind: str, choice: str, translations: list[list[str]]) -> dict:
+    """Return the row of other translations by the same models, for each run; without any they were not made."""
+    if not translations:
+        return base.row(kind, choice, [])
+    reference = paper_reference(base.references, base.language)
+    words = [paper_tokens(translation, base.language) for translation in translations]
+    scores = [of_words(side, reference) for side in words]
+    differences = mean_draws(bleu_draws(side, reference) for side in words) - mean_draws(base.runs["draws"])
+    return base.row(kind, choice, scores, p_value(mean(scores) - mean(base.bleu), differences))
+
+
+def seeds(base: Base) -> list[dict]:
+    """Return rows that show how far the seeds are apart."""
+    if len(base.bleu) == 1:
+        return [base.row("training", "another seed", [])]
+    ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
+    return [base.row("training", f"the {end} of {len(base.bleu)} seeds", [bleu]) for end, bleu in ends.items()]
+
+
+def training(runs: pd.DataFrame, against: pd.DataFrame, experiments: list[str]) -> list[dict]:
+    """Return the rows of experiments of Table 3 against its base, all by their last checkpoints on the dev set.
+
+    runs: from table3.read_runs; against: from table3.against_base.
+    """
+    rows = []
+    for experiment in experiments:
+        same = runs[runs["experiment"] == experiment]
+        compared = (against[name].get(experiment, float("nan")) for name in ("difference", "p"))
+        rows.append(row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"])))
+    return rows

@@ -1,0 +1,66 @@
+"""Notes under tables of scores: how ours were computed, by which runs, and which runs are missing."""
+
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from transformer.scoring.significance import RESAMPLES
+from transformer.tables.cells import WITHIN, averaged_text, flops_text, mean_text, ours
+from transformer.tables.render import Grid
+
+MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # of scorefiles.py, with their headings
+
+DIFFERENCE_NOTE = (
+    f"95 %: where the score lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. It knows "
+    f"nothing of the chance in training. Difference: ours less the paper's; {WITHIN} where it is not significant, as "
+    "the paper's lies in that interval. Where ours are of other data than the paper's, the difference says how far "
+    "the tasks are apart, not how well the paper was reproduced."
+)
+
+
+def missing(expected: list[str], present: Iterable[str]) -> list[str]:
+    """Return those of the expected runs that are not present."""
+    names = set(present)
+    return [name for name in expected if name not in names]
+
+
+def gaps(expected: list[str], runs: pd.DataFrame) -> list[str]:
+    """Return a paragraph that names the missing runs, or none where all are there."""
+    names = ", ".join(missing(expected, runs["name"]))
+    return [f"Not in this table, as these runs have not been made: {names}."] if names else []
+
+
+def ladder(runs: pd.DataFrame) -> Grid:
+    """Return a row per task and variant of the score: its mean over seeds for each experiment, and its signature."""
+    rows = []
+    for task, of_task in runs.groupby("task", sort=False):
+        for name, first in of_task["variants"].iloc[0].items():
+            row = {"Task": task.upper(), "Variant": name + (" *" if name == of_task["paper"].iloc[0] else "")}
+            for experiment in runs["experiment"].unique():
+                same = of_task[of_task["experiment"] == experiment]
+                scores = pd.Series([variants[name]["score"] for variants in same["variants"]], dtype=float)
+                row[experiment] = ours(mean_text(scores.mean(), scores.std(), 2), same)
+            rows.append(row | {"Signature": f"`{first['signature']}`"})
+    return Grid(("Task", "Variant", "Signature"), rows)
+
+
+def provenance(runs: pd.DataFrame, measures: Mapping[str, str] = MEASURES) -> Grid:
+    """Return a row per run: these measures under their headings, and how and where it was trained."""
+    rows = [
+        {
+            "Run": run.name,
+            **{heading: mean_text(getattr(run, measure), float("nan"), 2) for measure, heading in measures.items()},
+            "FLOPs": flops_text(run.flops),
+            "Steps": f"{run.steps:,}",
+            "Averaged": averaged_text(run.averaged_steps),
+            "Decoding": ", ".join(f"{key} {run.decoding[key]}" for key in ("beam", "alpha", "extra_length")),
+            "Seconds": f"{run.seconds:,.0f}",
+            "Hardware": run.hardware,
+            "Fidelity": run.fidelity,
+            "Commit": run.commit[:12],
+            "Digest": run.digest[:12],
+            "Data": run.data_sha256[:12],
+        }
+        for run in runs.itertuples(index=False)
+    ]
+    return Grid(("Run", "Averaged", "Decoding", "Hardware", "Fidelity", "Commit", "Digest", "Data"), rows)

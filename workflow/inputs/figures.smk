@@ -1,0 +1,89 @@
+# The questions of rules/figures.smk: what each figure is drawn from. Those of tables.smk come before.
+import json
+import os
+
+FIGURES = ["figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves"]
+FIGURES += ["bleu_parameters", "bleu_flops", "timing"]  # as on the page
+OF_SENTENCES = {"figure3", "figure4", "figure5"}  # which config.yaml names
+
+
+def base_run(scale, *files, experiments=("base",)):
+    """Return these files of the run that stands for an experiment: on the first task, with the first seed."""
+    task, seed = first_task(scale)[0], config["scales"][scale]["seeds"][0]
+    first = [run for run in runs_of("table2", scale) if (run.task, run.seed) == (task, seed)]
+    chosen = [run for run in first if run.experiment in experiments]
+    return [path for file in files for path in files_of(chosen, scale, file)]
+
+
+def base_is_trained(scale):
+    """Return whether there is, or will be, a base model to look into: on a partial page it may be missing."""
+    return not config["partial"] or all(map(os.path.exists, base_run(scale, "average.safetensors")))
+
+
+def figures_of_scale(scale):
+    """Return the figures that can be drawn: Figures 3 to 5 need sentences, and they and `positions` a trained base."""
+    left_out = OF_SENTENCES - set(config["scales"][scale].get("figures", {}))
+    if not base_is_trained(scale):
+        left_out |= OF_SENTENCES | {"positions"}
+    return [figure for figure in FIGURES if figure not in left_out]
+
+
+def sentences_of_figures(wildcards):
+    """Return the sentences of Figures 3 to 5, as JSON for the attend stage."""
+    return json.dumps(config["scales"][wildcards.scale].get("figures", {}))
+
+
+def text_of_attention(wildcards):
+    """Return the first task's test set in its source language."""
+    _, task = first_task(wildcards.scale)
+    return f"resources/corpora/{task['test']}.{task['source']}"
+
+
+def runs_of_curves(scale):
+    """Return every run; the parsers where there is a Table 4."""
+    tables = ["table3", "table2", *(["table4"] if "table4" in tables_of_scale(scale) else [])]
+    return list(dict.fromkeys(run for table in tables for run in runs_of(table, scale)))
+
+
+def inputs_of_figure(wildcards):
+    """Return what a figure is drawn from, by the option of the figure stage that takes it."""
+    scale = wildcards.scale
+
+    def scores(table, file):
+        return present(files_of(runs_of(table, scale), scale, file))
+
+    match wildcards.figure:
+        case "figure1" | "figure2":
+            return {"experiment": base_run(scale, "experiment.yaml")}
+        case "figure3" | "figure4" | "figure5":
+            return {"attention": [f"results/{scale}/attention.json"]}
+        case "positions":
+            files = ("experiment.yaml", "average.safetensors")
+            return dict(zip(("experiment", "weights"), ([path] for path in base_run(scale, *files)), strict=True))
+        case "schedule":
+            return {"experiment": base_run(scale, "experiment.yaml", experiments=TABLE_2)}
+        case "curves":
+            metrics = present(files_of(runs_of_curves(scale), scale, "metrics.jsonl"))
+            return {"metrics": metrics, "paper": paper("table3")}
+        case "bleu_parameters":
+            return {"score": scores("table3", "dev.last.json"), "paper": paper("table3")}
+        case "bleu_flops":
+            files = {"score": scores("table2", "test.json"), "dev": scores("table3", "dev.last.json")}
+            return files | {"paper": paper("table2")}
+    return {"measured": [f"results/{scale}/layers.json"]}
+
+
+def options_of_figure(wildcards, input):
+    """Return all options of the figure stage: the inputs, and what the figure says of them."""
+    scale = wildcards.scale
+    options = [word for name in inputs_of_figure(wildcards) for word in (f"--{name}", *input[name])]
+    match wildcards.figure:
+        case "curves":
+            options += ["--task", first_task(scale)[0], "--label", label_of_table_3(scale)]
+            options += ["--expected", *names(runs_of_curves(scale))]
+        case "bleu_parameters":
+            options += ["--label", label_of_table_3(scale), "--expected", *names(runs_of("table3", scale))]
+        case "bleu_flops":
+            label = config["scales"][scale]["label"]
+            options += ["--label", label, "--expected", *names(runs_of("table2", scale))]
+    return options

@@ -1,0 +1,90 @@
+# The questions of rules/report.smk: what is on the page of a scale. Those of tables.smk and figures.smk come before.
+import os
+
+SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json"}  # of the runs of these tables
+
+
+def tables_of_page(wildcards):
+    """Return the tables that can be made at this scale, in the page's order."""
+    made = tables_of_scale(wildcards.scale)
+    return [f"results/{wildcards.scale}/tables/{table}.json" for table in TABLES if table in made]
+
+
+def figures_of_page(wildcards):
+    """Return the figures that can be drawn at this scale, in the page's order."""
+    return [f"results/{wildcards.scale}/figures/{figure}.svg" for figure in figures_of_scale(wildcards.scale)]
+
+
+def files_of_page(scale, file=None):
+    """Return this file of every run in a table; if None, its score there."""
+    tables = [table for table in SCORES if table in tables_of_scale(scale)]
+    paths = [path for table in tables for path in files_of(runs_of(table, scale), scale, file or SCORES[table])]
+    return list(dict.fromkeys(paths))
+
+
+def runs_of_page(wildcards):
+    """Return every run.json; on a partial page those that are there."""
+    return present(files_of_page(wildcards.scale, "run.json"))
+
+
+def scores_of_page(wildcards):
+    """Return every score file; on a partial page those that are there."""
+    return present(files_of_page(wildcards.scale))
+
+
+def attention_of_page(wildcards):
+    """Return what the attention viewer shows; nothing where there is no base model to look into."""
+    return f"results/{wildcards.scale}/attention.json" if base_is_trained(wildcards.scale) else []
+
+
+def samples_of_page(scale):
+    """Return files by option: of every task its first run's output on the test set, and what it is compared with."""
+    corpora, tasks = "resources/corpora", config["scales"][scale]["tasks"]
+    translations = [
+        [ours, *(f"{corpora}/{tasks[task]['test']}.{tasks[task][side]}" for side in ("source", "target"))]
+        for task in tasks
+        for ours in files_of(first_runs("table2", scale, task)[:1], scale, "test.hyp")
+    ]
+    parsed = parsing_of(scale)["tasks"] if "table4" in tables_of_scale(scale) else {}
+    parses = [
+        [ours, f"{corpora}/{parsed[task]['test']}.trees"]
+        for task in parsed
+        for ours in files_of(first_runs("table4", scale, task)[:1], scale, "test.trees")
+    ]
+    return {"--translations": translations, "--parses": parses}
+
+
+def first_runs(table, scale, task):
+    """Return the runs of one task in a table, that of the base model with the first seed first."""
+    return [run for run in runs_of(table, scale) if run.task == task]
+
+
+def files_of_samples(wildcards):
+    """Return the files of samples; on a partial page those whose output is there already."""
+    sets = [files for option in samples_of_page(wildcards.scale).values() for files in option]
+    return [path for files in sets if present(files[:1]) for path in files]
+
+
+def why_not_made(scale, part):
+    """Return what a part of the page lacks."""
+    if part == "table4":
+        return "this scale has no treebank, or it is not on this machine"
+    if part in OF_SENTENCES - set(config["scales"][scale].get("figures", {})):
+        return "config.yaml has no sentence for it at this scale"
+    return "the base model that it shows is not trained"
+
+
+def options_of_page(wildcards, input):
+    """Return what should be there besides the inputs, what cannot be made, and an hour's cost, as options."""
+    scale = wildcards.scale
+    options = ["--samples", config["report"]["samples"], "--currency", config["report"]["currency"]]
+    made = [*tables_of_scale(scale), *figures_of_scale(scale), *(["attention"] if input.attention else [])]
+    for part in [*TABLES, *FIGURES, "attention"]:
+        options += [] if part in made else ["--missing", part, why_not_made(scale, part)]
+    options += ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
+    for option, sets in samples_of_page(scale).items():
+        options += [word for files in sets for word in (option, *files)]
+    for unit in ("core_hour", "gpu_hour"):
+        if config["report"][unit] != "unknown":
+            options += [f"--{unit.replace('_', '-')}", config["report"][unit]]
+    return options

@@ -1,0 +1,139 @@
+# The questions of rules/tables.smk: what each table is made from.
+import json
+import os
+from pathlib import Path
+
+
+def runs_of(table, scale):
+    """Return the runs that a table takes, in its order."""
+    return runs_of_tables(at(config, scale)).get(table, [])
+
+
+def files_of(runs, scale, file):
+    """Return this file of each run.
+
+    On a partial page, what is there is taken as it is, whatever config.yaml says now: no rule makes an absolute path.
+    """
+    paths = [f"results/{scale}/runs/{run.task}/{run.experiment}/{run.seed}/{file}" for run in runs]
+    return [os.path.abspath(path) if config["partial"] and os.path.exists(path) else path for path in paths]
+
+
+def present(paths, beside=None):
+    """Return all paths; of a partial page those that are there, and whose neighbour in `beside` is there."""
+    pairs = zip(paths, beside or paths, strict=True)
+    return [path for path, other in pairs if not config["partial"] or os.path.exists(path) and os.path.exists(other)]
+
+
+def names(runs):
+    """Return runs as task/experiment/seed."""
+    return ["/".join(map(str, run)) for run in runs]
+
+
+def first_task(scale):
+    """Return name and entry of the task that Table 3 is about: en-de in the paper."""
+    return next(iter(config["scales"][scale]["tasks"].items()))
+
+
+def label_of_table_3(scale):
+    """Return the name of the dev set behind our numbers."""
+    return f"{scale}: {first_task(scale)[1]['dev']}"
+
+
+def paper(table):
+    """Return what the paper printed."""
+    return [f"workflow/paper/{table}.csv"]
+
+
+# Below, a function per table. It returns files by the option of the table stage that takes them, those that no option
+# takes as `also`, and further options.
+
+
+def table_1(scale):
+    """Return what Table 1 is made from."""
+    return {"paper": paper("table1"), "measured": [f"results/{scale}/layers.json"]}, []
+
+
+def table_2(scale):
+    """Return what Table 2 is made from."""
+    runs = runs_of("table2", scale)
+    files = {"paper": paper("table2"), "score": present(files_of(runs, scale, "test.json"))}
+    return files, ["--label", config["scales"][scale]["label"], "--expected", *names(runs)]
+
+
+def table_3(scale):
+    """Return what Table 3 is made from."""
+    runs = runs_of("table3", scale)
+    files = {"paper": paper("table3"), "score": present(files_of(runs, scale, "dev.last.json"))}
+    options = [word for key in ("width", "depth") for word in (f"--{key}", config["scales"][scale][key])]
+    return files, ["--label", label_of_table_3(scale), *options, "--expected", *names(runs)]
+
+
+def table_4(scale):
+    """Return what Table 4 is made from."""
+    runs, tasks = runs_of("table4", scale), parsing_of(scale)["tasks"]
+    elsewhere = [run for run in runs if "elsewhere" in tasks[run.task]]
+    files = {
+        "paper": paper("table4"),
+        "score": present(files_of(runs, scale, "test.json")),
+        "constrained": present(files_of(runs, scale, "test.constrained.json")),
+        "elsewhere": present(files_of(elsewhere, scale, "elsewhere.constrained.json")),
+    }
+    entries = {
+        name: {"training": task["training"], "label": task["label"], "silver": "silver" in task}
+        for name, task in tasks.items()
+    }
+    options = ["--task", json.dumps(entries), "--expected", *names(runs)]
+    if files["elsewhere"]:
+        labels = dict.fromkeys(tasks[run.task]["elsewhere"] for run in elsewhere)
+        options += ["--elsewhere-label", " and ".join(labels)]
+    return files, options
+
+
+def table_why(scale):
+    """Return what the table `why` is made from; of a partial page, another search's translations all or none."""
+    runs, (_, task) = runs_of("why", scale), first_task(scale)
+    base = [run for run in runs if run.experiment == "base"]
+    scores = files_of(base, scale, "test.json")
+    scored = present(scores)
+
+    def translations(name):
+        paths = [str(Path(path).with_name(f"{name}.hyp")) for path in scored]
+        return paths if len(present(paths)) == len(paths) else []
+
+    otherwise = {change: translations(f"test{change}") for change in CHANGES if change}
+    vocabularies = present(files_of(base, scale, "vocabulary.model"), scores)
+    files = {
+        "paper": paper("table2"),
+        "score": scored,
+        "hyp": present(files_of(base, scale, "test.hyp"), scores),
+        "last": translations("test.last"),
+        "ref": [f"resources/corpora/{task['test']}.{task['target']}"],
+        "dev_score": present(files_of(runs, scale, "dev.last.json")),
+        "also": [*vocabularies, *(path for paths in otherwise.values() for path in paths)],
+    }
+    options = ["--label", f"{scale}: {task['test']}", "--dev-label", label_of_table_3(scale)]
+    options += ["--run", str(Path([*scored, *scores][0]).parent), "--expected", *names(runs)]
+    for change, paths in otherwise.items():
+        options += ["--otherwise", json.dumps(CHANGES[change]), *paths]
+    return files, options
+
+
+TABLES = {
+    "table1": table_1,
+    "table2": table_2,
+    "table3": table_3,
+    "table4": table_4,
+    "why": table_why,
+}  # as on the page
+
+
+def inputs_of_table(wildcards):
+    """Return the files that a table is made from, by the option that takes them."""
+    return TABLES[wildcards.table](wildcards.scale)[0]
+
+
+def options_of_table(wildcards, input):
+    """Return all options of the table stage."""
+    files, options = TABLES[wildcards.table](wildcards.scale)
+    taken = [name for name in files if name != "also"]
+    return [word for name in taken for word in (f"--{name.replace('_', '-')}", *input[name])] + options
