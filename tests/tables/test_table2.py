@@ -71,12 +71,6 @@ def test_markdown_shows_the_papers_cells_as_printed(make):
     assert "nan" not in markdown.lower()
 
 
-def test_a_task_of_ones_own_has_no_cells_of_the_paper(make):
-    rows, markdown = make(score(20.0, task="en-cs"))
-    assert list(rows) == [("ours", "Transformer (base)")]
-    assert cells(markdown)[0]["EN-CS BLEU"] == "20.0"
-
-
 def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
     rows, markdown = make(score(36.25), score(55.0, task="en-fr"), score(37.5, experiment="big"))
     assert rows["ours", "Transformer (big)"]["en-fr_bleu"] == ""
