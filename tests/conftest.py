@@ -1,11 +1,16 @@
-"""What many tests share: one processor thread, one tiny run whose sizes are distinct primes, Slurm clusters."""
+"""Fixtures for many tests: one tiny run whose sizes are distinct primes, a finished project, Slurm clusters."""
 
 import os
+import shutil
 from functools import partial
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
+from support.project import snakemake
 from support.slurm import Cluster
+from support.small import make_small
 from support.tools import needs_cluster
 
 from transformer.config.experiment import Experiment, Model, Preparation, Running, Training
@@ -13,6 +18,16 @@ from transformer.config.experiment import Experiment, Model, Preparation, Runnin
 os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors gain nothing from more threads
 settings.register_profile("any machine", deadline=None)  # a slow one breaks no property
 settings.load_profile("any machine")
+
+# Downloads, as `transformer fetch --mirror` reads them, which may lie beside the checkout.
+MIRROR = Path(__file__).parents[2] / "shared/mirror"
+if MIRROR.is_dir():
+    os.environ.setdefault("TRANSFORMER_MIRROR", str(MIRROR))
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the longest tests, which would otherwise be waited for at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
 
 
 @pytest.fixture
@@ -61,6 +76,23 @@ def on_the_processor():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("torch.cuda.is_available", lambda: False)
         yield
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory) -> Path:
+    """A project in which every rule has run, for all processes of pytest: copy it to change it."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    project, made = folder / "small", folder / "small.made"
+    with FileLock(f"{project}.lock"):
+        if not made.exists():
+            shutil.rmtree(project, ignore_errors=True)
+            project.mkdir()
+            result = snakemake(make_small(project))
+            (project / "output").write_text(result.stdout + result.stderr, encoding="utf-8")
+            assert result.returncode == 0, result.stdout + result.stderr
+            made.touch()
+    return project
 
 
 @pytest.fixture(params=["cluster", "plain_cluster"])

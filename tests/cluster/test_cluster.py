@@ -11,16 +11,16 @@ from support import slurm
 from support.slurm import Cluster, ClusterError, until
 from support.tools import needs_cluster
 
+pytestmark = pytest.mark.slow
+
 
 def test_job_spans_two_nodes_and_sees_its_gpus(any_cluster, tmp_path):
     """A task's working folder is the submitter's, here one that srun alone knows of."""
     task = "echo $SLURMD_NODENAME $SLURM_PROCID $CUDA_VISIBLE_DEVICES $(pwd)"
     options = ["--partition=gpu", "--nodes=2", "--gres=gpu:2"]
     done = any_cluster.run("srun", *options, "sh", "-c", task, cwd=tmp_path, timeout=60)
-    assert (done.returncode, sorted(done.stdout.splitlines())) == (
-        0,
-        [f"gpu1 0 0,1 {tmp_path}", f"gpu2 1 0,1 {tmp_path}"],
-    )
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == [f"gpu1 0 0,1 {tmp_path}", f"gpu2 1 0,1 {tmp_path}"]
 
 
 def test_two_jobs_share_a_node_and_not_a_gpu(any_cluster):

@@ -9,6 +9,8 @@ import yaml
 from support.slurm import Cluster
 from support.toy import PROCESSOR
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SITE = {"slurm_partition": "gpu", "gpu": 2, "runtime": 30}  # what a user changes for this cluster: of trainings,
 DEFAULT = {"slurm_account": "research", "runtime": 30}  # and of the others

@@ -15,6 +15,7 @@ import yaml
 from support.project import ENVIRONMENT, LONG, ROOT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake, write_profile
 from support.slurm import Cluster, until
 
+pytestmark = pytest.mark.slow
 LONGER = LONG.replace("steps: 1000", "steps: 3000")
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
 SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here

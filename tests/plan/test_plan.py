@@ -119,7 +119,7 @@ def snakemake_runs(project: Path, scale: str) -> dict[str, dict]:
     return found
 
 
-@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper", "paper with the treebank"])
+@pytest.mark.parametrize("scale", ["demo", pytest.param("multi30k", marks=pytest.mark.slow), "paper with the treebank"])
 def test_runs_are_those_that_snakemake_lists(scale, tmp_path, monkeypatch):
     (tmp_path / "copy").mkdir()
     project = copy_project(tmp_path / "copy")

@@ -123,6 +123,7 @@ def decoded(data, run, tmp_path_factory):
     return json.loads(output.read_text())
 
 
+@pytest.mark.slow
 def test_decoding_counts_what_was_translated(decoded):
     assert decoded["batches"].keys() == {"1", "5", "tokens"}
     for systems in decoded["batches"].values():
@@ -184,6 +185,7 @@ class Refused(Process):
         raise results.LeftOut("it cannot")
 
 
+@pytest.mark.slow
 def test_workers_are_processes_of_their_own_and_end(tmp_path):
     before = dict(os.environ)
     with ExitStack() as stack:
@@ -199,6 +201,7 @@ def test_workers_are_processes_of_their_own_and_end(tmp_path):
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 def test_decoding_compares_words(decoded):
     assert decoded["quality"]["ours"]["same_by_beam"] == 1
     # Ours looks at a second token, too: an untrained model's outputs, cut at their limit, may tell.

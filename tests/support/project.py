@@ -1,9 +1,12 @@
 """Copies of the project for tests that run the pipeline in them, as its users do."""
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -30,10 +33,39 @@ ENVIRONMENT = {k: v for k, v in PROCESSOR.items() if k != "PYTHONPATH"} | {
 }
 
 
-def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Run Snakemake in `project`, whose own copy of the package the rules then use."""
-    command = [*SNAKEMAKE, *arguments]
-    return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=3000)
+@cache
+def warm() -> tuple[Path, dict[str, str]]:
+    """Start warm.py's server, which ends with this process; return its `python` and what that finds it by."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    program, address, python = Path(__file__).with_name("warm.py"), folder / "socket", folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {program} "$@"\n')
+    python.chmod(0o755)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    server = subprocess.Popen([sys.executable, program, "serve", address], env=ENVIRONMENT, **pipes)
+    assert server.stdout.readline() == b"ready\n"
+    return python, {"WARM": str(address)}
+
+
+def snakemake(project: Path, *arguments: str, cold: bool = False) -> subprocess.CompletedProcess:
+    """Run Snakemake in `project`, whose own copy of the package the rules use; if `cold`, each job in a new Python."""
+    if cold:
+        command = [*SNAKEMAKE, *arguments]
+        return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=3000)
+    return run_warm(project, *SNAKEMAKE[1:], *arguments)
+
+
+def transformer(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run a verb of the package that lies in `project`."""
+    return run_warm(project, "-m", "transformer", *arguments, **options)
+
+
+def run_warm(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run Python, and whatever it runs as `python`, by the server that has imported torch before."""
+    python, address = warm()
+    env = ENVIRONMENT | address | {"PATH": f"{python.parent}:{ENVIRONMENT['PATH']}"}
+    pipes = {"text": True, "capture_output": True, "timeout": 3000}
+    return subprocess.run([python, *arguments], cwd=project, env=env, **pipes, **options)
 
 
 def last_line(result: subprocess.CompletedProcess) -> str:

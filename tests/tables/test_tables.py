@@ -84,6 +84,7 @@ def test_all_four_files(tmp_path):
     assert (tmp_path / "t.csv").read_text() == "bleu\n27.345678901\n"
 
 
+@pytest.mark.slow
 def test_latex_compiles(tmp_path):
     assert latex(TABLE).count(r"\midrule") == 2
     assert r"n$^{-0.03}$" in latex(TABLE)
@@ -92,6 +93,7 @@ def test_latex_compiles(tmp_path):
     assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)
 
 
+@pytest.mark.slow
 def test_an_error_in_latex_is_seen(tmp_path):
     with pytest.raises(AssertionError, match="Undefined control sequence"):
         typeset(tmp_path, latex(TABLE) + r"\nosuchthing")

@@ -87,6 +87,7 @@ def looks(run, reference, capsys):
     return [line.removeprefix("looks like ") for line in page.splitlines() if line.startswith("looks like ")]
 
 
+@pytest.mark.slow
 def test_a_right_run_with_another_seed_is_on_track(tmp_path, data, reference, capsys):
     run = do_train(tmp_path, data, seed=2, steps=180, sentences=50)
     page, code = compare(run, reference, capsys)
@@ -97,6 +98,7 @@ def test_a_right_run_with_another_seed_is_on_track(tmp_path, data, reference, ca
     assert [line.split()[0] for line in page.splitlines()[2:6]] == ["1", "60", "90", "120"]
 
 
+@pytest.mark.slow
 def test_no_mask(tmp_path, data, reference, monkeypatch, capsys):
     init = SelfAttention.__init__
     monkeypatch.setattr(SelfAttention, "__init__", lambda self, config, causal: init(self, config, causal=False))
@@ -106,6 +108,7 @@ def test_no_mask(tmp_path, data, reference, monkeypatch, capsys):
     assert "but greedy dev BLEU " in line
 
 
+@pytest.mark.slow
 def test_memory_that_the_decoder_does_not_get(tmp_path, data, reference, monkeypatch, capsys):
     encoder = Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, source: 0 * encoder(self, source))
@@ -114,6 +117,7 @@ def test_memory_that_the_decoder_does_not_get(tmp_path, data, reference, monkeyp
     assert line.startswith("a decoder that learns nothing from the source, or pairs that do not belong together: ")
 
 
+@pytest.mark.slow
 def test_dev_set_in_another_vocabulary(tmp_path, data, reference, capsys):
     mixed, other = (shutil.copytree(data, tmp_path / name) for name in ("mixed", "other"))
     encoded(other, 300)
@@ -124,6 +128,7 @@ def test_dev_set_in_another_vocabulary(tmp_path, data, reference, capsys):
     assert line.startswith("a dev set that was encoded by another vocabulary, or whose sides are mixed up: at step 180")
 
 
+@pytest.mark.slow
 def test_another_direction(tmp_path, data, reference, capsys):
     """English is shorter than German, so that the batches' sides fill otherwise."""
     there, back = data, shutil.copytree(data, tmp_path / "de-en")
@@ -135,6 +140,7 @@ def test_another_direction(tmp_path, data, reference, capsys):
     assert line.startswith("other subwords, another direction, or pairs that do not belong together: ")
 
 
+@pytest.mark.slow
 def test_pre_norm(tmp_path, data, monkeypatch, capsys):
     """In two layers: in one, post-norm's gradients are hardly larger."""
     sizes = {"model": {"N": 2, "d_model": 32, "d_ff": 128, "d_k": 4, "d_v": 4}, "steps": 100, "warmup_steps": 100}
@@ -161,18 +167,21 @@ def test_pre_norm(tmp_path, data, monkeypatch, capsys):
     assert line.startswith("pre-norm instead of post-norm: gradient norm 0.")
 
 
+@pytest.mark.slow
 def test_layers_that_are_not_normalised(tmp_path, data, reference, monkeypatch, capsys):
     monkeypatch.setattr(Residual, "forward", lambda self, x, sublayer: x + self.dropout(sublayer))
     (line,) = looks(do_train(tmp_path, data, steps=1), reference, capsys)
     assert line.startswith("a LayerNorm missing at the end of a stack, or embeddings that are not N(0, 1/d_model): ")
 
 
+@pytest.mark.slow
 def test_no_positions(tmp_path, data, reference, monkeypatch, capsys):
     monkeypatch.setattr(model, "sinusoids", lambda length, d_model, layout: torch.zeros(length, d_model))
     (line,) = looks(do_train(tmp_path, data, steps=60), reference, capsys)
     assert line.startswith("no positional encoding: first plain loss ")
 
 
+@pytest.mark.slow
 def test_embeddings_that_are_not_scaled(tmp_path, data, reference, monkeypatch, capsys):
     def forward(self, ids, positions, words=None):
         tokens = F.embedding(ids, self.weight) * (ids != PAD).unsqueeze(-1)
@@ -183,6 +192,7 @@ def test_embeddings_that_are_not_scaled(tmp_path, data, reference, monkeypatch, 
     assert line.startswith("embeddings without their sqrt(d_model), or no residual connections: at step 180, ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "reading"),
     [
@@ -200,6 +210,7 @@ def test_rate(tmp_path, data, reference, monkeypatch, capsys, rate, reading):
     assert reading in line
 
 
+@pytest.mark.slow
 def test_loss_per_sentence(tmp_path, data, reference, monkeypatch, capsys):
     """Its gradient is as many times as large as a sentence has target tokens: seven or eight here."""
     per_token = Run.losses
@@ -216,6 +227,7 @@ def test_loss_per_sentence(tmp_path, data, reference, monkeypatch, capsys):
     assert 5 < float(line.removeprefix(start).split()[0]) < lengths / 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "changed", "start"),
     [
