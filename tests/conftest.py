@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def experiment() -> Experiment:
-    """A run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
+    """Return a run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
     return Experiment(
         scale="test",
         label="a test",
@@ -80,7 +80,7 @@ def on_the_processor():
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Path:
-    """A project in which every rule has run, for all processes of pytest: copy it to change it."""
+    """Return a project in which every rule has run, for all processes of pytest: copy it to change it."""
     folder = tmp_path_factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     project, made = folder / "small", folder / "small.made"
@@ -97,7 +97,7 @@ def small(tmp_path_factory) -> Path:
 
 @pytest.fixture(params=["cluster", "plain_cluster"])
 def any_cluster(request):
-    """With accounting and without; idle again afterwards."""
+    """Yield a cluster with accounting, and one without; make it idle again afterwards."""
     cluster = request.getfixturevalue(request.param)
     yield cluster
     cluster.clear()
@@ -105,12 +105,12 @@ def any_cluster(request):
 
 @pytest.fixture
 def shown(record_property):
-    """Takes text that is to be seen when all tests have run: what a controller says of its jobs."""
+    """Return a function that takes text to be shown when all tests have run: a controller's list of its jobs."""
     return partial(record_property, "shown")
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Shows it, from whichever process it comes."""
+    """Show that text, from whichever process it comes."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     for report in reports:
         for text in (value for name, value in report.user_properties if name == "shown" and report.when == "call"):
@@ -120,7 +120,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """A Slurm cluster with accounting, for all tests that want one: leave it idle."""
+    """Yield a Slurm cluster with accounting, for all tests that want one: leave it idle."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("cluster"), accounting=True) as cluster:
         yield cluster
@@ -128,7 +128,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def plain_cluster(tmp_path_factory):
-    """The same without accounting, so that sacct has no answer."""
+    """Yield a Slurm cluster without accounting, so that sacct has no answer."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("plain_cluster"), accounting=False) as cluster:
         yield cluster

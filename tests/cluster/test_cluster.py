@@ -1,4 +1,4 @@
-"""The Slurm cluster of slurm.py is a real one: jobs over nodes, GPUs, accounting, daemons that die, nothing left."""
+"""The Slurm cluster of support/slurm.py: jobs over nodes, GPUs, accounting, daemons that die, nothing left behind."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_job_spans_two_nodes_and_sees_its_gpus(any_cluster, tmp_path):
-    """A task's working folder is the submitter's, here one that srun alone knows of."""
+    """A task's working folder is the submitter's, which only srun is told."""
     task = "echo $SLURMD_NODENAME $SLURM_PROCID $CUDA_VISIBLE_DEVICES $(pwd)"
     options = ["--partition=gpu", "--nodes=2", "--gres=gpu:2"]
     done = any_cluster.run("srun", *options, "sh", "-c", task, cwd=tmp_path, timeout=60)
@@ -47,15 +47,14 @@ def test_without_accounting_sacct_is_refused(plain_cluster):
 
 
 def submit(cluster: Cluster, place: Path, script: str, *options: str) -> str:
-    """A batch job's number."""
+    """Submit a batch job; return its number."""
     command = ["sbatch", "--parsable", f"--output={place}/job.log", *options, "--wrap", script]
     return cluster.run(*command, cwd=place, timeout=20).stdout.strip()
 
 
 def state(cluster: Cluster, job: str) -> str:
-    return cluster.run(
-        "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T", timeout=20
-    ).stdout.strip()
+    query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]
+    return cluster.run(*query, timeout=20).stdout.strip()
 
 
 @pytest.mark.parametrize("daemon", [("slurmctld",), ("slurmd", "gpu1")], ids=" ".join)
@@ -92,7 +91,7 @@ NAPS = [f"{thousands}000.{os.getpid()}" for thousands in (1, 2, 3)]  # nobody el
 
 
 def sleepers(seconds: str) -> list[str]:
-    """Processes of this machine that sleep so long."""
+    """Return this machine's processes that sleep so long."""
     command = ["sleep", seconds]
     lines = [path for path in Path("/proc").glob("[0-9]*/cmdline")]
     return [str(path.parent) for path in lines if arguments(path) == command]
@@ -115,7 +114,7 @@ def test_signal_reaches_the_command(plain_cluster):
 
 
 def test_command_is_killed_at_its_timeout(plain_cluster):
-    """With what it started: the shell's child would sleep on."""
+    """So is what it started: the shell's child would sleep on."""
     with pytest.raises(subprocess.TimeoutExpired):
         plain_cluster.run("sh", "-c", f"sleep {NAPS[0]}; true", timeout=1)
     until(lambda: not sleepers(NAPS[0]), "the command has ended", 10)
@@ -144,9 +143,8 @@ def test_down_leaves_nothing(tmp_path):
 
 def test_tool_passes_signals_on_and_ends_as_the_command(plain_cluster):
     script = "trap 'exit 6' TERM; echo ready; while :; do sleep 0.1; done"
-    with subprocess.Popen(
-        [*TOOL, "run", str(plain_cluster.folder), "sh", "-c", script], stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [*TOOL, "run", str(plain_cluster.folder), "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         process.terminate()
     assert process.returncode == 6
@@ -161,7 +159,7 @@ with slurm.Cluster(sys.argv[1], accounting=False):
 
 
 def test_cluster_ends_with_a_killed_test_run(tmp_path):
-    """And the next one removes the cgroup that it leaves, with a job that was frozen."""
+    """The next cluster removes the cgroup that it leaves, with a frozen job in it."""
     needs_cluster()
     command = [sys.executable, "-c", HOLD, str(tmp_path / "first")]
     with subprocess.Popen(command, cwd=Path(slurm.__file__).parent, stdout=subprocess.PIPE, text=True) as process:

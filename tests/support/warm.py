@@ -12,20 +12,19 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import sys
 import traceback
 
-SLOW = (
-    "torch torch._dynamo numpy pandas matplotlib.figure matplotlib.backends.backend_agg networkx jinja2 jsonschema yaml"
-)
-SLOW += " sentencepiece sacrebleu sacremoses nltk safetensors.torch tensorboardX tabulate tqdm snakemake.cli"
+SLOW = """torch torch._dynamo numpy pandas matplotlib.figure matplotlib.backends.backend_agg networkx jinja2 jsonschema
+    yaml sentencepiece sacrebleu sacremoses nltk safetensors.torch tensorboardX tabulate tqdm snakemake.cli"""
 BYTES = 2**20  # more than a job's arguments and environment
 
 
 def serve(address: str) -> None:
-    """Import, say so on standard output, then run jobs."""
+    """Import, say so on standard output, then run jobs; at the end, remove the socket's folder."""
     for name in SLOW.split():
         importlib.import_module(name)
     gc.freeze()  # jobs share the server's memory, and collect only their own
@@ -40,6 +39,7 @@ def serve(address: str) -> None:
                 server.close()
                 answer(client)
             client.close()
+    shutil.rmtree(os.path.dirname(address))
 
 
 def answer(client: socket.socket) -> None:
