@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import slurm
-from support.slurm import Cluster, ClusterError, until
+from support.slurm import Cluster, until
 from support.tools import needs_cluster
 
 pytestmark = pytest.mark.slow
@@ -44,47 +44,6 @@ def test_without_accounting_sacct_is_refused(plain_cluster):
     refused = plain_cluster.run("sacct", timeout=20)
     assert refused.returncode == 1
     assert "accounting storage is disabled" in refused.stderr
-
-
-def submit(cluster: Cluster, place: Path, script: str, *options: str) -> str:
-    """Submit a batch job; return its number."""
-    command = ["sbatch", "--parsable", f"--output={place}/job.log", *options, "--wrap", script]
-    return cluster.run(*command, cwd=place, timeout=20).stdout.strip()
-
-
-def state(cluster: Cluster, job: str) -> str:
-    query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]
-    return cluster.run(*query, timeout=20).stdout.strip()
-
-
-@pytest.mark.parametrize("daemon", [("slurmctld",), ("slurmd", "gpu1")], ids=" ".join)
-def test_job_outlives_a_daemon(any_cluster, tmp_path, daemon):
-    """It is the same process, started once, that ends well after the daemon is back."""
-    script = "echo $$ began; while [ ! -e go ]; do sleep 0.1; done; echo $$ ended"
-    job = submit(any_cluster, tmp_path, script, "--partition=gpu", "--nodelist=gpu1")
-    log = tmp_path / "job.log"
-    until(lambda: log.exists() and "began" in log.read_text(), "the job begins", 30)
-    any_cluster.wait_until_saved(job)
-    pid = ["cat", f"/run/{'-'.join(daemon)}.pid"]
-    killed = any_cluster.run(*pid).stdout
-    any_cluster.kill(*daemon)
-    assert any_cluster.run("kill", "-0", killed.strip()).returncode == 1
-    any_cluster.start(*daemon)
-    until(lambda: state(any_cluster, job) == "RUNNING", "the job runs on", 30)
-    (tmp_path / "go").touch()
-    until(lambda: state(any_cluster, job) == "COMPLETED", "the job completes", 30)
-    (began, _), (ended, _) = [line.split() for line in log.read_text().splitlines()]
-    assert began == ended
-
-
-def test_preempted_job_is_requeued(plain_cluster, tmp_path, request):
-    request.addfinalizer(plain_cluster.clear)
-    low = submit(plain_cluster, tmp_path, "sleep 60", "--partition=preempt", "--gres=gpu:2", "--nodelist=gpu1")
-    until(lambda: state(plain_cluster, low) == "RUNNING", "the job runs", 30)
-    high = plain_cluster.run("srun", "--partition=gpu", "--gres=gpu:2", "--nodelist=gpu1", "true", timeout=60)
-    assert high.returncode == 0
-    until(lambda: state(plain_cluster, low) == "RUNNING", "the job runs again", 30)
-    assert "Restarts=1 " in plain_cluster.run("scontrol", "show", "job", low, timeout=20).stdout
 
 
 NAPS = [f"{thousands}000.{os.getpid()}" for thousands in (1, 2, 3)]  # nobody else on the machine sleeps so long
@@ -174,13 +133,3 @@ def test_cluster_ends_with_a_killed_test_run(tmp_path):
         assert second.run("srun", "hostname", timeout=60).stdout == "cluster\n"
     assert not first.cgroup.exists()
     until(lambda: not sleepers(NAPS[2]), "the frozen job has ended", 10)
-
-
-def test_wrong_use_is_refused_in_a_line(tmp_path, monkeypatch):
-    needs_cluster()
-    refused = tool("run", tmp_path, "true")
-    assert (refused.returncode, refused.stderr) == (1, f"slurm.py: no cluster is up in {tmp_path}\n")
-    monkeypatch.setenv("PATH", os.devnull)
-    monkeypatch.setattr(slurm, "PATH", os.devnull)
-    with pytest.raises(ClusterError, match=r"^packages are missing: apt-get install munge slurmctld slurmd"):
-        Cluster(tmp_path).up()

@@ -139,15 +139,6 @@ def test_time_limit(begin, project, weights, shown):
     workflow.ends_well(expected, shown, starts)
 
 
-def test_signal_before_the_limit(begin, weights, shown):
-    """The same signal, sent by hand: it goes through srun to the training alone."""
-    workflow = begin()
-    job = workflow.saved()
-    workflow.control("scancel", "--signal=USR1", job)
-    workflow.ends_well(weights(), shown)
-    assert workflow.job() == job
-
-
 def test_two_nodes(begin, project, weights, shown):
     """A process on each of two nodes, signalled in the middle; one writes the state, both go on."""
     workflow = begin(gpu=2, nodes=2, tasks=2, mpi="srun", slurm_extra=f"{SIGNAL[:-1]} --gpus-per-node=1'")
@@ -168,14 +159,6 @@ def test_cancelled(begin, weights, shown):
     workflow.ends_well(weights(), shown)
     assert workflow.state(job).startswith("CANCELLED")
     assert workflow.job() != job
-
-
-def test_requeued(begin, weights, shown):
-    workflow = begin()
-    job = workflow.saved()
-    workflow.control("scontrol", "requeue", job)
-    workflow.ends_well(weights(), shown)
-    assert workflow.job() == job
 
 
 @pytest.mark.parametrize("partition", ["preempt", "grace"])

@@ -170,14 +170,6 @@ def test_a_page_without_any_run(tmp_path):
         assert gap in missing
 
 
-def test_paper_scale_lists_the_whole_job(tmp_path):
-    result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
-    assert result.returncode == 0, result.stderr
-    run = "results/paper/runs/en-fr/big/1/test.hyp"
-    for path in ("training-giga-fren.tar", "newstest2014.de-en.de", run, "results/paper/tables/table3.md"):
-        assert path in result.stdout
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -241,13 +233,3 @@ def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_pa
     assert f"transformer tokenize: error: {problem}{found}\n" in result.stdout + result.stderr
     assert (project / "resources/corpora/mine-train.en").exists()
     assert not list(project.glob("results/mine/data/en-cs/*train*"))
-
-
-def test_missing_mirror_file_is_named(tmp_path):
-    project = copy_project(tmp_path)
-    result = snakemake(
-        project, "--config", "scale=multi30k", "mirror=nowhere", "--", "resources/corpora/multi30k-val.en"
-    )
-    assert result.returncode != 0
-    assert "nowhere/raw.githubusercontent.com/multi30k" in result.stdout + result.stderr
-    assert "val.en.gz" in result.stdout + result.stderr

@@ -95,14 +95,6 @@ def test_interrupted_by_a_person(project, uninterrupted):
     goes_on(project, uninterrupted)
 
 
-def test_snakemake_terminated(project, uninterrupted):
-    """As by a batch system: whichever of the two ends the training, nothing of it is lost."""
-    process = begin(project)
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(timeout=60) != 0
-    goes_on(project, uninterrupted)
-
-
 def test_all_killed(project, uninterrupted):
     """As by a power cut. The folder stays locked, and the job's outputs may be incomplete."""
     process = begin(project)
