@@ -1,4 +1,5 @@
-# `make` builds all results of config.yaml's scale, `make test` runs the tests. Both first make .venv: once, some minutes.
+# `make` builds all results of config.yaml's scale; `make test` runs the tests that take minutes, and `make test-all` those
+# that take longer, too. Each first makes .venv, which takes some minutes, once.
 #
 #   make PYTHON=python3.12    makes .venv with another Python, 3.11 or newer
 #   make TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -13,20 +14,27 @@ RUN = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
 INSTALL = $(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX))
 SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 
-.PHONY: all test test-cluster lint format lock
+.PHONY: all test test-all test-cluster lint format lock
 
 all: .venv/installed
 	$(RUN) snakemake --cores all
 	@echo Everything on one page: results/$(SCALE)/report.html
 
-# Files side by side, so that what the tests of one share is made once; in their order: the long ones must not come last.
-test: .venv/installed
-	$(RUN) pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Several files at a time, because the tests of a file share what they make; in our order, so that no long one comes last.
+SEVERAL = --dist loadfile --no-loadscope-reorder
 
-# The tests on a Slurm cluster that is made for them here; `make test` has them, too, where Slurm is installed.
+test: .venv/installed
+	$(RUN) pytest --numprocesses auto $(SEVERAL)
+
+# The slow tests, after the others: the whole demo, faults, the browser, LaTeX and the Slurm cluster, for which many of
+# them wait: so there are more processes than cores.
+test-all: test
+	$(RUN) pytest -m slow --numprocesses 3 $(SEVERAL)
+
+# The tests on a Slurm cluster alone, which is made for them here.
 test-cluster: .venv/installed
 	@.venv/bin/python tests/support/slurm.py install || true
-	$(RUN) pytest tests/cluster
+	$(RUN) pytest -m slow tests/cluster
 
 lint: .venv/installed
 	$(RUN) pytest tests/project/test_style.py
@@ -34,14 +42,14 @@ lint: .venv/installed
 format: .venv/installed
 	$(RUN) ruff check --fix && $(RUN) ruff format && $(RUN) snakefmt Snakefile workflow
 
-# Made anew whenever a pin changes; `installed` comes last, so that an interrupted .venv is not taken for a whole one.
+# Made again whenever a pin changes; `installed` comes last, so that an interrupted .venv is not taken for a whole one.
 .venv/installed: pyproject.toml requirements.lock
 	$(EMPTY)
 	$(INSTALL) -r requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
-# After an edit of pyproject.toml's versions: writes requirements.lock and environment.yml's pip section anew.
+# After an edit of pyproject.toml's versions: rewrites requirements.lock and environment.yml's pip section.
 lock:
 	$(EMPTY)
 	$(INSTALL) -e '.[test]'

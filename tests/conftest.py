@@ -1,11 +1,16 @@
-"""What many tests share: one processor thread, one tiny run whose sizes are distinct primes, Slurm clusters."""
+"""Fixtures for many tests: one tiny run whose sizes are distinct primes, a finished project, Slurm clusters."""
 
 import os
+import shutil
 from functools import partial
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
+from support.project import snakemake
 from support.slurm import Cluster
+from support.small import make_small
 from support.tools import needs_cluster
 
 from transformer.config.experiment import Experiment, Model, Preparation, Running, Training
@@ -14,10 +19,20 @@ os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors
 settings.register_profile("any machine", deadline=None)  # a slow one breaks no property
 settings.load_profile("any machine")
 
+# Downloads, as `transformer fetch --mirror` reads them, which may lie beside the checkout.
+MIRROR = Path(__file__).parents[2] / "shared/mirror"
+if MIRROR.is_dir():
+    os.environ.setdefault("TRANSFORMER_MIRROR", str(MIRROR))
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the longest tests, which would otherwise be waited for at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
+
 
 @pytest.fixture
 def experiment() -> Experiment:
-    """A run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
+    """Return a run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
     return Experiment(
         scale="test",
         label="a test",
@@ -63,9 +78,26 @@ def on_the_processor():
         yield
 
 
+@pytest.fixture(scope="session")
+def small(tmp_path_factory) -> Path:
+    """Return a project in which every rule has run, for all processes of pytest: copy it to change it."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    project, made = folder / "small", folder / "small.made"
+    with FileLock(f"{project}.lock"):
+        if not made.exists():
+            shutil.rmtree(project, ignore_errors=True)
+            project.mkdir()
+            result = snakemake(make_small(project))
+            (project / "output").write_text(result.stdout + result.stderr, encoding="utf-8")
+            assert result.returncode == 0, result.stdout + result.stderr
+            made.touch()
+    return project
+
+
 @pytest.fixture(params=["cluster", "plain_cluster"])
 def any_cluster(request):
-    """With accounting and without; idle again afterwards."""
+    """Yield a cluster with accounting, and one without; make it idle again afterwards."""
     cluster = request.getfixturevalue(request.param)
     yield cluster
     cluster.clear()
@@ -73,12 +105,12 @@ def any_cluster(request):
 
 @pytest.fixture
 def shown(record_property):
-    """Takes text that is to be seen when all tests have run: what a controller says of its jobs."""
+    """Return a function that takes text to be shown when all tests have run: a controller's list of its jobs."""
     return partial(record_property, "shown")
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Shows it, from whichever process it comes."""
+    """Show that text, from whichever process it comes."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     for report in reports:
         for text in (value for name, value in report.user_properties if name == "shown" and report.when == "call"):
@@ -88,7 +120,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """A Slurm cluster with accounting, for all tests that want one: leave it idle."""
+    """Yield a Slurm cluster with accounting, for all tests that want one: leave it idle."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("cluster"), accounting=True) as cluster:
         yield cluster
@@ -96,7 +128,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def plain_cluster(tmp_path_factory):
-    """The same without accounting, so that sacct has no answer."""
+    """Yield a Slurm cluster without accounting, so that sacct has no answer."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("plain_cluster"), accounting=False) as cluster:
         yield cluster

@@ -1,32 +1,19 @@
-"""The whole demo as jobs of a real Slurm cluster, with accounting and without: every rule, few steps and sentences."""
+"""Whole pipelines as jobs of a real Slurm cluster: every rule, and a short chain where Slurm keeps no accounts."""
 
 import re
 import subprocess
+from pathlib import Path
 
+import pytest
 import yaml
-from support.project import ENVIRONMENT, FIGURES, SNAKEMAKE, TABLES, copy_project, write_profile
+from support.project import ENVIRONMENT, FIGURES, SNAKEMAKE, TABLES, copy_project, own_corpus, write_profile
+from support.slurm import Cluster
+from support.small import make_small
 
-QUICK = """
-running: {log_every: 2, evaluate_every: 100, bleu_sentences: 0, save_every: 100}
-table1: {lengths: [8, 16, 32, 64], widths: [8, 16, 32], seconds: 0.001}
-decoding: {extra_length: 5}
-parsing: {decoding: {beam: 4, extra_length: 5}, silver: {extra_length: 5}}
-corpora:
-  grammar-train: {grammar: {take: 3000}}
-  grammar-dev: {grammar: {take: 20}}
-  grammar-test: {grammar: {take: 40}}
-  grammar-text: {grammar: {take: 40}}
-scales:
-  demo:
-    base: {steps: 6, warmup_steps: 2, checkpoint_every: 1}
-    experiments: {big: {steps: 6, checkpoint_every: 1}}
-    parsing:
-      parser: {steps: 6, checkpoint_every: 1}
-      tasks: {semi-supervised: {silver: {sentences: 40}}}
-"""
+pytestmark = pytest.mark.slow
 
 
-def adapt(project):
+def adapt(project: Path) -> None:
     """Write profiles/here: the Slurm profile as a user adapts it, to four processors and two GPUs on a node."""
     profile = yaml.safe_load((project / "profiles/slurm/profile.yaml").read_text())
     for rule in profile["set-resources"].values():
@@ -37,44 +24,52 @@ def adapt(project):
     write_profile(project, profile | {"max-jobs-per-timespan": "100/1s"})
 
 
-def test_the_whole_demo(any_cluster, tmp_path, shown):
-    project = copy_project(tmp_path)
-    adapt(project)
-    (project / "quick.yaml").write_text(QUICK)
-    command = [*SNAKEMAKE[:3], "--workflow-profile", "profiles/here", "--configfile", "quick.yaml"]
+def run(cluster: Cluster, project: Path, shown, *arguments: str) -> list[str]:
+    """Run Snakemake with profiles/here; return the numbers of its jobs, all of which completed."""
+    command = [*SNAKEMAKE[:3], "--workflow-profile", "profiles/here", *arguments]
     with (project / "output").open("w") as output:
-        process = any_cluster.popen(*command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
+        process = cluster.popen(*command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
         try:
             assert process.wait(timeout=1500) == 0, (project / "output").read_text()[-5000:]
         finally:
             process.kill()
-    for table in TABLES:
-        assert (project / f"results/demo/tables/{table}.csv").stat().st_size > 300
-    for figure in FIGURES:
-        assert (project / f"results/demo/figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
-    assert (project / "results/demo/report.html").stat().st_size > 100_000
     numbers = re.findall(r"SLURM jobid (\d+)", (project / "output").read_text())
     query = ["squeue", "--noheader", "--states=all", f"--jobs={','.join(numbers)}", "--format=%i %T %k"]
-    jobs = any_cluster.run(*query, timeout=20).stdout
+    jobs = cluster.run(*query, timeout=20).stdout
     shown(jobs)
-    assert len(numbers) > 40
     assert jobs.count(" COMPLETED ") == len(numbers)
-    if any_cluster.accounting:
-        fits(any_cluster, numbers, shown)
+    return numbers
 
 
-def fits(cluster, numbers, shown):
-    """No job needed more memory than its rules say."""
-    query = [
-        "sacct",
-        f"--jobs={','.join(numbers)}",
-        "--noheader",
-        "--parsable2",
-        "--units=M",
-        "--format=JobID,ReqMem,MaxRSS,Comment",
-    ]
+def test_every_rule(cluster, tmp_path, shown):
+    project = make_small(tmp_path)
+    adapt(project)
+    numbers = run(cluster, project, shown)
+    assert len(numbers) > 30
+    for table in TABLES:
+        assert (project / f"results/small/tables/{table}.csv").stat().st_size > 300
+    for figure in FIGURES:
+        assert (project / f"results/small/figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+    assert (project / "results/small/report.html").stat().st_size > 100_000
+    check_memory(cluster, numbers, shown)
+
+
+def test_without_accounting(plain_cluster, tmp_path, shown):
+    """From text to a score."""
+    project = copy_project(tmp_path)
+    own_corpus(project)
+    adapt(project)
+    score = "results/mine/runs/en-cs/base/1/test.json"
+    numbers = run(plain_cluster, project, shown, "--configfile", "own.yaml", "--config", "scale=mine", "--", score)
+    assert len(numbers) > 3
+    assert (project / score).stat().st_size > 300
+
+
+def check_memory(cluster: Cluster, numbers: list[str], shown) -> None:
+    """Check that no job needed more memory than its rules say."""
+    form = ["--noheader", "--parsable2", "--units=M", "--format=JobID,ReqMem,MaxRSS,Comment"]
     asked, used = {}, {}
-    for line in cluster.run(*query, timeout=30).stdout.splitlines():
+    for line in cluster.run("sacct", f"--jobs={','.join(numbers)}", *form, timeout=30).stdout.splitlines():
         step, wanted, peak, comment = line.split("|")
         job, _, part = step.partition(".")
         if not part:

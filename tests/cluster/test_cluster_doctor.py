@@ -9,6 +9,8 @@ import yaml
 from support.slurm import Cluster
 from support.toy import PROCESSOR
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 # What a user of this cluster changes for trainings, and for all other jobs.
 SITE = {"slurm_partition": "gpu", "gpu": 2, "runtime": 30}

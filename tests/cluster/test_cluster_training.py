@@ -1,6 +1,6 @@
-"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, and all that befalls them.
+"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, that are disturbed.
 
-Whatever it is, the weights are those of a training that nothing happened to, bit for bit.
+Whatever happens, the weights are those of an undisturbed training, bit for bit.
 """
 
 import json
@@ -15,6 +15,7 @@ import yaml
 from support.project import ENVIRONMENT, LONG, ROOT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake, write_profile
 from support.slurm import Cluster, until
 
+pytestmark = pytest.mark.slow
 LONGER = LONG.replace("steps: 1000", "steps: 3000")
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
 SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
@@ -24,7 +25,7 @@ SOON = SIGNAL.replace("60", "30")
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
-    """A project whose data are prepared, and nothing is trained."""
+    """Make a project whose data are prepared; nothing is trained."""
     return prepare(tmp_path_factory.mktemp("prepared"))
 
 
@@ -35,7 +36,7 @@ def project(prepared, tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def weights(prepared, tmp_path_factory):
-    """The weights of a training here that nothing happened to, by its configuration, its processes and its run."""
+    """Return a function that trains here, undisturbed, and returns the weights; each training is run once."""
     known = {}
 
     def train(text: str = LONG, processes: int = 1, run: str = RUN) -> bytes:
@@ -52,7 +53,7 @@ def weights(prepared, tmp_path_factory):
 
 
 class Workflow:
-    """Snakemake in the cluster, by a profile that is adapted to it as a user would."""
+    """Snakemake in the cluster, with a profile that is adapted to it as a user would."""
 
     def __init__(self, cluster: Cluster, project: Path, profile: str = "slurm", **train):
         self.cluster, self.project = cluster, project
@@ -67,35 +68,33 @@ class Workflow:
                 *command, cwd=self.project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT
             )
 
-    def said(self) -> str:
+    def log(self) -> str:
         return self.output.read_text()
 
     def job(self) -> str:
-        """The number of the newest job."""
-        until(lambda: re.search(r"SLURM jobid (\d+)", self.said()) or self.process.poll() is not None, "a job", 60)
-        return re.findall(r"SLURM jobid (\d+)", self.said())[-1]
+        """Return the number of the newest job."""
+        until(lambda: re.search(r"SLURM jobid (\d+)", self.log()) or self.process.poll() is not None, "a job", 60)
+        return re.findall(r"SLURM jobid (\d+)", self.log())[-1]
 
     def saved(self) -> str:
-        """The number of the job, when it has saved a state."""
+        """Wait until the job has saved a state; return its number."""
         job = self.job()
-        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.said(), 120)
+        until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.log(), 120)
         return job
 
     def state(self, job: str) -> str:
-        """What the controller says of a job: its state, its reason, its nodes."""
-        known = self.cluster.run(
-            "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N", timeout=20
-        )
-        return known.stdout.strip()
+        """Return a job's state, reason and nodes, as the controller has them."""
+        query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N"]
+        return self.cluster.run(*query, timeout=20).stdout.strip()
 
     def control(self, *command: str) -> None:
         done = self.cluster.run(*command, timeout=30)
         assert done.returncode == 0, done.stderr
 
     def ends_well(self, expected: bytes, shown, starts: int = 2) -> None:
-        """And with these weights, after so many starts; says which jobs the controller knows."""
+        """Wait for its success; check the weights and the number of starts; show the jobs that the controller knows."""
         try:
-            assert self.process.wait(timeout=420) == 0, self.said()
+            assert self.process.wait(timeout=420) == 0, self.log()
         finally:
             jobs = self.cluster.run("squeue", "--states=all", "--format=%i %j %T %r %N %k", timeout=20).stdout
             shown("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
@@ -114,39 +113,30 @@ def adapt(project: Path, name: str, train: dict) -> None:
 
 @pytest.fixture
 def begin(cluster, project):
-    """Start a training as a job; afterwards the cluster is idle again."""
+    """Return a function that starts a training as a job; afterwards make the cluster idle again."""
     started = []
 
-    def workflow(**train) -> Workflow:
+    def start(**train) -> Workflow:
         started.append(Workflow(cluster, project, **train))
         return started[-1]
 
-    yield workflow
-    for one in started:
-        one.process.kill()
-        one.process.wait()
+    yield start
+    for workflow in started:
+        workflow.process.kill()
+        workflow.process.wait()
     cluster.clear()
 
 
 def test_time_limit(begin, project, weights, shown):
-    """Slurm's own signal before a real limit of two minutes: the same job goes on as often as it takes."""
+    """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
     (project / "long.yaml").write_text(LONGER)
     workflow = begin(runtime=2, slurm_extra=SOON)
     job, expected = workflow.job(), weights(LONGER)
-    assert workflow.process.wait(timeout=1200) == 0, workflow.said()
+    assert workflow.process.wait(timeout=1200) == 0, workflow.log()
     starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
     assert starts > 1
     assert workflow.job() == job
     workflow.ends_well(expected, shown, starts)
-
-
-def test_signal_before_the_limit(begin, weights, shown):
-    """The same without waiting for it, on the way that the signal takes: through srun to the training alone."""
-    workflow = begin()
-    job = workflow.saved()
-    workflow.control("scancel", "--signal=USR1", job)
-    workflow.ends_well(weights(), shown)
-    assert workflow.job() == job
 
 
 def test_two_nodes(begin, project, weights, shown):
@@ -171,21 +161,13 @@ def test_cancelled(begin, weights, shown):
     assert workflow.job() != job
 
 
-def test_requeued(begin, weights, shown):
-    workflow = begin()
-    job = workflow.saved()
-    workflow.control("scontrol", "requeue", job)
-    workflow.ends_well(weights(), shown)
-    assert workflow.job() == job
-
-
 @pytest.mark.parametrize("partition", ["preempt", "grace"])
 def test_preempted(begin, cluster, weights, shown, partition):
-    """By a job of a partition that goes first. Slurm puts the training back; not one that left in a time of grace."""
+    """Slurm puts a preempted training back in the queue; one that left in its time of grace puts itself back."""
     workflow = begin(slurm_partition=partition)
     job = workflow.saved()
-    other = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
-    assert other.returncode == 0, other.stderr
+    first = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
+    assert first.returncode == 0, first.stderr
     workflow.ends_well(weights(), shown)
     assert workflow.job() == job
 
@@ -213,8 +195,8 @@ def test_node_out_of_reach(begin, cluster, project, weights, shown):
         cluster.start("slurmd", node)
     assert workflow.job() == job
     assert node not in workflow.state(job)
-    (log,) = project.glob(f"logs/slurm/*/*/{job}.log")
-    assert f"is in use by job {job}, process" in log.read_text()
+    (job_log,) = project.glob(f"logs/slurm/*/*/{job}.log")
+    assert f"is in use by job {job}, process" in job_log.read_text()
 
 
 def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
@@ -234,7 +216,7 @@ def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
 
 
 def test_snakemake_killed(begin, project, weights, shown):
-    """Its job lives on. The one that it submits when started again waits until that has ended, and trains nothing."""
+    """Its job lives on. Started again, it submits another, which waits for the first to end, and trains nothing."""
     workflow = begin()
     job = workflow.saved()
     workflow.process.kill()
@@ -243,13 +225,13 @@ def test_snakemake_killed(begin, project, weights, shown):
     workflow.start()
     workflow.ends_well(weights(), shown, starts=1)
     assert workflow.job() != job
-    (log,) = project.glob(f"logs/slurm/*/*/{workflow.job()}.log")
-    assert f"is in use by job {job}, process" in log.read_text()
-    assert "trained before: " in log.read_text()
+    (job_log,) = project.glob(f"logs/slurm/*/*/{workflow.job()}.log")
+    assert f"is in use by job {job}, process" in job_log.read_text()
+    assert "trained before: " in job_log.read_text()
 
 
 def test_everything_in_one_job(cluster, project, weights, shown):
-    """Trainings side by side, as steps of a job over two nodes, whose time is up in the middle; then translations."""
+    """Two trainings are steps of a job on two nodes, whose time is up in the middle; translations follow."""
     adapt(project, "allocation", {})
     (project / "profiles/here/profile.yaml").rename(project / "profiles/allocation/profile.yaml")
     runs = [RUN, RUN.replace("base", "heads-1")]
@@ -270,32 +252,25 @@ def test_everything_in_one_job(cluster, project, weights, shown):
         shown(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
         cluster.clear()
     starts = [json.loads((project / run / "run.json").read_text())["starts"] for run in runs]
-    assert [len(of_run) for of_run in starts] == [2, 2], log.read_text()
+    assert [len(entries) for entries in starts] == [2, 2], log.read_text()
     assert [(project / run / "last.safetensors").read_bytes() for run in runs] == [weights(run=run) for run in runs]
     assert all((project / target).stat().st_size for target in targets)
 
 
 def steps(cluster: Cluster, job: str) -> list[str]:
-    """The node and the GPUs of each step of a job that srun started."""
-    known = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
-    return [line.split(" ", 1)[1].strip() for line in known.splitlines() if re.match(r"\S+\.\d+ ", line)]
+    """Return the node and the GPUs of each step of a job that srun started."""
+    listing = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
+    return [line.split(" ", 1)[1].strip() for line in listing.splitlines() if re.match(r"\S+\.\d+ ", line)]
 
 
 def test_searches_in_one_job_share_its_gpus(cluster, tmp_path):
-    """Five commands on four GPUs of two nodes: four at once, each with one of its own, and the fifth after them."""
+    """Of five commands on four GPUs of two nodes, four run at once, each with its own GPU, and the fifth after them."""
     script = tmp_path / "job"
     search = "workflow/scripts/gpus step 1 1 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES; sleep 4'"
     script.write_text(f"#!/bin/bash\nfor n in 1 2 3 4 5; do {search} & done\nwait\n")
-    options = [
-        "--wait",
-        "--nodes=2",
-        "--ntasks-per-node=1",
-        "--cpus-per-task=4",
-        "--gpus-per-node=2",
-        "--partition=gpu",
-    ]
-    submit = ["sbatch", *options, f"--output={tmp_path}/log", str(script)]
+    options = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=4", "--gpus-per-node=2", "--partition=gpu"]
+    submit = ["sbatch", "--wait", *options, f"--output={tmp_path}/log", str(script)]
     assert cluster.run(*submit, cwd=ROOT, timeout=120).returncode == 0
-    said = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
-    assert sorted(said[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
-    assert len(said) == 5
+    lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
+    assert sorted(lines[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
+    assert len(lines) == 5

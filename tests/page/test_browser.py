@@ -18,6 +18,8 @@ from support.browsing import DESK, SHEET, TELEPHONE, check_access, check_loading
 
 from transformer.figures.style import COLORS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> str:

@@ -1,4 +1,4 @@
-"""The benchmarks on toy sizes, with whatever peers are here: their numbers against hand-worked ones and each other."""
+"""The benchmarks on toy sizes, with the peers that are installed; some numbers are worked out by hand."""
 
 import importlib.metadata
 import json
@@ -30,7 +30,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run whose model every peer has. Without dropout, nothing is left to chance."""
+    """Make a run whose model every peer has. Without dropout, nothing is left to chance."""
     experiment = make_experiment(model=SQUARE | {"P_drop": 0.0}, source_tokens=200, target_tokens=200, rate=0.1)
     run = make_run(tmp_path_factory.mktemp("runs") / "en-de/base/1", experiment)
     model = random_model(1, **SQUARE)
@@ -43,14 +43,14 @@ def words(*arguments: object) -> list[str]:
 
 
 def absent() -> set[str]:
-    """The peers that are not installed, as tables call them."""
+    """Return the peers that are not installed, as tables call them."""
     installed = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
     return {title for name, title in PEERS.items() if name not in installed}
 
 
 @pytest.fixture(scope="module")
 def trained(data, run, tmp_path_factory):
-    """The result of the training benchmark."""
+    """Run the training benchmark; return its result and the file."""
     output = tmp_path_factory.mktemp("results") / "train.json"
     steps = words("--steps", 6, "--warm-up", 1, "--loss-every", 2, "--memory-steps", 2, "--threads", 1)
     train.main(words("--run", run, "--data", data, *steps, "--output", output))
@@ -58,20 +58,20 @@ def trained(data, run, tmp_path_factory):
 
 
 def test_training_counts_the_tokens_of_the_batches(trained, data, run):
-    """Those of the plan, the first of which was to warm up."""
-    found = trained[0]["systems"]["ours"]
+    """They are the plan's batches, the first of which was the warm-up."""
+    ours = trained[0]["systems"]["ours"]
     lengths = workload.of_run(run, data).text.lengths
     batches = plan(1, 0, lengths, (200, 200))[1:7]
-    assert found["source_tokens"] == [lengths[0, batch].sum() for batch in batches]
-    assert found["target_tokens"] == [lengths[1, batch].sum() for batch in batches]
-    slowest, fastest = (each(np.divide(found["target_tokens"], found["seconds"])) for each in (min, max))
-    assert slowest <= found["target_tokens_per_second"] <= fastest
-    assert 0 <= found["padding_share"] < 0.5
-    assert trained[0]["systems"]["plain"]["target_tokens"] == found["target_tokens"]
+    assert ours["source_tokens"] == [lengths[0, batch].sum() for batch in batches]
+    assert ours["target_tokens"] == [lengths[1, batch].sum() for batch in batches]
+    slowest, fastest = (each(np.divide(ours["target_tokens"], ours["seconds"])) for each in (min, max))
+    assert slowest <= ours["target_tokens_per_second"] <= fastest
+    assert 0 <= ours["padding_share"] < 0.5
+    assert trained[0]["systems"]["plain"]["target_tokens"] == ours["target_tokens"]
 
 
 def test_training_loses_as_much_as_pytorchs_own_layers(trained):
-    """The same weights, batches and rate: both losses, which fall, are one."""
+    """With the same weights, batches and rate, both losses fall and are equal."""
     losses = trained[0]["losses"]
     assert losses["ours"] == pytest.approx(losses["plain"], rel=1e-4)
     assert losses["ours"][-1] < losses["ours"][0]
@@ -87,7 +87,7 @@ def test_training_says_who_was_left_out_and_how_much_memory_the_others_took(trai
 
 
 def test_training_of_the_papers_models_is_of_their_sizes(tmp_path):
-    """On a processor a batch of theirs takes too long for a test; so none is trained on."""
+    """None of their batches is trained on: one takes too long for a test on a processor."""
     base, big = (workload.of_paper(model, 2000) for model in ("base", "big"))
     assert (base.experiment.model.d_model, base.experiment.model.embedding_rows) == (512, 40960)
     assert (big.experiment.model.d_model, big.experiment.training.target_tokens) == (1024, 25000)
@@ -123,6 +123,7 @@ def decoded(data, run, tmp_path_factory):
     return json.loads(output.read_text())
 
 
+@pytest.mark.slow
 def test_decoding_counts_what_was_translated(decoded):
     assert decoded["batches"].keys() == {"1", "5", "tokens"}
     for systems in decoded["batches"].values():
@@ -143,7 +144,7 @@ DECODERS = [pytest.param(kind, id=name) for name, kind in decode.SYSTEMS.items()
 
 @pytest.mark.parametrize("kind", DECODERS)
 def test_steps_are_those_until_the_end_of_each_sentence(kind, data, run, tmp_path):
-    """Greedy, a sentence alone: a step for each token and for EOS. Ours may go on for as long as the limit allows."""
+    """Greedy search of one sentence takes a step for each token and for EOS; ours may go on up to the limit."""
     trained = decoders.open_run(run, data, None, 1)
     try:
         system = kind(trained, tmp_path)
@@ -165,7 +166,7 @@ def test_every_setting_of_ctranslate2_writes_the_same_words(data, run, tmp_path)
 
 
 class Process:
-    """A system that says where it is."""
+    """A system that returns its process."""
 
     settings = ("", "")
 
@@ -184,21 +185,23 @@ class Refused(Process):
         raise results.LeftOut("it cannot")
 
 
+@pytest.mark.slow
 def test_workers_are_processes_of_their_own_and_end(tmp_path):
     before = dict(os.environ)
     with ExitStack() as stack:
         opened = [workers.Apart(Process, number, stack)(partial(int, number), tmp_path) for number in (1, 2)]
-        found = [worker.timed("about")[1] for worker in opened]
+        processes = [worker.timed("about")[1] for worker in opened]
         assert [worker.timed("threads")[1] for worker in opened] == [1, 2]
         with pytest.raises(results.LeftOut, match="it cannot"):
             workers.Apart(Refused, 1, stack)(partial(int, 3), tmp_path)
-    assert [(work, policy) for work, _, policy in found] == [(1, "passive"), (2, "passive")]
-    processes = {process for _, process, _ in found}
-    assert len(processes - {os.getpid()}) == 2
-    assert not any(psutil.pid_exists(process) for process in processes)
+    assert [(work, policy) for work, _, policy in processes] == [(1, "passive"), (2, "passive")]
+    numbers = {number for _, number, _ in processes}
+    assert len(numbers - {os.getpid()}) == 2
+    assert not any(psutil.pid_exists(number) for number in numbers)
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 def test_decoding_compares_words(decoded):
     assert decoded["quality"]["ours"]["same_by_beam"] == 1
     # Ours looks at a second token, too: an untrained model's outputs, cut at their limit, may tell.
@@ -210,13 +213,13 @@ def test_decoding_compares_words(decoded):
 @pytest.mark.parametrize("size", [1, 7, 30, decode.TOKENS])
 def test_batches_hold_each_sentence_once_and_no_more_than_they_may(size):
     sources = [[0] * length for length in np.random.default_rng(1).integers(1, 30, 25)]
-    found = decode.batches(sources, size, batch_tokens=64)
-    assert sorted(index for batch in found for index in batch) == list(range(25))
+    batches = decode.batches(sources, size, batch_tokens=64)
+    assert sorted(index for batch in batches for index in batch) == list(range(25))
     if size == decode.TOKENS:
-        assert all(len(batch) * max(len(sources[index]) for index in batch) <= 64 for batch in found)
-        assert len(found) < 25
+        assert all(len(batch) * max(len(sources[index]) for index in batch) <= 64 for batch in batches)
+        assert len(batches) < 25
     else:
-        assert [len(batch) for batch in found[:-1]] == [size] * (len(found) - 1)
+        assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
 
 
 def test_preparation_counts_lines_and_what_all_processes_took(tmp_path):

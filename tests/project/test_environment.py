@@ -23,18 +23,14 @@ CUDA = re.compile(r"(nvidia|cuda)-.*|triton")  # what torch's CUDA build asks fo
 
 
 def direct() -> list[Requirement]:
-    """What pyproject.toml names: to build, to run and to test."""
-    project = PYPROJECT["project"]
-    lines = [
-        *PYPROJECT["build-system"]["requires"],
-        *project["dependencies"],
-        *project["optional-dependencies"]["test"],
-    ]
+    """Return what pyproject.toml names: to build, to run and to test."""
+    build, project = PYPROJECT["build-system"], PYPROJECT["project"]
+    lines = [*build["requires"], *project["dependencies"], *project["optional-dependencies"]["test"]]
     return [Requirement(line) for line in lines]
 
 
 def pins(requirements: list[Requirement]) -> dict[str, str]:
-    """Version by package; all must be of the form `package==version`."""
+    """Return the versions by package; all must be of the form `package==version`."""
     versions = {}
     for requirement in requirements:
         ((operator, version),) = [(s.operator, s.version) for s in requirement.specifier]
@@ -51,7 +47,7 @@ def lock() -> dict[str, str]:
 
 @cache
 def needs(package: str, extras: frozenset[str], python: str) -> frozenset[tuple[str, frozenset[str]]]:
-    """Packages, with their extras, that `package[extras]` asks for under that Python."""
+    """Return the packages, with their extras, that `package[extras]` asks for under that Python."""
     environments = [
         {"python_version": python, "python_full_version": f"{python}.0", "extra": extra} for extra in (extras or {""})
     ]
@@ -63,15 +59,15 @@ def needs(package: str, extras: frozenset[str], python: str) -> frozenset[tuple[
 
 
 def closure(python: str) -> set[str]:
-    """What pyproject.toml names and all that this needs, from the metadata of the packages installed here."""
+    """Return what pyproject.toml names and all that this needs, from the metadata of the packages installed here."""
     todo = [(canonicalize_name(requirement.name), frozenset(requirement.extras)) for requirement in direct()]
-    found = set()
+    done = set()
     while todo:
         package = todo.pop()
-        if package not in found and not CUDA.fullmatch(package[0]):
-            found.add(package)
+        if package not in done and not CUDA.fullmatch(package[0]):
+            done.add(package)
             todo += needs(*package, python)
-    return {name for name, _ in found}
+    return {name for name, _ in done}
 
 
 def test_lock_has_the_versions_of_pyproject():
@@ -118,7 +114,7 @@ def test_whatever_is_imported_is_named_in_pyproject():
 
 
 def imports(path: Path) -> set[str]:
-    """First parts of the names that a file imports."""
+    """Return the first parts of the names that a file imports."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Who may import whom: a package of transformer/ imports lower ones only; the workflow, its configuration alone."""
+"""Imports: a package of transformer/ imports lower ones only; the workflow, its configuration alone."""
 
 import ast
 import re
@@ -82,7 +82,7 @@ def test_packages_have_no_circle_between_modules():
 
 def depends(graph: dict[str, set[str]], name: str) -> set[str]:
     """Return the modules that a module imports, as a whole or something of them."""
-    return {other for full in graph[name] for other in (full, full.rpartition(".")[0]) if other in graph} - {name}
+    return {module for full in graph[name] for module in (full, full.rpartition(".")[0]) if module in graph} - {name}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -98,10 +98,10 @@ def test_some_packages_need_no_torch(name: str):
 
 
 def test_packages_import_nothing_by_themselves():
-    assert {path: found for path in PACKAGE.rglob("__init__.py") if (found := imported(path))} == {}
+    assert {path: names for path in PACKAGE.rglob("__init__.py") if (names := imported(path))} == {}
 
 
 @pytest.mark.parametrize("path", WORKFLOW, ids=lambda path: str(path.relative_to(ROOT)))
 def test_workflow_imports_the_configuration_alone(path: Path):
-    found = re.findall(r"^\s*(?:import|from)\s+(transformer[\w.]*)", path.read_text("utf-8"), re.MULTILINE)
-    assert {name for name in found if not name.startswith("transformer.config")} == set()
+    ours = re.findall(r"^\s*(?:import|from)\s+(transformer[\w.]*)", path.read_text("utf-8"), re.MULTILINE)
+    assert {name for name in ours if not name.startswith("transformer.config")} == set()

@@ -10,7 +10,8 @@ from support.toy import PROCESSOR, TORCHRUN, random_text
 
 from transformer.training.batches import plan
 
-DIVISIONS = [(1, 1), (2, 1), (4, 1), (1, 4), (2, 2)]  # processes, pieces that each cuts its part into
+SLOW = [pytest.param(*division, marks=pytest.mark.slow) for division in ((2, 1), (4, 1), (1, 4))]
+DIVISIONS = [(1, 1), (2, 2), *SLOW]  # processes, pieces that each cuts its part into
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def test_every_division_has_the_gradient_of_one_process(learned, processes, accu
         assert rank["dev_perplexity"] == pytest.approx(alone["dev_perplexity"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_as_many_pieces_draw_the_same_dropout(learned):
     """1 x 4, 2 x 2 and 4 x 1: which process a piece falls to changes nothing but rounding."""
     (alone,) = learned(1, 4, 0.3)

@@ -1,10 +1,14 @@
 """Copies of the project for tests that run the pipeline in them, as its users do."""
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -15,7 +19,7 @@ PARTS = ("Snakefile", "config.yaml", "environment.yml", "workflow", "profiles", 
 
 
 def copy_project(place: Path) -> Path:
-    """What the pipeline consists of, without results."""
+    """Copy all that the pipeline consists of, without results."""
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, place / part)
@@ -30,10 +34,47 @@ ENVIRONMENT = {k: v for k, v in PROCESSOR.items() if k != "PYTHONPATH"} | {
 }
 
 
-def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Run Snakemake in `project`, whose own copy of the package the rules then use."""
-    command = [*SNAKEMAKE, *arguments]
-    return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=3000)
+class Warm(NamedTuple):
+    """A server of warm.py, its `python`, and the environment by which that finds the server."""
+
+    server: subprocess.Popen
+    python: Path
+    environment: dict[str, str]
+
+
+@cache
+def warm() -> Warm:
+    """Start a server, which ends with this process and removes its folder."""
+    folder, program = Path(tempfile.mkdtemp()), Path(__file__).with_name("warm.py")
+    python, address = folder / "python", folder / "socket"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {program} "$@"\n')
+    python.chmod(0o755)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    server = subprocess.Popen([sys.executable, program, "serve", address], env=ENVIRONMENT, **pipes)
+    assert server.stdout.readline() == b"ready\n"
+    atexit.register(server.communicate)
+    return Warm(server, python, {"WARM": str(address)})
+
+
+def snakemake(project: Path, *arguments: str, cold: bool = False) -> subprocess.CompletedProcess:
+    """Run Snakemake in `project`, whose own copy of the package the rules use; if `cold`, each job in a new Python."""
+    if cold:
+        command = [*SNAKEMAKE, *arguments]
+        return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=3000)
+    return run_warm(project, *SNAKEMAKE[1:], *arguments)
+
+
+def transformer(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run a verb of the package that lies in `project`."""
+    return run_warm(project, "-m", "transformer", *arguments, **options)
+
+
+def run_warm(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run Python, and whatever it runs as `python`, by the server that has imported torch before."""
+    _, python, environment = warm()
+    env = ENVIRONMENT | environment | {"PATH": f"{python.parent}:{ENVIRONMENT['PATH']}"}
+    pipes = {"text": True, "capture_output": True, "timeout": 3000}
+    return subprocess.run([python, *arguments], cwd=project, env=env, **pipes, **options)
 
 
 def last_line(result: subprocess.CompletedProcess) -> str:
@@ -60,7 +101,7 @@ scales:
 
 
 def own_corpus(project: Path) -> Path:
-    """A project with a corpus of its own in another configuration file; returns that file."""
+    """Add a corpus of its own to a project, in another configuration file; return that file."""
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     lines = [" ".join(words[n % 7 :] + words[: n % 5]) + " ." for n in range(60)]
     for name in ("train.en", "train.cs", "dev.en", "dev.cs"):
@@ -78,7 +119,7 @@ scales:
 
 
 def prepare(place: Path) -> Path:
-    """A project with that corpus, for a training of some length: its data are prepared, and nothing is trained."""
+    """Make a project with that corpus and a longer training; its data are prepared, and nothing is trained."""
     project = copy_project(place)
     own_corpus(project)
     (project / "long.yaml").write_text(LONG)
@@ -89,17 +130,17 @@ def prepare(place: Path) -> Path:
 
 
 def write_profile(project: Path, profile: dict) -> None:
-    """Write profiles/here: a profile for a cluster of the tests, which asks often what has become of jobs."""
+    """Write profiles/here: a profile for a cluster of the tests, which asks for the jobs' states often."""
     often = {"slurm-init-seconds-before-status-checks": 2, "latency-wait": 10}
     (project / "profiles/here").mkdir()
     (project / "profiles/here/profile.yaml").write_text(yaml.safe_dump(profile | often))
 
 
-# The run of that corpus, and what its training makes.
+# The run of that corpus, and its weights.
 RUN = "results/mine/runs/en-cs/base/1"
 TRAINED = f"{RUN}/last.safetensors"
 
-# All that the demo makes.
+# All tables and figures.
 TABLES = ("table1", "table2", "table3", "table4", "why")
 FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves")
 FIGURES += ("bleu_parameters", "bleu_flops", "timing")

@@ -1,9 +1,9 @@
 """A real Slurm cluster on one machine, from Debian's packages, for tests and for trying things out by hand.
 
-    python tests/slurm.py install                                     the packages, with apt
-    python tests/slurm.py up DIR [--no-accounting] [--kill-wait S]    DIR then holds log/ and etc/slurm.conf
-    python tests/slurm.py run DIR sinfo                               any command: sbatch, snakemake, bash
-    python tests/slurm.py down DIR
+    python tests/support/slurm.py install                                     the packages, with apt
+    python tests/support/slurm.py up DIR [--no-accounting] [--kill-wait S]    DIR then holds log/ and etc/slurm.conf
+    python tests/support/slurm.py run DIR sinfo                               any command: sbatch, snakemake, bash
+    python tests/support/slurm.py down DIR
 
 Nodes gpu1 and gpu2 are partitions `gpu`, and `preempt` and `grace`, whose jobs make way for those of `gpu` and are
 requeued, in `grace` after a minute; cpu1 is partition `cpu`, the default. Nodes claim CPUs, memory and GPUs, whether or
@@ -151,7 +151,7 @@ class ClusterError(Exception):
 
 
 def obstacle() -> str | None:
-    """Why this machine can have no cluster, in a few words; None where it can."""
+    """Return why this machine can have no cluster, in a few words; None where it can."""
     if missing := [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]:
         return f"packages are missing: apt-get install {' '.join(missing)}"
     if os.geteuid() != 0:
@@ -162,7 +162,7 @@ def obstacle() -> str | None:
 
 
 def children(pid: int) -> list[int]:
-    """A process's children, by the numbers that they have on the machine."""
+    """Return a process's children, by the numbers that they have on the machine."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -170,7 +170,7 @@ def children(pid: int) -> list[int]:
 
 
 def until(true: Callable[[], object], what: str, seconds: float) -> None:
-    """Wait for something to come true; raises ClusterError when it takes too long."""
+    """Wait for something to come true; raise ClusterError when it takes too long."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
@@ -179,20 +179,20 @@ def until(true: Callable[[], object], what: str, seconds: float) -> None:
 
 
 class Inside(subprocess.Popen):
-    """A command inside the namespaces. The process itself is nsenter, which passes no signal on; this does."""
+    """A command inside the namespaces. The process itself is nsenter, which passes no signal on; this class does."""
 
     def send_signal(self, number: int) -> None:
         for command in children(self.pid) if self.poll() is None else []:
             os.kill(command, number)
 
     def kill(self) -> None:
-        """End the command and what it started, save what made itself a session of its own."""
+        """End the command and what it started, except what began a session of its own."""
         if self.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
 
 
 class Cluster:
-    """A cluster, whose logs are in `folder`; as a context it is up inside the block. See the module's top."""
+    """A cluster, whose logs are in `folder`; as a context it is up inside the block. See the module's docstring."""
 
     def __init__(self, folder: Path, accounting: bool = True, kill_wait: int = 30):
         self.folder = Path(folder).resolve()
@@ -210,7 +210,7 @@ class Cluster:
         self.down()
 
     def up(self, tied: bool = False) -> None:
-        """Start all, and wait until each node is idle. If tied, the cluster ends with the thread that called this."""
+        """Start everything, and wait until each node is idle. If tied, the cluster ends with the calling thread."""
         if reason := obstacle():
             raise ClusterError(reason)
         started = time.monotonic()
@@ -227,7 +227,7 @@ class Cluster:
         self.seconds = time.monotonic() - started
 
     def down(self) -> None:
-        """Stop all. A frozen process would not end, so each is thawed."""
+        """Stop everything. A frozen process would not end, so each is thawed."""
         if first := self.first():
             os.kill(first, signal.SIGKILL)  # and unshare, its parent, ends with it
         elif self.unshare:
@@ -238,7 +238,7 @@ class Cluster:
         self.pid_file.unlink(missing_ok=True)
 
     def first(self) -> int | None:
-        """The namespaces' first process; None where it has ended, even if its number is another's by now."""
+        """Return the namespaces' first process; None where it has ended, even if another has its number by now."""
         try:
             pid, namespace = self.pid_file.read_text().split()
             return int(pid) if os.readlink(f"/proc/{pid}/ns/pid") == namespace else None
@@ -249,7 +249,7 @@ class Cluster:
         return self.first() is not None and self.run("sinfo", timeout=20).returncode == 0
 
     def configured(self) -> dict[str, str]:
-        """Slurm's configuration, by file."""
+        """Return Slurm's configuration, by file."""
         nodes = [
             NODE.format(name, host=HOST, port=port, gpus="Gres=gpu:h200:2" * name.startswith("gpu"))
             for port, name in enumerate(NODES, start=16820)
@@ -288,8 +288,8 @@ class Cluster:
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
             **{"text": True, "env": os.environ | {"PATH": PATH}, "start_new_session": True},
         )
-        with self.unshare.stdout as said:
-            if (line := said.readline()) != "ready\n":
+        with self.unshare.stdout as output:
+            if (line := output.readline()) != "ready\n":
                 raise ClusterError(f"no namespaces: {line.strip()}")
         (first,) = children(self.unshare.pid)
         self.pid_file.write_text(f"{first} {os.readlink(f'/proc/{first}/ns/pid')}")
@@ -306,7 +306,7 @@ class Cluster:
             self.start("slurmd", node)
 
     def must(self, *command: str) -> None:
-        """Run a command that starts or ends daemons; raises ClusterError with its last line when it fails."""
+        """Run a command that starts or ends daemons; raise ClusterError with its last line when it fails."""
         with (self.log / "start.log").open("a+") as log:
             begin = log.tell()
             with self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
@@ -324,7 +324,7 @@ class Cluster:
         self.must(daemon, *(["-N", node] if node else []))
 
     def kill(self, daemon: str, node: str | None = None) -> None:
-        """Send it KILL, and wait for its end. Jobs live on."""
+        """Send a daemon KILL, and wait for its end. Jobs live on."""
         self.must("sh", "-euc", KILL, "sh", f"/run/{daemon}-{node}.pid" if node else f"/run/{daemon}.pid")
 
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
@@ -358,7 +358,7 @@ class Cluster:
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def is_idle(self) -> bool:
-        """No job waits, runs or ends, and every node waits for one."""
+        """Return whether no job waits, runs or ends, and every node is free."""
         jobs = self.run("squeue", "--noheader", timeout=20)
         states = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", timeout=20)
         idle = {f"{node} idle" for node in NODES}
@@ -384,7 +384,7 @@ class Cluster:
 
 
 def thawed_away(cgroup: Path) -> bool:
-    """Let all processes of a cgroup go on to their end, and remove it; False while there are some."""
+    """Thaw all processes of a cgroup, and remove it; return False while there are some."""
     for inner, *_ in os.walk(cgroup, topdown=False):
         try:
             Path(inner, "freezer.state").write_text("THAWED")
@@ -405,7 +405,7 @@ def sweep() -> None:
 
 
 def install() -> None:
-    """Install the packages that are missing, with apt; no daemon is started by that, as a policy forbids it."""
+    """Install the packages that are missing, with apt, under a policy that lets it start no daemon."""
     missing = [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
     if not missing:
         return
@@ -440,7 +440,7 @@ def up(cluster: Cluster) -> str:
 
 
 def run(cluster: Cluster, command: list[str]) -> int:
-    """Run a command inside with this process' input and output, and its signals; returns the exit code as a shell."""
+    """Run a command inside with this process's input, output and signals; return the exit code as a shell does."""
     process, early = None, []
 
     def pass_on(number: int, _) -> None:
@@ -465,24 +465,24 @@ def arguments() -> argparse.Namespace:
     folders["up"].add_argument("--no-accounting", action="store_true", help="without sacct and a database")
     folders["up"].add_argument("--kill-wait", type=int, default=30, metavar="S", help="seconds from TERM to KILL")
     folders["run"].add_argument("command", nargs=argparse.REMAINDER, metavar="CMD")
-    asked = parser.parse_args()
-    if asked.verb == "run" and not asked.command:
+    options = parser.parse_args()
+    if options.verb == "run" and not options.command:
         parser.error("run DIR what?")
-    return asked
+    return options
 
 
 def main() -> int:
-    asked = arguments()
-    if asked.verb == "install":
+    options = arguments()
+    if options.verb == "install":
         install()
     elif os.geteuid() != 0:
         raise ClusterError("only root can have a cluster")
-    elif asked.verb == "up":
-        print(up(Cluster(asked.folder, not asked.no_accounting, asked.kill_wait)))
-    elif asked.verb == "run":
-        return run(Cluster(asked.folder), asked.command)
+    elif options.verb == "up":
+        print(up(Cluster(options.folder, not options.no_accounting, options.kill_wait)))
+    elif options.verb == "run":
+        return run(Cluster(options.folder), options.command)
     else:
-        Cluster(asked.folder).down()
+        Cluster(options.folder).down()
     return 0
 
 

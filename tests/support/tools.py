@@ -12,14 +12,14 @@ from support import slurm
 
 
 def needs(tool: str, install: str) -> str:
-    """Where a command or a file is; without it the test is skipped, or fails if REQUIRE_TOOLS is 1 (.ci/run)."""
-    if found := shutil.which(tool, mode=os.F_OK):
-        return found
+    """Return the path of a command or a file; without it skip the test, or fail it if REQUIRE_TOOLS is 1 (.ci/run)."""
+    if path := shutil.which(tool, mode=os.F_OK):
+        return path
     without(f"{tool} is not here: {install}")
 
 
 def needs_cluster() -> None:
-    """Skip the test, or fail as above, where no Slurm cluster can be started (tests/slurm.py)."""
+    """Skip the test, or fail as above, where no Slurm cluster can be started (slurm.py)."""
     if reason := slurm.obstacle():
         without(f"no Slurm cluster here: {reason}")
 
@@ -38,7 +38,7 @@ DOCUMENT = r"""\documentclass{article}
 
 
 def typeset(folder: Path, content: str) -> str:
-    """What pdfLaTeX says of a document with this content; it ends at the first error."""
+    """Typeset a document with this content; return what pdfLaTeX prints; fail at its first error."""
     pdflatex = needs("pdflatex", "apt-get install texlive-latex-recommended")
     (folder / "main.tex").write_text(DOCUMENT % content, encoding="utf-8")
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "main.tex"]

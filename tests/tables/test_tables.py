@@ -101,6 +101,7 @@ def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
     assert module.make
 
 
+@pytest.mark.slow
 def test_latex_compiles(tmp_path):
     assert latex(TABLE).count(r"\midrule") == 2
     assert r"n$^{-0.03}$" in latex(TABLE)
@@ -109,6 +110,7 @@ def test_latex_compiles(tmp_path):
     assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)
 
 
+@pytest.mark.slow
 def test_an_error_in_latex_is_seen(tmp_path):
     with pytest.raises(AssertionError, match="Undefined control sequence"):
         typeset(tmp_path, latex(TABLE) + r"\nosuchthing")

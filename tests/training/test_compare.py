@@ -64,6 +64,7 @@ def compare(run, reference, capsys):
     return capsys.readouterr().out, code
 
 
+@pytest.mark.slow
 def test_a_right_run_with_another_seed_is_on_track(tmp_path, data, reference, capsys):
     page, code = compare(do_train(tmp_path, data, seed=2, steps=180), reference, capsys)
     assert code == 0

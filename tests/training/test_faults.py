@@ -1,6 +1,6 @@
-"""What a cluster does to a training, done for real: it ends soon, says where, loses nothing, and goes on afterwards.
+"""Real trainings that are killed, signalled or run out of disk: they end soon, lose nothing, and go on afterwards.
 
-`pytest tests/test_faults.py -rP` prints how long each end took.
+`pytest -m "" tests/training/test_faults.py -rP` prints how long each end took.
 """
 
 import json
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -27,6 +28,7 @@ PROGRAM = ["-m", "transformer", "train"]
 FAULTY = [str(ROOT / "tests/support/faulty.py")]
 SOON = 60  # seconds, to end after a signal or a fault
 LONG = 600  # seconds, for whole trainings on a busy machine
+slow = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def new_run(folder: Path, steps: int) -> Path:
 
 
 class Training(subprocess.Popen):
-    """A real training, of several processes by torchrun; what it says goes to files, as no pipe must hold it up."""
+    """A real training, by torchrun if of several processes; it prints to files, because a full pipe would stop it."""
 
     def __init__(self, run: Path, data: Path, program: list[str] = PROGRAM, processes: int = 1):
         starter = [*TORCHRUN, str(processes)] if processes > 1 else [sys.executable]
@@ -60,19 +62,23 @@ class Training(subprocess.Popen):
         return self.files[1].read_text()
 
     def end(self, within: float = LONG) -> int:
-        """Its exit code, once it has ended by itself; prints how long that took."""
+        """Return its exit code, once it has ended by itself; print how long that took."""
         since = time.time()
         self.wait(within)
         print(f"ended after {time.time() - since:.1f} s")
         return self.returncode
 
-    def wait_for(self, what) -> None:
-        """Until `what()` is true; fails when the process ends before, or nothing comes of it."""
-        late = time.time() + LONG
-        while not what():
-            assert self.poll() is None, self.err
-            assert time.time() < late, self.out
-            time.sleep(0.01)
+    def wait_for(self, true: Callable[[], object]) -> None:
+        """Wait until `true()`; fail when the process ends before, or it takes too long."""
+        wait_for(true, self)
+
+
+def wait_for(true: Callable[[], object], process: subprocess.Popen) -> None:
+    late = time.time() + LONG
+    while not true():
+        assert process.poll() is None, getattr(process, "err", "")
+        assert time.time() < late
+        time.sleep(0.01)
 
 
 def states(run: Path) -> dict[str, bytes]:
@@ -80,23 +86,27 @@ def states(run: Path) -> dict[str, bytes]:
 
 
 def steps_done(run: Path) -> int:
-    """The last step in the metrics of a run that goes on."""
+    """Return the last step in the metrics of a run that goes on."""
     lines = [line for path in run.glob("state/*/metrics.jsonl") for line in path.read_text().split("\n")[:-1]]
     return json.loads(lines[-1])["step"] if lines else 0
 
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory, data) -> Path:
-    """A run of 200 steps that nothing happened to."""
+    """Train 200 steps without a fault."""
     run = random_run(tmp_path_factory.mktemp("straight"))
     assert Training(run, data).end() == 0
     return run
 
 
 def random_run(folder: Path) -> Path:
-    """200 steps, and a state every third of them, so that some are killed while they save."""
+    """Make a run of 200 steps that saves a state every third step, so that some are killed while they save."""
     running = {"log_every": 1, "evaluate_every": 50, "save_every": 3}
     return make_run(folder / "1", make_experiment(steps=200, running=running, checkpoint_every=10))
+
+
+def signal_name(number: signal.Signals) -> str:
+    return number.name
 
 
 def metrics(run: Path) -> list[dict]:
@@ -106,11 +116,11 @@ def metrics(run: Path) -> list[dict]:
 
 
 @pytest.mark.usefixtures("on_the_processor")
-@pytest.mark.parametrize("time_of_many", range(20))
-def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight, time_of_many):
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=slow) for seed in range(1, 8))])
+def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight, seed):
     """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
     run = random_run(tmp_path)
-    chance = random.Random(time_of_many)
+    chance = random.Random(seed)
     step = chance.randint(2, 150)
     training = Training(run, data)
     training.wait_for(lambda: steps_done(run) >= step)
@@ -122,13 +132,15 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straigh
     train.main([str(run), "--data", str(data), "--threads", "1"])
     assert metrics(run) == metrics(straight)
     for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000190.safetensors"):
-        (found,), (expected,) = run.glob(name), straight.glob(name)
-        found, expected = (checkpoints.load(path)[0] for path in (found, expected))
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[tensor], expected[tensor]) for tensor in expected)
+        (resumed,), (expected,) = run.glob(name), straight.glob(name)
+        resumed, expected = (checkpoints.load(path)[0] for path in (resumed, expected))
+        assert resumed.keys() == expected.keys()
+        assert all(torch.equal(resumed[tensor], expected[tensor]) for tensor in expected)
 
 
-@pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [STOPPING[0], *(pytest.param(number, marks=slow) for number in STOPPING[1:])], ids=signal_name
+)
 def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     run = new_run(tmp_path, steps=100_000)
     training = Training(run, data)
@@ -145,7 +157,8 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     assert again.end(SOON) == 75
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=lambda number: number.name)
+@slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=signal_name)
 def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data, number):
     run = new_run(tmp_path, steps=100_000)
     training = Training(run, data, processes=2)
@@ -153,13 +166,14 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data, number)
     (second,) = [p for p in psutil.Process(training.pid).children() if p.environ().get("RANK") == "1"]
     second.send_signal(number)
     assert training.end(SOON) not in (0, EXIT_INTERRUPTED)  # torchrun's own
-    found = re.findall(r"interrupted by (.*): saved at step (\d+);", training.err)
-    assert {step for _, step in found} == {str(int(max(states(run)).split(".")[0]))}
-    assert number.name in {by for by, _ in found}
+    messages = re.findall(r"interrupted by (.*): saved at step (\d+);", training.err)
+    assert {step for _, step in messages} == {str(int(max(states(run)).split(".")[0]))}
+    assert number.name in {by for by, _ in messages}
 
 
+@slow
 @pytest.mark.parametrize(
-    ("fault", "what"),
+    ("fault", "error"),
     [
         ("exception", "IndexError: index out of range in self"),
         ("out_of_memory", "RuntimeError: .*can't allocate memory"),
@@ -167,7 +181,7 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data, number)
         ("not_finite", "FloatingPointError: loss nan, gradient norm nan"),
     ],
 )
-def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data, fault, what):
+def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data, fault, error):
     """After it, the same command goes on from the last state."""
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, fault, "1", "25"], processes=2)
@@ -178,8 +192,8 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     assert training.returncode not in (0, EXIT_INTERRUPTED)
     where = r"step 26 \(epoch 0, batch 25: \d+ source \+ \d+ target tokens in \d+ pairs, the longest of them pair \d+\)"
     last = re.escape(f"{run}/state/") + r"\w+/state/00000020.safetensors"
-    if what:
-        assert re.search(rf"transformer train: error: {where}: {what}.*; last state: {last}", training.err)
+    if error:
+        assert re.search(rf"transformer train: error: {where}: {error}.*; last state: {last}", training.err)
     if fault != "not_finite":  # which all processes see; otherwise the other one says what it saw
         assert re.search(rf"error: {where}: ConnectionError: another process of this training has ended", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
@@ -189,6 +203,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     assert json.loads((run / "run.json").read_text())["steps"] == 60
 
 
+@slow
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     run = new_run(tmp_path, steps=40)
@@ -200,14 +215,15 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     assert [(start["step"], start["processes"]) for start in about["starts"]] == [(0, before), (20, after)]
 
 
+@slow
 @pytest.mark.parametrize(("fault", "step"), [("disk_full", 30), ("disk_full_for_logs", 26)])
 def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, fault, step):
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])
     assert training.end() == 1
     # What is written beside the training fails a few steps later.
-    found = re.search(r"transformer train: error: step (\d+) \(.*\): OSError: .*File too large", training.err)
-    assert step <= int(found[1]) <= step + 10
+    message = re.search(r"transformer train: error: step (\d+) \(.*\): OSError: .*File too large", training.err)
+    assert step <= int(message[1]) <= step + 10
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     assert not list(run.rglob("*.part"))
     assert all(checkpoints.load(path) for path in run.glob("state/*/state/*.safetensors"))
@@ -217,7 +233,7 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
 
 
 def two_of_one(run: Path, data: Path) -> tuple[Training, Training]:
-    """A training that goes on, and a second one of the same run, which waits for it."""
+    """Start a training, and a second one of the same run, which waits for the first."""
     first = Training(run, data)
     first.wait_for(lambda: steps_done(run) > 5)
     second = Training(run, data)
@@ -226,6 +242,7 @@ def two_of_one(run: Path, data: Path) -> tuple[Training, Training]:
     return first, second
 
 
+@slow
 def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
     """As after Snakemake was killed and started again, its job living on."""
     run = new_run(tmp_path, steps=1000)
@@ -235,58 +252,43 @@ def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1
 
 
+@slow
 def test_a_waiting_training_can_be_stopped(tmp_path, data):
     for training in reversed(two_of_one(new_run(tmp_path, steps=100_000), data)):
         training.terminate()
         assert training.end(SOON) == EXIT_INTERRUPTED
 
 
+@slow
 def test_a_training_outlives_its_reader(tmp_path, data):
-    """A pipe that nobody reads any more, as when `tee` was killed by the signal that was to save the training."""
+    """It prints to a pipe that nobody reads any more, as when the signal that was to save it has killed `tee`."""
     run = new_run(tmp_path, steps=100_000)
-    arguments = [str(run), "--data", str(data), "--threads", "1"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, *PROGRAM, *arguments],
-        cwd=ROOT,
-        env=PROCESSOR,
-        stdout=pipe,
-        stderr=subprocess.STDOUT,
-        preexec_fn=heed_signals,
-    ) as process:
+    command = [sys.executable, *PROGRAM, str(run), "--data", str(data), "--threads", "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=ROOT, env=PROCESSOR, **pipes, preexec_fn=heed_signals) as process:
         process.stdout.readline()
         process.stdout.close()
         step = steps_done(run)
-        late = time.time() + LONG
-        while steps_done(run) < step + 20:
-            assert process.poll() is None
-            assert time.time() < late
-            time.sleep(0.01)
+        wait_for(lambda: steps_done(run) >= step + 20, process)
         process.send_signal(signal.SIGHUP)
         assert process.wait(timeout=SOON) == EXIT_INTERRUPTED
     assert max(states(run)) == f"{steps_done(run):08}.safetensors"
 
 
+@slow
 def test_what_is_ignored_stays_ignored(tmp_path, data):
     """`nohup` keeps a training alive when its terminal closes."""
     run = new_run(tmp_path, steps=100_000)
-    with subprocess.Popen(
-        ["nohup", sys.executable, *PROGRAM, str(run), "--data", str(data), "--threads", "1"],
-        cwd=ROOT,
-        env=PROCESSOR,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        late = time.time() + LONG
-        for number, done in ((signal.SIGHUP, 5), (signal.SIGTERM, 25)):
-            while steps_done(run) < done:
-                assert process.poll() is None
-                assert time.time() < late
-                time.sleep(0.01)
+    command = ["nohup", sys.executable, *PROGRAM, str(run), "--data", str(data), "--threads", "1"]
+    nothing = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=ROOT, env=PROCESSOR, **nothing) as process:
+        for number, step in ((signal.SIGHUP, 5), (signal.SIGTERM, 25)):
+            wait_for(lambda step=step: steps_done(run) >= step, process)
             process.send_signal(number)
         assert process.wait(timeout=SOON) == EXIT_INTERRUPTED
 
 
+@slow
 def test_a_finished_run_whose_outputs_were_deleted_is_published_by_two_processes(tmp_path, data):
     run = new_run(tmp_path, steps=30)
     assert Training(run, data).end() == 0

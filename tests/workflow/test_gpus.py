@@ -12,12 +12,12 @@ import pytest
 GPUS = Path(__file__).parents[2] / "workflow/scripts/gpus"
 SHOW = ("sh", "-c", 'echo "${CUDA_VISIBLE_DEVICES-unset}"')
 HOLD = ("sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"; exec sleep 60')
-SURELY = 0.7  # seconds, in which what need not wait has begun
+SURELY = 0.7  # seconds, within which a command that need not wait has begun
 
 
 @pytest.fixture
 def start(tmp_path: Path):
-    """Starts a command by `gpus` where these GPUs are; what still runs after the test is ended."""
+    """Return a function that starts a command by `gpus` where these GPUs are; end afterwards what still runs."""
     processes = []
 
     def start(launch: str, count: int, *command: str, there: str = "0,1,2", **env: str) -> subprocess.Popen:
@@ -35,7 +35,7 @@ def start(tmp_path: Path):
 
 
 def devices(process: subprocess.Popen) -> list[str]:
-    """The GPUs that the command has, as soon as it has them."""
+    """Wait until the command has GPUs; return them."""
     assert select.select([process.stdout], [], [], 20)[0]
     return process.stdout.readline().strip().split(",")
 
@@ -45,36 +45,36 @@ def is_waiting(process: subprocess.Popen) -> bool:
 
 
 def ended(process: subprocess.Popen) -> tuple[int, str, str]:
-    """Exit code, output and errors."""
+    """Return exit code, output and errors."""
     out, err = process.communicate(timeout=20)
     return process.returncode, out, err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
 def test_no_two_commands_have_one_gpu(start, number):
-    """One and two at once have all three. Who wants two more waits for somebody's end, whatever that is."""
-    one, two = start("here", 1, *HOLD), start("here", 2, *HOLD)
-    first, others = devices(one), devices(two)
-    assert sorted(first + others) == ["0", "1", "2"]
-    assert (len(first), len(others)) == (1, 2)
+    """Commands with one and with two GPUs have all three; another that wants two waits for an end, however it comes."""
+    first, second = start("here", 1, *HOLD), start("here", 2, *HOLD)
+    single, pair = devices(first), devices(second)
+    assert sorted(single + pair) == ["0", "1", "2"]
+    assert (len(single), len(pair)) == (1, 2)
     third = start("here", 2, *HOLD)
     assert is_waiting(third)
-    two.send_signal(number)
-    assert two.wait(20) == -number  # the command's own process: nothing stands between
-    assert sorted(devices(third)) == sorted(others)
-    assert one.poll() is None
+    second.send_signal(number)
+    assert second.wait(20) == -number  # the command's own process: nothing stands between
+    assert sorted(devices(third)) == sorted(pair)
+    assert first.poll() is None
 
 
 def test_a_gpu_is_free_when_all_of_a_command_has_ended(start):
-    """As a training's processes, which may outlive the one that started them."""
+    """A training's processes may outlive the one that started them."""
     parent = start("here", 3, "sh", "-c", "sleep 60 & echo $!; wait")
     child = int(parent.stdout.readline())
     parent.kill()
     parent.wait(20)
-    other = start("here", 1, *HOLD)
-    assert is_waiting(other)
+    next_one = start("here", 1, *HOLD)
+    assert is_waiting(next_one)
     os.kill(child, signal.SIGKILL)
-    assert devices(other) == ["0"]
+    assert devices(next_one) == ["0"]
 
 
 def test_gpus_of_another_job_have_other_locks(start):
@@ -99,7 +99,7 @@ def test_names_of_gpus(start):
 
 @pytest.mark.parametrize(("launch", "count"), [("job", 2), ("job", 4), ("here", 0), ("step", 0)])
 def test_a_command_that_needs_none_of_these_is_left_alone(start, launch, count):
-    """Even while all are taken: in a job of its own it has its own, and for no GPU nobody waits."""
+    """It starts even while all are taken: a job of its own has its own GPUs, and a command without GPUs never waits."""
     assert len(devices(start("here", 3, *HOLD))) == 3
     assert ended(start(launch, count, *SHOW)) == (0, "0,1,2\n", "")
 
@@ -110,8 +110,8 @@ def test_arguments_and_exit_code_are_the_commands(start):
 
 
 def test_signals_reach_the_command(start):
-    """It has the process that Slurm or Snakemake started, and may save and leave by itself."""
-    heeds = start("here", 1, "sh", "-c", "trap 'echo saved; exit 3' USR1; echo ready; while :; do sleep 0.05; done")
-    assert heeds.stdout.readline() == "ready\n"
-    heeds.send_signal(signal.SIGUSR1)
-    assert ended(heeds) == (3, "saved\n", "")
+    """The command runs in the process that Slurm or Snakemake started, and may save and leave by itself."""
+    command = start("here", 1, "sh", "-c", "trap 'echo saved; exit 3' USR1; echo ready; while :; do sleep 0.05; done")
+    assert command.stdout.readline() == "ready\n"
+    command.send_signal(signal.SIGUSR1)
+    assert ended(command) == (3, "saved\n", "")

@@ -1,4 +1,4 @@
-"""What the profiles ask for: of Slurm, rule by rule, as a file to be looked at when it changes; of this machine."""
+"""The profiles: their requests to Slurm, rule by rule, in a file that shows each change; this machine's GPUs."""
 
 import re
 import subprocess
@@ -18,20 +18,20 @@ DERIVED = ("tmpdir", "mem", "mem_mib", "disk", "disk_mib")  # by Snakemake, of o
 
 
 def asked(listing: str) -> str:
-    """Each rule's threads and resources in a dry run, a line for each rule."""
+    """Return each rule's threads and resources in a dry run, a line for each rule."""
     lines = set()
-    for rule, about in re.findall(r"^ *rule (\w+):\n((?:(?!.*rule \w+:$) .*\n)*)", listing, re.MULTILINE):
+    for rule, job in re.findall(r"^ *rule (\w+):\n((?:(?!.*rule \w+:$) .*\n)*)", listing, re.MULTILINE):
         if rule in HERE:
             continue
-        threads = re.search(r"threads: (\d+)", about)
-        resources = re.search(r"resources: (.*)", about)[1].split(", ")
+        threads = re.search(r"threads: (\d+)", job)
+        resources = re.search(r"resources: (.*)", job)[1].split(", ")
         kept = sorted(entry for entry in resources if entry.split("=")[0] not in DERIVED)
         lines.add(f"{rule}: threads={threads[1] if threads else 1}, {', '.join(kept)}\n")
     return "".join(sorted(lines))
 
 
 def dry_run(project: Path) -> subprocess.CompletedProcess:
-    """Lists the paper's whole job, with Table 4."""
+    """List all jobs of the paper's scale, with Table 4."""
     (project / "resources/wsj").mkdir(parents=True)
     result = snakemake(project, *PAPER)
     assert result.returncode == 0, result.stdout
@@ -40,7 +40,7 @@ def dry_run(project: Path) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def without_slurm(tmp_path, monkeypatch):
-    """A PATH without Slurm's commands, whether or not this machine has them."""
+    """Set a PATH without Slurm's commands, whether or not this machine has them."""
     for command in ("bash", "sh", "env", "git", "which"):
         (tmp_path / command).symlink_to(f"/usr/bin/{command}")
     monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:{tmp_path}")
@@ -48,18 +48,18 @@ def without_slurm(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("without_slurm")
 def test_slurm_is_asked_for_what_is_on_file(tmp_path):
-    """`python tests/test_profiles.py` writes the file anew."""
+    """`PYTHONPATH=.:tests python tests/workflow/test_profiles.py` rewrites the file."""
     project = tmp_path / "project"
     project.mkdir()
     result = dry_run(copy_project(project))
-    found = asked(result.stdout)
-    assert len(found.splitlines()) > 15
-    assert found == ASKED.read_text()
+    requests = asked(result.stdout)
+    assert len(requests.splitlines()) > 15
+    assert requests == ASKED.read_text()
 
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
 def test_rules_in_a_profile_exist(name):
-    """A misspelt one would be ignored in silence."""
+    """Snakemake would ignore a misspelt one without a word."""
     rules = {
         rule
         for file in (ROOT / "workflow/rules").glob("*.smk")

@@ -1,4 +1,4 @@
-"""The data of the paper's scale by real Snakemake, from servers that misbehave: whole and right, or clearly refused.
+"""The data of the paper's scale by real Snakemake, from servers that misbehave: complete, or refused with a reason.
 
 The archives are small; their members have the paths of WMT's.
 """
@@ -22,7 +22,7 @@ LINES, FILTERED = 7, 5  # of a corpus, and of a test set's shorter edition
 
 
 def sentences(name: str, count: int = LINES) -> list[str]:
-    """Text that is found nowhere else, with what breaks lines for others."""
+    """Make text that is found nowhere else, with a character that other programs take for the end of a line."""
     return [f"Sentence {number} of {name},\u2028no & more." for number in range(1, count + 1)]
 
 
@@ -31,7 +31,7 @@ def plain(lines: list[str]) -> bytes:
 
 
 def sgm(kind: str, lines: list[str], wrong_order: bool = False) -> bytes:
-    """WMT's test format: two sentences a document."""
+    """Write WMT's test format, two sentences a document."""
     documents = []
     for start in range(0, len(lines), 2):
         text = [line.replace("&", "&amp;") for line in lines[start : start + 2]]
@@ -42,18 +42,16 @@ def sgm(kind: str, lines: list[str], wrong_order: bool = False) -> bytes:
 
 
 def both(path: str, *languages: str) -> dict[str, bytes]:
-    """Members that end in a language."""
+    """Return an archive's members for these languages, by their paths."""
     return {f"{path}.{language}": plain(sentences(f"{path}.{language}")) for language in languages}
 
 
 def newstest2014(folder: str, source: str, target: str, count: int, wrong_order: bool) -> dict[str, bytes]:
-    """Both sides of a test set: its first `count` sentences."""
-    name = f"{folder}/newstest2014-{target}{source}"
+    """Return both sides of a test set, its first `count` sentences."""
+    name, text = f"{folder}/newstest2014-{target}{source}", f"newstest2014.{target}-{source}"
     return {
-        f"{name}-src.{source}.sgm": sgm("src", sentences(f"newstest2014.{target}-{source}.{source}")[:count]),
-        f"{name}-ref.{target}.sgm": sgm(
-            "ref", sentences(f"newstest2014.{target}-{source}.{target}")[:count], wrong_order
-        ),
+        f"{name}-src.{source}.sgm": sgm("src", sentences(f"{text}.{source}")[:count]),
+        f"{name}-ref.{target}.sgm": sgm("ref", sentences(f"{text}.{target}")[:count], wrong_order),
     }
 
 
@@ -89,7 +87,7 @@ CORPORA = {
 
 
 def packed(name: str, members: dict[str, bytes]) -> bytes:
-    """A .tar or .tgz, by its name."""
+    """Pack a .tar or a .tgz, as its name says."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w" if name.endswith(".tar") else "w:gz") as archive:
         for path, content in members.items():
@@ -111,14 +109,14 @@ ARCHIVES = {name: packed(name, members) for name, members in MEMBERS.items()}
 
 
 def about(data: bytes, *urls: str, alternatives: tuple | list = ()) -> dict:
-    """What config.yaml says of a download."""
-    found = {"urls": [*urls], "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
-    return found | ({"alternatives": [*alternatives]} if alternatives else {})
+    """Return a download's entry in config.yaml."""
+    entry = {"urls": [*urls], "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    return entry | ({"alternatives": [*alternatives]} if alternatives else {})
 
 
 @pytest.fixture
 def server():
-    """All downloads, by their names, from a server that does as it should."""
+    """Serve all downloads, by their names, without a fault."""
     with serving() as server:
         server.script = {f"/{name}": [serve(data)] for name, data in ARCHIVES.items()}
         yield server
@@ -126,21 +124,20 @@ def server():
 
 @pytest.fixture
 def project(tmp_path):
-    """A copy of the project that loses patience soon."""
+    """Copy the project, with shorter waits for servers."""
     project = copy_project(tmp_path)
-    module = project / "transformer/download.py"
+    module = project / "transformer/data/download.py"
     text = module.read_text("utf-8").replace("READ_SECONDS = 60", "READ_SECONDS = 1")
     module.write_text(text.replace("PAUSE_SECONDS = 1.0", "PAUSE_SECONDS = 0.01"), encoding="utf-8")
     return project
 
 
 def run(project: Path, server: ThreadingHTTPServer, downloads: dict, *arguments: str) -> subprocess.CompletedProcess:
-    """Snakemake with these downloads, and the others from the server."""
+    """Run Snakemake with these downloads, and the others from the server."""
     lines = {name: {"lines": LINES} for name in CORPORA} | {"newstest2014-filtered.de-en": {"lines": FILTERED}}
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
-    config["downloads"] |= {
-        name: about(data, f"{server.address}/{name}") for name, data in ARCHIVES.items()
-    } | downloads
+    config["downloads"] |= {name: about(data, f"{server.address}/{name}") for name, data in ARCHIVES.items()}
+    config["downloads"] |= downloads
     for name, corpus in lines.items():
         config["corpora"][name] |= corpus
     (project / "all.yaml").write_text(yaml.safe_dump(config | {"scale": "paper"}), encoding="utf-8")
@@ -148,7 +145,7 @@ def run(project: Path, server: ThreadingHTTPServer, downloads: dict, *arguments:
 
 
 def test_from_servers_that_misbehave(project, server):
-    """Dead, wrong, cut, stalled, busy, moved, without ranges, without lengths: whole from raw archives to tokens."""
+    """Servers that are dead, wrong, slow, busy or moved, or send no ranges or lengths: all data become tokens."""
     data = dict(ARCHIVES)
     europarl, commoncrawl, nc, un, giga, dev, filtered = MEMBERS
     at = server.address
@@ -182,8 +179,7 @@ def test_from_servers_that_misbehave(project, server):
     splits = [f"{made}/{task}/{split}.json" for task in ("en-de", "en-fr") for split in ("train", "dev", "test")]
     result = run(project, server, downloads, *splits, f"{made}/en-de/test.subsets.json")
     assert result.returncode == 0, result.stderr
-    found = {path.name: path.read_bytes() for path in (project / "resources/downloads").iterdir()}
-    assert found == data
+    assert {path.name: path.read_bytes() for path in (project / "resources/downloads").iterdir()} == data
     for corpus, (text, languages) in CORPORA.items():
         for language in languages:
             content = (project / f"resources/corpora/{corpus}.{language}").read_bytes()

@@ -13,12 +13,14 @@ import pytest
 from support.project import ENVIRONMENT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake
 from support.toy import heed_signals
 
+pytestmark = pytest.mark.slow
+
 ARGUMENTS = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine", "--", TRAINED]
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
-    """A project whose data are prepared, and nothing is trained."""
+    """Make a project whose data are prepared; nothing is trained."""
     return prepare(tmp_path_factory.mktemp("prepared"))
 
 
@@ -29,24 +31,18 @@ def project(prepared, tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def uninterrupted(prepared, tmp_path_factory) -> bytes:
-    """The weights of a training that nothing happened to."""
+    """Return the weights of a training without a fault."""
     project = shutil.copytree(prepared, tmp_path_factory.mktemp("uninterrupted") / "project")
     assert snakemake(project, *ARGUMENTS).returncode == 0
     return (project / TRAINED).read_bytes()
 
 
 def begin(project: Path, *arguments: str) -> subprocess.Popen:
-    """Snakemake in a process group of its own, as in a terminal; returns when the training has saved a state."""
+    """Start Snakemake in a process group of its own, as in a terminal; wait until the training has saved a state."""
+    options = {"start_new_session": True, "preexec_fn": heed_signals}
     with open(project / "output", "w") as output:
-        process = subprocess.Popen(
-            [*SNAKEMAKE, *arguments, *ARGUMENTS],
-            cwd=project,
-            env=ENVIRONMENT,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            preexec_fn=heed_signals,
-        )
+        command = [*SNAKEMAKE, *arguments, *ARGUMENTS]
+        process = subprocess.Popen(command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=output, **options)
     late = time.time() + 600
     while not list((project / RUN).glob("state/*/state/*.safetensors")):
         assert process.poll() is None, (project / "output").read_text()
@@ -56,21 +52,21 @@ def begin(project: Path, *arguments: str) -> subprocess.Popen:
 
 
 def training(snakemake: subprocess.Popen) -> psutil.Process:
-    """The process that trains, among those that Snakemake has started."""
+    """Return the process that trains, among those that Snakemake has started."""
     children = psutil.Process(snakemake.pid).children(recursive=True)
-    (found,) = [child for child in children if child.cmdline()[1:4] == ["-m", "transformer", "train"]]
-    return found
+    (process,) = [child for child in children if child.cmdline()[1:4] == ["-m", "transformer", "train"]]
+    return process
 
 
 def goes_on(project: Path, uninterrupted: bytes, *arguments: str) -> None:
-    """The same command resumes, and ends with the weights of a training that nothing happened to."""
+    """Check that the same command resumes, and ends with the weights of a training without a fault."""
     result = snakemake(project, *arguments, *ARGUMENTS)
     assert result.returncode == 0, result.stderr
     assert "resumed from step" in result.stdout
     assert (project / TRAINED).read_bytes() == uninterrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGUSR1], ids=lambda number: number.name)
 def test_training_killed(project, uninterrupted, number):
     process = begin(project)
     training(process).send_signal(number)
@@ -81,11 +77,10 @@ def test_training_killed(project, uninterrupted, number):
     goes_on(project, uninterrupted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_training_killed_with_retries(project, uninterrupted, number):
+def test_training_killed_with_retries(project, uninterrupted):
     """Snakemake deletes the failed job's outputs and runs it again; the states are none of those."""
     process = begin(project, "--retries", "1")
-    training(process).send_signal(number)
+    training(process).terminate()
     assert process.wait(timeout=600) == 0
     assert "resumed from step" in (project / "output").read_text()
     assert (project / TRAINED).read_bytes() == uninterrupted
@@ -100,14 +95,6 @@ def test_interrupted_by_a_person(project, uninterrupted):
     goes_on(project, uninterrupted)
 
 
-def test_snakemake_terminated(project, uninterrupted):
-    """As by a batch system: whichever of the two ends the training, nothing of it is lost."""
-    process = begin(project)
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(timeout=60) != 0
-    goes_on(project, uninterrupted)
-
-
 def test_all_killed(project, uninterrupted):
     """As by a power cut. The folder stays locked, and the job's outputs may be incomplete."""
     process = begin(project)
@@ -118,7 +105,7 @@ def test_all_killed(project, uninterrupted):
 
 
 def test_snakemake_killed_alone(project, uninterrupted):
-    """Its job lives on; the job that Snakemake starts anew waits for that one instead of writing over it."""
+    """Its job lives on; the job that Snakemake starts again waits for that one instead of writing over it."""
     process = begin(project)
     process.kill()
     process.wait(timeout=60)

@@ -37,14 +37,14 @@ scales:
 
 
 def combined(tree: str) -> str:
-    """The tree as a .mrg file has it: over several lines, the outermost bracket unnamed, with functions and a trace."""
+    """Write a tree as a .mrg file has it: over lines, the outermost bracket unnamed, with functions and a trace."""
     tree = tree.replace("(NP ", "(NP-SBJ-1 ", 1).replace("(VP ", "\n    (VP (NP=2 (-NONE- *T*-1)) ", 1)
     return f"\n( {tree} )\n"
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """A copy of the project, a treebank with sections 02 to 04 and 22 in folders and 23 in a flat one, and settings."""
+    """Copy the project, with a treebank: sections 02 to 04 and 22 in folders, 23 in a flat one."""
     project = copy_project(tmp_path_factory.mktemp("ptb"))
     trees = [combined(item.tree) for item in take(7, 0, 50)]
     files = ["wsj/02/wsj_0201.mrg", "wsj/03/wsj_0300.mrg", "wsj/04/wsj_0499.mrg", "wsj/22/wsj_2200.mrg"]
@@ -70,7 +70,7 @@ def test_from_the_penn_treebanks_files_to_table_4(project):
         assert (row["label"], row["seeds"], row["sentences"]) == ("WSJ, section 23", "2", "10")
         assert 0 <= float(row["f1"]) <= 100
         assert float(row["f1_elsewhere"]) >= 0
-    # Traces and functions are gone: what is learned are the grammar's own trees.
+    # Traces and functions are gone: the parser learns the grammar's own trees.
     trees = (project / "resources/corpora/ptb-test.trees").read_text(encoding="utf-8").splitlines()
     assert trees == [f"(TOP {item.tree})" for item in take(7, 40, 10)]
 

@@ -9,7 +9,7 @@ DATA = "results/mine/data/en-cs"
 
 
 def prepare(project: Path, scatter: int, *options: str) -> str:
-    """What Snakemake says while it prepares the data in so many jobs."""
+    """Prepare the data in so many jobs; return what Snakemake prints."""
     setting = ("--configfile", "own.yaml", "--config", "scale=mine", f"scatter={scatter}")
     result = snakemake(project, *options, *setting, "--", f"{DATA}/data.json")
     assert result.returncode == 0, result.stderr
@@ -17,18 +17,18 @@ def prepare(project: Path, scatter: int, *options: str) -> str:
 
 
 def content(project: Path) -> dict[str, bytes]:
-    """All that lies in the data's folder, whose parts are to be gone."""
+    """Return all files of the data's folder, whose parts are to be gone."""
     return {str(path.relative_to(project)): path.read_bytes() for path in (project / DATA).rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory) -> dict[int, Path]:
-    """Two projects with the same corpus, by the number of jobs that have prepared it."""
+    """Prepare the same corpus in two projects; return them by the number of jobs."""
     projects = {number: copy_project(tmp_path_factory.mktemp(f"scatter{number}")) for number in (1, 3)}
     for number, project in projects.items():
         own_corpus(project)
-        said = prepare(project, number)
-        assert said.count("rule tokenize_part:") == said.count("rule encode_part:") == (number if number > 1 else 0)
+        output = prepare(project, number)
+        assert output.count("rule tokenize_part:") == output.count("rule encode_part:") == number * (number > 1)
     return projects
 
 
@@ -38,11 +38,11 @@ def test_many_jobs_prepare_what_one_does_byte_for_byte(projects):
 
 
 @pytest.mark.parametrize(("made", "scatter"), [(1, 4), (3, 1), (3, 4)])
-def test_another_number_of_jobs_prepares_nothing_anew(projects, made, scatter):
+def test_another_number_of_jobs_prepares_nothing_again(projects, made, scatter):
     assert "Nothing to be done" in prepare(projects[made], scatter, "--dry-run")
 
 
-def test_an_edited_corpus_is_prepared_anew_in_either_way(projects):
+def test_an_edited_corpus_is_prepared_again_in_either_way(projects):
     before = content(projects[1])
     for number, project in projects.items():
         with (project / "train.en").open("a") as source, (project / "train.cs").open("a") as target:

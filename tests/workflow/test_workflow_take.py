@@ -1,16 +1,15 @@
-"""Data and runs made in one project are taken into another, which makes the rest and the same numbers from them."""
+"""Data and runs made in one project are taken into another, which makes the rest, and the same numbers."""
 
 import hashlib
 import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, copy_project, last_line, own_corpus, snakemake
+from support.project import copy_project, last_line, own_corpus, snakemake, transformer
 
 OWN = ("--configfile", "own.yaml", "from.yaml", "--config", "scale=mine", "--")
 RESULTS, DATA = "results/mine", "results/mine/data/en-cs"
@@ -20,7 +19,7 @@ TABLE = "results/mine/tables/table2.csv"
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
-    """A project that has trained what Table 2 needs."""
+    """Make Table 2 of an own corpus, which needs configuration alone."""
     project = copy_project(tmp_path_factory.mktemp("trained"))
     own_corpus(project)
     (project / "from.yaml").write_text("{}")
@@ -31,13 +30,13 @@ def trained(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def project(tmp_path) -> Path:
-    """A project in which nothing is made."""
+    """Make a project in which nothing is made yet."""
     own_corpus(copy_project(tmp_path))
     return tmp_path
 
 
 def make_folder(source: Path, folder: Path, keep: str) -> dict[str, str]:
-    """Copy what matches `keep`, and list it as a person would; returns what config.yaml says of the folder."""
+    """Copy what matches `keep`, and list it as a person would; return the folder's entry in config.yaml."""
     shutil.copytree(source, folder)
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         if not re.fullmatch(keep, str(path.relative_to(folder))):
@@ -47,7 +46,7 @@ def make_folder(source: Path, folder: Path, keep: str) -> dict[str, str]:
 
 
 def entry(folder: Path) -> dict[str, str]:
-    """What config.yaml says of a folder as it is now."""
+    """Return the entry in config.yaml of a folder as it is now."""
     return {"path": folder.name, "sha256": hashlib.sha256((folder / "SHA256SUMS").read_bytes()).hexdigest()}
 
 
@@ -59,20 +58,28 @@ def configure(project: Path, data: dict | None = None, **runs: dict) -> None:
 
 
 def make(project: Path, target: str, *options: str) -> str:
-    """Make a file; returns all that Snakemake printed."""
+    """Make a file; return all that Snakemake prints."""
     result = snakemake(project, *options, *OWN, target)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout + result.stderr
 
 
-def rules(said: str) -> set[str]:
-    """The rules that were run."""
-    return set(re.findall(r"^(?:local)?rule (\w+):", said, re.MULTILINE))
+def rules(output: str) -> set[str]:
+    """Return the rules that were run."""
+    return set(re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE))
 
 
 def same(one: Path, other: Path, *paths: str) -> None:
     for path in paths:
         assert (one / path).read_bytes() == (other / path).read_bytes(), path
+
+
+def test_an_own_corpus_needs_configuration_alone(trained):
+    table = (trained / TABLE).with_suffix(".md").read_text(encoding="utf-8")
+    assert "EN-CS" in table
+    assert "our corpus" in table
+    whole = snakemake(trained, "--dry-run", *OWN[:-1])
+    assert "results/mine/runs/en-cs/heads-32/1/dev.last.hyp" in whole.stdout
 
 
 def test_tables_from_taken_runs(trained, project):
@@ -82,18 +89,8 @@ def test_tables_from_taken_runs(trained, project):
     (project / BIG).mkdir(parents=True)
     shutil.copy(trained / BIG / "average.safetensors", project / BIG)  # of an earlier training: not what translated
     configure(project, base=base, big=big)
-    expected = {
-        "unpack",
-        "experiment",
-        "decoding",
-        "take",
-        "take_checkpoints",
-        "average",
-        "translate",
-        "score",
-        "table2",
-    }
-    assert rules(make(project, TABLE)) == expected
+    expected = {"unpack", "experiment", "decoding", "take", "take_checkpoints", "average", "translate", "score"}
+    assert rules(make(project, TABLE)) == expected | {"table2"}
     same(project, trained, TABLE, f"{BASE}/average.safetensors", f"{BASE}/test.hyp", f"{BIG}/test.hyp")
     assert not (project / DATA).exists()
     kept = [path for run in (BASE, BIG) for path in (project / run).rglob("*") if path.is_file()]
@@ -105,14 +102,13 @@ def test_tables_from_taken_runs(trained, project):
         assert about["taken"]["from"] == Path(run).parent.name
     assert "Nothing to be done" in make(project, TABLE)
     on_a_node(project, f"{BIG}/test.json")
-    command = [sys.executable, "-m", "transformer", "explain", "table2", "big", "en-cs", "--scale", "mine"]
-    said = subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True)
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert "taken from big (run.json " in said.stdout
+    result = transformer(project, "explain", "table2", "big", "en-cs", "--scale", "mine")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "taken from big (run.json " in result.stdout
 
 
 def on_a_node(project: Path, score: str) -> None:
-    """Plan a score as a cluster's job does, where nobody sees the folders."""
+    """Plan a score as a cluster's job does, which does not see the folders."""
     for folder in ("base", "big"):
         shutil.rmtree(project / folder)
     job = ["--mode", "remote", "--allowed-rules", "score", "--force", "--dry-run"]
@@ -120,7 +116,7 @@ def on_a_node(project: Path, score: str) -> None:
 
 
 def test_training_on_taken_data(trained, project):
-    """Takes all of them, and needs no corpus."""
+    """All of them are taken, and no corpus is needed."""
     (project / "train.en").unlink()
     configure(project, make_folder(trained / DATA, project / "data", ".*"))
     assert rules(make(project, f"{DATA}/data.json")) == {"take"}
@@ -147,7 +143,7 @@ def test_a_run_of_other_settings(trained, project):
 
 @pytest.fixture
 def taking(trained, project) -> Path:
-    """A project that takes its base model's run."""
+    """Make a project that takes its base model's run."""
     configure(
         project, base=make_folder(trained / BASE, project / "base", r"run\.json|vocabulary\.model|average\.safetensors")
     )

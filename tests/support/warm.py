@@ -1,0 +1,96 @@
+"""A `python` whose jobs begin with torch imported: a pipeline of a hundred short jobs imports it once, not each time.
+
+    warm.py serve SOCKET     imports what is slow to import, then forks for each job until standard input is closed
+    warm.py -m MODULE ...    what the `python` on PATH runs: the server that WARM names does the job
+
+None of this project's code is imported before the fork: a job reads the package of the folder that it runs in.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import sys
+import traceback
+
+SLOW = """torch torch._dynamo numpy pandas matplotlib.figure matplotlib.backends.backend_agg networkx jinja2 jsonschema
+    yaml sentencepiece sacrebleu sacremoses nltk safetensors.torch tensorboardX tabulate tqdm snakemake.cli"""
+BYTES = 2**20  # more than a job's arguments and environment
+
+
+def serve(address: str) -> None:
+    """Import, say so on standard output, then run jobs; at the end, remove the socket's folder."""
+    for name in SLOW.split():
+        importlib.import_module(name)
+    gc.freeze()  # jobs share the server's memory, and collect only their own
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(address)
+        server.listen(64)
+        print("ready", flush=True)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes vanish
+        while server in select.select([server, sys.stdin], [], [])[0]:
+            client, _ = server.accept()
+            if os.fork() == 0:
+                server.close()
+                answer(client)
+            client.close()
+    shutil.rmtree(os.path.dirname(address))
+
+
+def answer(client: socket.socket) -> None:
+    """Run a job in a process of its own, and tell its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    request, files, *_ = socket.recv_fds(client, BYTES, 3)
+    if (job := os.fork()) == 0:
+        client.close()
+        run(files, **json.loads(request))
+    _, status = os.waitpid(job, 0)
+    client.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def run(files: list[int], arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """Be `python -m` with these arguments; ends the process."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv, sys.path[0] = arguments, folder
+    code = 0
+    try:
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # the interpreter's own end would take a second: it visits all that was imported
+
+
+def hand_over(arguments: list[str]) -> int:
+    """Have the server run `python -m` with these arguments; returns the exit code."""
+    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(os.environ["WARM"])
+        socket.send_fds(client, [json.dumps(request).encode()], [0, 1, 2])
+        return int(client.recv(16) or 1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(sys.argv[2])
+    elif sys.argv[1] == "-m":
+        sys.exit(hand_over(sys.argv[2:]))
+    else:
+        os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
