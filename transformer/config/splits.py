@@ -1,9 +1,9 @@
-"""What is learned from is not tested on, whatever its name in config.yaml."""
+"""Sentences that a task would both learn from and be tested on, whatever their corpora are called."""
 
 import os
 from collections.abc import Iterator
 
-Sides = tuple[str, ...]
+Sides = tuple[str, ...]  # the two languages of a task
 
 
 def shared_by_splits(config: dict, task: dict) -> str | None:
@@ -44,14 +44,14 @@ def files_in_both(config: dict, one: dict, two: dict, sides: Sides) -> str | Non
 
 
 def files_read(config: dict, corpus: dict, sides: Sides) -> dict[tuple, str]:
-    """Return how people call the files that a corpus of text has in these languages, by what those files are."""
-    entries = [entry for language, entry in corpus.get("files", {}).items() if language in sides]
-    return {
-        (*origin(config, entry), entry.get("member")): " in ".join(
-            [*([entry["member"]] if "member" in entry else []), entry.get("path") or entry["download"]]
-        )
-        for entry in entries
-    }
+    """Return the names of the files that a corpus of text has in these languages, by what identifies each file."""
+    files = {}
+    for language in sides:
+        if entry := corpus.get("files", {}).get(language):
+            archive = entry.get("path") or entry["download"]
+            name = f"{entry['member']} in {archive}" if "member" in entry else archive
+            files[*origin(config, entry), entry.get("member")] = name
+    return files
 
 
 def origin(config: dict, entry: dict) -> tuple[str, str]:
