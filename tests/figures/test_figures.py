@@ -4,6 +4,7 @@ import json
 import math
 import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from torch import nn
 
 from transformer.common.files import InputError
 from transformer.config.experiment import save as save_yaml
+from transformer.figures import FIGURES
 from transformer.figures.architecture import figure1, figure2
 from transformer.figures.cost import bleu_flops, bleu_parameters
 from transformer.figures.curves import curves
@@ -351,6 +353,12 @@ def test_scales_are_shared_where_ours_can_be_compared(tmp_path):
 
 
 # The stage ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_figure_has_a_title_a_drawing_and_inputs():
+    inputs = Path("workflow/inputs/figures.smk").read_text(encoding="utf-8")
+    listed = re.findall(r'"(\w+)"', inputs[inputs.index("FIGURES = [") :])[: len(FIGURES)]
+    assert list(FIGURES) == list(stage.DRAWN) == listed
 
 
 def test_stage_writes_four_files(tmp_path):

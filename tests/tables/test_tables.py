@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -99,6 +100,8 @@ def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
     module = stage.module(name)
     assert module.TITLE
     assert module.make
+    inputs = Path("workflow/inputs/tables.smk").read_text(encoding="utf-8")
+    assert f'"{name}": table_' in inputs
 
 
 @pytest.mark.slow
