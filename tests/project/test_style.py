@@ -1,6 +1,8 @@
-"""Linters and formatters have nothing to say."""
+"""Linters and formatters find no fault, nor is a docstring of the package a clause without a subject."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CLAUSE = re.compile(r"(What|Of|How|Whether|Which|The same)\b")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,13 @@ def test_clean(command: str):
         text=True,
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_docstrings_are_sentences():
+    clauses = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {docstring.splitlines()[0]}"
+        for path in sorted((ROOT / "transformer").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, DOCUMENTED) and CLAUSE.match(docstring := ast.get_docstring(node) or "")
+    ]
+    assert not clauses, "\n".join(clauses)
