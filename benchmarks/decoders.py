@@ -149,7 +149,7 @@ class CTranslate2:
             beam_size=beam,
             patience=PATIENCE,
             length_penalty=self.trained.decoding.alpha,
-            suppress_sequences=[[self.engine.target[token]] for token in self.engine.never()],
+            suppress_sequences=self.engine.never,
             max_input_length=0,
             min_decoding_length=0,
             max_decoding_length=max(self.trained.limits(sentences)),

@@ -80,6 +80,11 @@ class CTranslate2:
         best = [max(result, key=lambda hypothesis: (hypothesis[0][-1] == EOS, hypothesis[1])) for result in results]
         return [([token for token in ids if token != EOS], score) for ids, score in best]
 
+    @property
+    def never(self) -> list[list[str]]:
+        """The tokens that may not be written, each as a sequence."""
+        return [[name] for name in (self.target[PAD], *self.target[self.vocabulary :])]
+
     def hypotheses(
         self, sentences: list[list[int]], limit: int, decoding: Decoding
     ) -> list[list[tuple[list[int], float]]]:
@@ -90,7 +95,7 @@ class CTranslate2:
             patience=self.patience,
             num_hypotheses=round(self.patience * decoding.beam) if decoding.beam > 1 else 1,
             length_penalty=decoding.alpha,
-            suppress_sequences=[[name] for name in (self.target[PAD], *self.target[self.vocabulary :])],
+            suppress_sequences=self.never,
             return_end_token=True,
             return_scores=True,
             max_input_length=0,
