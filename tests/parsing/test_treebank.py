@@ -138,12 +138,6 @@ def test_missing_sections(tmp_path, output):
     )
 
 
-def test_sections_are_looked_for_before_any_is_read(tmp_path, output):
-    path = make_penn(tmp_path / "wsj", ["0201"])
-    (path / "02" / "wsj_0201.mrg").write_text("(")
-    assert "found none for 03" in failure("ptb", path, output, "--sections", 2, 3)
-
-
 def test_a_wrong_tree_is_named_with_its_file_and_line(tmp_path, output):
     path = make_penn(tmp_path / "wsj", ["0201", "0202"])
     (path / "02" / "wsj_0202.mrg").write_text("\n( (NP (NN End) )\n\n")
@@ -174,31 +168,28 @@ def test_gum(tmp_path, output, capsys, split, trees, without, splits_first):
     assert capsys.readouterr().out == f"{note}{output}: {len(trees)} trees\n"
 
 
-def test_gum_lacks_a_document(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", {name: text for name, text in GUM.items() if "_d" not in name})
-    assert run("gum", path, output, "--split", "dev")
-    output.unlink()
-    message = failure("gum", path, output, "--split", "train")
-    assert message == f"{path}: expected trees of every document of train, found none of GUM_news_d"
+WRONG_GUM = {  # members of the archive that differ or are not there (None), and the error for its dev
+    "documents": ({"const/GUM_bio_a.ptb": None}, "expected trees of every document of dev, found none of GUM_bio_a"),
+    "split": (
+        {"splits.md": SPLITS.replace("dev", "devel")},
+        "splits.md: expected a split dev, found devel, test2, train",
+    ),
+    "splits": (
+        {"splits.md": None, "docs/splits.md": SPLITS},
+        "expected the repository of GUM, found no splits.md in its outermost folder",
+    ),
+    "tree": (
+        {"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"},
+        "const/GUM_bio_a.ptb, line 2: unbalanced brackets: found a ')' that closes nothing",
+    ),
+}
 
 
-def test_gum_lacks_the_split(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", GUM)
-    message = failure("gum", path, output, "--split", "devel")
-    assert message == f"{path}: splits.md: expected a split devel, found dev, test2, train"
-
-
-def test_gum_lacks_the_splits(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", {"const/GUM_bio_a.ptb": "(A b)", "docs/splits.md": SPLITS})
-    message = failure("gum", path, output, "--split", "dev")
-    assert message == f"{path}: expected the repository of GUM, found no splits.md in its outermost folder"
-
-
-def test_gum_has_a_wrong_tree(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", GUM | {"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"})
-    message = failure("gum", path, output, "--split", "dev")
-    problem = "unbalanced brackets: found a ')' that closes nothing"
-    assert message == f"{path}: const/GUM_bio_a.ptb, line 2: {problem}"
+@pytest.mark.parametrize(("changes", "problem"), WRONG_GUM.values(), ids=WRONG_GUM)
+def test_wrong_gum(tmp_path, output, changes, problem):
+    members = {name: text for name, text in (GUM | changes).items() if text is not None}
+    path = make_gum(tmp_path / "gum.tar.gz", members)
+    assert failure("gum", path, output, "--split", "dev") == f"{path}: {problem}"
 
 
 def test_gum_with_a_changed_byte(tmp_path, output):

@@ -222,15 +222,6 @@ def test_the_full_model_reproduces_the_score(seed):
         assert score == pytest.approx(total / ((5 + len(ids)) / 6) ** 0.6, rel=1e-4)
 
 
-def test_a_translation_does_not_depend_on_its_batch():
-    model, sentences = random_model(1), random_sentences(5, 512)
-    together = [ids for ids, _ in model_search(model, sentences)]
-    for size in (8, 64):
-        batches = [sentences[start : start + size] for start in range(0, len(sentences), size)]
-        assert [ids for batch in batches for ids, _ in model_search(model, batch)] == together
-    assert [model_search(model, [sentence])[0][0] for sentence in sentences[::8]] == together[::8]
-
-
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
 def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
     """Vocabularies are smaller than a group of tokens, as large as some groups, and in between."""
