@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.commands import error
 from support.server import chunked, half, serve, serving, status, without_ranges
 
 from transformer import __main__
@@ -92,12 +93,9 @@ def fail(server, output):
 
     def fail(*urls, options=(), **changes):
         urls = [server.address + url if url.startswith("/") else url for url in urls]
-        with pytest.raises(SystemExit) as error:
-            __main__.main(arguments(urls, output, *options, **changes))
+        message = error(*arguments(urls, output, *options, **changes))
         assert not output.exists()
-        message = error.value.code
-        assert message.startswith("transformer fetch: error: corpus.tgz: ")
-        assert "\n" not in message
+        assert message.startswith("corpus.tgz: ")
         return message
 
     return fail
