@@ -59,9 +59,9 @@ def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[
     if not str(path).endswith(ARCHIVES):
         raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)})")
     with open_archive(path) as members:
-        for name, opened in members:
+        for name, open_it in members:
             if wanted(name):
-                yield name, opened().read()
+                yield name, open_it().read()
 
 
 @contextmanager
