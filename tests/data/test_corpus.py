@@ -58,12 +58,6 @@ def test_which_pairs_are_kept(experiment, source, target, kept):
     assert keep(" ".join(["a"] * source), " ".join(["b"] * target), experiment.preparation) is kept
 
 
-def test_a_ratio_need_not_be_whole(experiment):
-    preparation = replace(experiment.preparation, max_ratio=1.5)
-    assert keep("a a", "b b b", preparation)
-    assert not keep("a a a", "b b b b b", preparation)
-
-
 # Tokenising.
 
 
@@ -72,14 +66,6 @@ def tokenized(folder, corpora, preparation, clean, processes=1):
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
     counts = write_tokenized(corpora, outputs, LANGUAGES, preparation, clean, processes)
     return counts, *map(read, outputs)
-
-
-def test_corpora_are_tokenised_one_after_the_other(tmp_path, experiment):
-    corpora = [sides(tmp_path, "a", [("It's.", "Geht's?")]), sides(tmp_path, "b", [("No, sir!", "Nein, Herr!")])]
-    counts, source, target = tokenized(tmp_path, corpora, experiment.preparation, clean=True)
-    assert counts == {"read": 2, "kept": 2}
-    assert source == ["It &apos;s .", "No , sir !"]
-    assert target == ["Geht &apos; s ?", "Nein , Herr !"]
 
 
 def test_cleaning_counts_words_after_tokenising_and_drops_both_sides(tmp_path, experiment):

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.commands import error
 from support.server import chunked, half, serve, serving, status, without_ranges
 
 from transformer import __main__
@@ -92,12 +93,9 @@ def fail(server, output):
 
     def fail(*urls, options=(), **changes):
         urls = [server.address + url if url.startswith("/") else url for url in urls]
-        with pytest.raises(SystemExit) as error:
-            __main__.main(arguments(urls, output, *options, **changes))
+        message = error(*arguments(urls, output, *options, **changes))
         assert not output.exists()
-        message = error.value.code
-        assert message.startswith("transformer fetch: error: corpus.tgz: ")
-        assert "\n" not in message
+        assert message.startswith("corpus.tgz: ")
         return message
 
     return fail
@@ -110,10 +108,86 @@ def dead():
         return f"http://127.0.0.1:{free.getsockname()[1]}/a"
 
 
-def test_whole(server, succeed):
-    server.script["/a"] = [part]
-    succeed("/a")
-    assert server.requests == [("/a", None)]
+def compress(handler):
+    """Compress unless told not to, and say of a .tgz that its encoding is gzip, as some servers do."""
+    if "gzip" in handler.headers["Accept-Encoding"]:
+        handler.reply(200, gzip.compress(DATA), Content_Encoding="gzip")
+    else:
+        handler.reply(200, DATA, Content_Encoding="x-gzip")
+
+
+def announce(length):
+    """Answer with a page that is not the file, and say that it has this length."""
+    return lambda handler: handler.reply(200, PAGE, Content_Length=length)
+
+
+BEGUN = DATA[:1000]  # what an earlier run left
+PAGE = b"<html>Sorry</html>"
+FETCHED = {  # what is there, each address's answers, and the requests
+    "whole": (b"", {"/a": [part]}, ["/a"]),
+    "a busy server is asked again": (b"", {"/a": [*map(status, (408, 429, 500, 503)), part]}, ["/a"] * 5),
+    "a cut connection is resumed": (
+        b"",
+        {"/a": [cut(100_001), cut(0), cut(50_000), part]},
+        ["/a", "/a bytes=100001-", "/a bytes=100001-", "/a bytes=150001-"],
+    ),
+    "at the next address": (
+        b"",
+        {"/a": [cut(1000), status(404)], "/b": [part]},
+        ["/a", "/a bytes=1000-", "/b bytes=1000-"],
+    ),
+    "without ranges": (b"", {"/a": [cut(1000), rangeless()]}, ["/a", "/a bytes=1000-"]),
+    "416": (BEGUN, {"/a": [status(416, Content_Range="bytes */1"), part]}, ["/a bytes=1000-", "/a"]),
+    "another range": (BEGUN, {"/a": [status(206, Content_Range="bytes 7-24/25"), part]}, ["/a bytes=1000-", "/a"]),
+    "no range": (BEGUN, {"/a": [status(206), part]}, ["/a bytes=1000-", "/a"]),
+    "redirected": (
+        BEGUN,
+        {"/a": [status(302, Location="/b")], "/b": [part]},
+        ["/a bytes=1000-", "/b bytes=1000-"],
+    ),
+    "wrong bytes first": (b"", {"/a": [serve(DATA[::-1])], "/b": [part]}, ["/a", "/b"]),
+    "of unknown length": (b"", {"/a": [chunked(BEGUN, DATA[1000:], b"")]}, ["/a"]),
+    "of unknown length and short": (b"", {"/a": [chunked(BEGUN, b""), part]}, ["/a", "/a bytes=1000-"]),
+    "an error page of unknown length": (  # no other address is blamed for its bytes
+        b"",
+        {"/a": [chunked(PAGE, b""), status(404)], "/b": [part]},
+        ["/a", "/a bytes=18-", "/b bytes=18-", "/b"],
+    ),
+    "not decoded": (b"", {"/a": [compress]}, ["/a"]),
+    "there already": (DATA, {"/a": []}, []),
+    # A wrong partial file is not the fault of the address.
+    "a short stale part": (b"?" * 1000, {"/a": [part]}, ["/a bytes=1000-", "/a"]),
+    "a full stale part": (b"?" * len(DATA), {"/a": [part]}, ["/a"]),
+    "a long stale part": (DATA + b"?", {"/a": [part]}, ["/a"]),
+}
+
+
+@pytest.mark.parametrize(("begun", "script", "requests"), FETCHED.values(), ids=FETCHED)
+def test_fetched(server, succeed, partial, begun, script, requests):
+    partial(begun)
+    server.script = {path: [*answers] for path, answers in script.items()}
+    succeed(*script)
+    assert [f"{path} {start or ''}".rstrip() for path, start in server.requests] == requests
+
+
+REFUSED = {  # what is there, the answers, how many are used, and the message
+    "without ranges": (b"", [rangeless(1000), rangeless(500)] * 5, 5, ".*1000 bytes.*, 5 times"),
+    "endless redirects": (b"", [status(302, Location="/a")], 31, "TooManyRedirects"),
+    "always short": (b"", [chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
+    "announced short": (BEGUN, [announce(18)], 1, f"expected {len(DATA)} bytes, found 18"),
+    "announced long": (BEGUN, [announce(len(DATA) + 1)], 1, f"expected {len(DATA)} bytes, found {len(DATA) + 1}"),
+    "grown": (BEGUN, [serve(DATA + b"more")], 1, f"expected {len(DATA)} bytes, found {len(DATA) + 4}"),
+}
+
+
+@pytest.mark.parametrize(("begun", "answers", "count", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(server, fail, output, partial, begun, answers, count, message):
+    """What other addresses gave is kept. An attempt that brings less than the one before brings nothing new."""
+    partial(begun)
+    server.script["/a"] = [*answers]
+    assert re.search(rf"/a: {message}", fail("/a"))
+    assert len(server.requests) == count
+    assert not begun or part_of(output).read_bytes() == begun
 
 
 def test_nothing_is_asked_for_a_file_that_is_there(server, succeed, output):
@@ -131,72 +205,10 @@ def test_a_wrong_output_is_replaced(server, succeed, output, old):
     succeed("/a")
 
 
-def test_addresses_are_tried_in_turn(server, succeed):
-    """What is not found is not asked for again."""
-    server.script = {"/a": [status(404)], "/b": [part]}
-    succeed(dead(), "/a", "/b")
-    assert [path for path, _ in server.requests] == ["/a", "/b"]
-
-
-@pytest.mark.parametrize("code", [408, 429, 500, 503])
-def test_a_busy_server_is_asked_again(server, succeed, code):
-    server.script["/a"] = [status(code), status(code), part]
-    succeed("/a")
-
-
-def test_a_cut_connection_is_resumed(server, succeed):
-    server.script["/a"] = [cut(100_001), cut(0), cut(50_000), part]
-    succeed("/a")
-    assert [start for _, start in server.requests] == [None, "bytes=100001-", "bytes=100001-", "bytes=150001-"]
-    assert server.sent == len(DATA)
-
-
 def test_as_many_attempts_as_bring_something_new(server, succeed):
     server.script["/a"] = [cut(20_000)]
     succeed("/a")
     assert len(server.requests) == 16 > download.ATTEMPTS
-
-
-def test_a_cut_connection_is_resumed_at_the_next_address(server, succeed):
-    server.script = {"/a": [cut(1000), status(404)], "/b": [part]}
-    succeed("/a", "/b")
-    assert server.requests[-1] == ("/b", "bytes=1000-")
-
-
-def test_a_server_without_ranges_starts_over(server, succeed):
-    server.script["/a"] = [cut(1000), rangeless()]
-    succeed("/a")
-
-
-def test_a_server_without_ranges_that_always_hangs_up(server, fail):
-    """An attempt that brings less than the one before brings nothing new."""
-    server.script["/a"] = [rangeless(1000), rangeless(500)] * 5 + [part]
-    assert re.search(r"/a: .*1000 bytes.*, 5 times", fail("/a"))
-    assert len(server.requests) == download.ATTEMPTS == 5
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [status(416, Content_Range="bytes */1"), status(206, Content_Range="bytes 7-24/25"), status(206)],
-    ids=["416", "another", "none"],
-)
-def test_an_unusable_range_starts_over(server, succeed, partial, answer):
-    partial(DATA[:1000])
-    server.script["/a"] = [answer, part]
-    succeed("/a")
-    assert server.requests == [("/a", "bytes=1000-"), ("/a", None)]
-
-
-def test_redirects_keep_the_range(server, succeed, partial):
-    partial(DATA[:1000])
-    server.script = {"/a": [status(302, Location="/b")], "/b": [part]}
-    succeed("/a")
-    assert server.requests == [("/a", "bytes=1000-"), ("/b", "bytes=1000-")]
-
-
-def test_endless_redirects(server, fail):
-    server.script["/a"] = [status(302, Location="/a")]
-    assert "/a: TooManyRedirects" in fail("/a")
 
 
 def test_a_stalled_server_is_left(server, succeed, monkeypatch):
@@ -230,90 +242,12 @@ def test_a_server_that_never_answers(server, fail, monkeypatch):
     assert "/a: TimeoutError: timed out, 5 times" in fail("/a")
 
 
-def test_wrong_bytes_are_named_and_removed(server, fail, output):
-    wrong = DATA[:-1] + b"!"
-    server.script["/a"] = [serve(wrong)]
-    message = fail("/a")
-    assert f"corpus.tgz: no address gave it: {server.address}/a: expected SHA-256 {SUM}, found " in message
-    assert message.endswith(hashlib.sha256(wrong).hexdigest())
-    assert list(output.parent.iterdir()) == []
-    assert len(server.requests) == 1
-
-
-def test_wrong_bytes_then_a_good_address(server, succeed, capsys):
-    server.script = {"/a": [serve(DATA[::-1])], "/b": [part]}
-    succeed("/a", "/b")
-    assert server.requests == [("/a", None), ("/b", None)]
-    assert f"corpus.tgz: {server.address}/a: expected SHA-256 {SUM}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("length", [18, len(DATA) + 1])
-def test_another_length_is_refused_before_it_is_read(server, fail, output, partial, length):
-    """What other addresses gave is kept."""
-    partial(DATA[:1000])
-    server.script["/a"] = [lambda handler: handler.reply(200, b"<html>Sorry</html>", Content_Length=length)]
-    assert f"/a: expected {len(DATA)} bytes, found {length}" in fail("/a")
-    assert part_of(output).read_bytes() == DATA[:1000]
-
-
-def test_a_file_that_grew_is_refused_when_resumed(server, fail, partial):
-    partial(DATA[:1000])
-    server.script["/a"] = [serve(DATA + b"more")]
-    assert f"/a: expected {len(DATA)} bytes, found {len(DATA) + 4}" in fail("/a")
-
-
-@pytest.mark.parametrize("pieces", [(DATA[:1000], DATA[1000:], b""), (DATA[:1000], b"")], ids=["whole", "short"])
-def test_a_body_of_unknown_length(server, succeed, pieces):
-    server.script["/a"] = [chunked(*pieces), part]
-    succeed("/a")
-    assert server.requests[1:] == ([] if len(pieces) > 2 else [("/a", "bytes=1000-")])
-
-
-def test_a_body_of_unknown_length_that_is_always_short(server, fail):
-    server.script["/a"] = [chunked(DATA[:1000], b"")] * 10 + [part]
-    assert f"/a: ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times" in fail("/a")
-
-
 def test_an_endless_body_is_left(server, fail, output):
     """Only a little more than the file is taken of it."""
     server.script["/a"] = [chunked(*[b"x" * (1 << 20)] * 8, b"")]
     match = re.search(rf"/a: expected {len(DATA)} bytes, found (\d+)", fail("/a"))
     assert len(DATA) < int(match[1]) < 3 << 20
     assert list(output.parent.iterdir()) == []
-
-
-def test_an_error_page_of_unknown_length_is_not_kept(server, succeed):
-    """No other address is blamed for its bytes."""
-    server.script = {"/a": [chunked(b"<html>Sorry</html>", b""), status(404)], "/b": [part]}
-    succeed("/a", "/b")
-    assert server.requests[2:] == [("/b", "bytes=18-"), ("/b", None)]
-
-
-def compress(handler):
-    """Compress unless told not to, and say of a .tgz that its encoding is gzip, as some servers do."""
-    if "gzip" in handler.headers["Accept-Encoding"]:
-        handler.reply(200, gzip.compress(DATA), Content_Encoding="gzip")
-    else:
-        handler.reply(200, DATA, Content_Encoding="x-gzip")
-
-
-def test_nothing_is_decoded(server, succeed):
-    server.script["/a"] = [compress]
-    succeed("/a")
-
-
-def test_a_partial_file_that_is_whole_needs_no_request(server, succeed, partial):
-    partial(DATA)
-    succeed("/a")
-    assert server.requests == []
-
-
-@pytest.mark.parametrize("stale", [b"?" * 1000, b"?" * len(DATA), DATA + b"?"], ids=["short", "full", "long"])
-def test_a_wrong_partial_file_is_not_the_fault_of_the_address(server, succeed, partial, stale):
-    partial(stale)
-    server.script["/a"] = [part]
-    succeed("/a")
-    assert server.requests[-1] == ("/a", None)
 
 
 def test_every_address_is_named_with_its_reason(server, fail):
@@ -470,6 +404,7 @@ def test_neither_bytes_go_on_with_the_other_ones_part(server, succeed, fail, oth
 def test_each_bytes_own_reason(server, fail, other, output):
     server.script = {"/a": [serve(DATA[::-1])], "/b": [serve(OTHER[::-1])], "/c": [serve(OTHER[::-1])]}
     message = fail("/a", options=[*other("/b"), *other("/c", md5="0" * 32)])
+    assert f"corpus.tgz: no address gave it: {server.address}/a: " in message
     assert f"/a: expected SHA-256 {SUM}, found {hashlib.sha256(DATA[::-1]).hexdigest()}" in message
     assert f"/b: expected SHA-256 {OTHER_SUM}, found {hashlib.sha256(OTHER[::-1]).hexdigest()}" in message
     assert f"/c: expected MD5 {'0' * 32}, found {hashlib.md5(OTHER[::-1]).hexdigest()}" in message

@@ -333,9 +333,3 @@ def test_stage_writes_aligned_files(tmp_path, items):
     assert [list(item) for item in items[20:50]] == [list(item) for item in islice(zip(*lines, strict=True), 30)]
     assert [side[30:] for side in lines] == [[""]] * 4
     assert len(list(output.parent.iterdir())) == 4
-
-
-def test_stage_checks_the_line_counts(tmp_path):
-    (tmp_path / "short").write_text("one line\n")
-    with pytest.raises(InputError, match="short: expected 2 lines, found 1"):
-        generate.check_line_counts([str(tmp_path / "short")], 2)

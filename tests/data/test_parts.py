@@ -1,7 +1,6 @@
 """Which lines are a part's, and what the parts make together."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from transformer.common.files import InputError
 from transformer.common.text import read_pairs
-from transformer.data.parts import WHOLE, join, part_path, part_paths, part_range, read_part
+from transformer.data.parts import part_range, read_part
 
 
 @given(st.integers(0, 10**9), st.integers(1, 50))
@@ -52,30 +51,3 @@ def test_every_part_refuses_files_that_are_no_pairs(tmp_path, lengths):
     for corpora in ([good, bad], [bad, good]):
         with pytest.raises(InputError, match=rf"found.*{tmp_path}/bad\.en .*{tmp_path}/bad\.de "):
             list(read_part(corpora, (1, 2)))
-
-
-def test_no_such_part():
-    with pytest.raises(InputError, match=r"^expected a part from 1 to 2, found 0$"):
-        part_range(10, (0, 2))
-
-
-def test_where_parts_lie():
-    path = Path("data/train.ids")
-    assert part_path(path, WHOLE) == path
-    assert part_paths(path, 2) == [Path("data/parts/1-of-2/train.ids"), Path("data/parts/2-of-2/train.ids")]
-
-
-def test_joined_files_are_their_bytes(tmp_path):
-    contents = [b"a\nb", b"", bytes(range(256)) * 9000]
-    paths = [tmp_path / str(number) for number in range(3)]
-    for path, content in zip(paths, contents, strict=True):
-        path.write_bytes(content)
-    join(paths, tmp_path / "whole")
-    assert (tmp_path / "whole").read_bytes() == b"".join(contents)
-
-
-def test_a_missing_file_is_named_and_nothing_is_written(tmp_path):
-    (tmp_path / "a").write_bytes(b"a")
-    with pytest.raises(InputError, match=rf"^{tmp_path}/b: cannot be read: No such file"):
-        join([tmp_path / "a", tmp_path / "b"], tmp_path / "whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]

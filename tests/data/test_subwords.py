@@ -1,7 +1,6 @@
 """The shared vocabulary: whatever it has learned on comes back, byte for byte the same each time."""
 
 import io
-import pickle
 import subprocess
 import sys
 from itertools import pairwise
@@ -104,18 +103,6 @@ def test_lines_are_drawn_evenly(text, tmp_path, most):
     assert len(drawn) == min(most, 324)
     assert len({after - before for before, after in pairwise(drawn)}) <= 2
     assert drawn[-1] == 323
-
-
-def test_several_texts_are_one(text, tmp_path):
-    halves = [tmp_path / "source", tmp_path / "target"]
-    lines = text.read_bytes().splitlines(keepends=True)
-    halves[0].write_bytes(b"".join(lines[:100]))
-    halves[1].write_bytes(b"".join(lines[100:]))
-    learn([text], SIZE, 1000, tmp_path / "whole")
-    learn(halves, SIZE, 1000, tmp_path / "parts")
-    whole, parts = (Subwords(tmp_path / name) for name in ("whole", "parts"))
-    assert whole.encode(LINES) == parts.encode(LINES)
-    assert pickle.loads(pickle.dumps(whole)).encode(LINES) == whole.encode(LINES)  # as a worker gets it
 
 
 # What cannot be.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from nltk.tree import Tree as NltkTree
+from support.commands import do, error
 
-from transformer import __main__
 from transformer.parsing.linearization import decode, encode
 from transformer.parsing.treebanks import LICENCE, read_gum
 from transformer.parsing.trees import bracketed, read_trees
@@ -76,20 +76,15 @@ def output(tmp_path):
 
 def run(format, path, output, *options) -> list[str]:
     """Run the stage; return the lines that it wrote."""
-    __main__.main(["treebank", "--format", format, "--input", str(path), "--output", str(output), *map(str, options)])
+    do("treebank", "--format", format, "--input", path, "--output", output, *options)
     return output.read_text(encoding="utf-8").splitlines()
 
 
 def failure(format, path, output, *options) -> str:
-    """Return the error message, after checking that it is one line and that nothing was written."""
-    with pytest.raises(SystemExit) as error:
-        run(format, path, output, *options)
-    message = error.value.code
-    assert isinstance(message, str)  # which Python prints, to exit with 1
-    assert message.startswith("transformer treebank: error: ")
-    assert "\n" not in message
+    """Return the error message, after checking that nothing was written."""
+    message = error("treebank", "--format", format, "--input", path, "--output", output, *options)
     assert not list(output.parent.iterdir())
-    return message.removeprefix("transformer treebank: error: ")
+    return message
 
 
 def make_penn(folder, numbers, flat=False, upper=False) -> Path:
@@ -138,12 +133,6 @@ def test_missing_sections(tmp_path, output):
     )
 
 
-def test_sections_are_looked_for_before_any_is_read(tmp_path, output):
-    path = make_penn(tmp_path / "wsj", ["0201"])
-    (path / "02" / "wsj_0201.mrg").write_text("(")
-    assert "found none for 03" in failure("ptb", path, output, "--sections", 2, 3)
-
-
 def test_a_wrong_tree_is_named_with_its_file_and_line(tmp_path, output):
     path = make_penn(tmp_path / "wsj", ["0201", "0202"])
     (path / "02" / "wsj_0202.mrg").write_text("\n( (NP (NN End) )\n\n")
@@ -174,31 +163,25 @@ def test_gum(tmp_path, output, capsys, split, trees, without, splits_first):
     assert capsys.readouterr().out == f"{note}{output}: {len(trees)} trees\n"
 
 
-def test_gum_lacks_a_document(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", {name: text for name, text in GUM.items() if "_d" not in name})
-    assert run("gum", path, output, "--split", "dev")
-    output.unlink()
-    message = failure("gum", path, output, "--split", "train")
-    assert message == f"{path}: expected trees of every document of train, found none of GUM_news_d"
+WRONG_GUM = {  # members of the archive that differ or are not there (None), and the error for its dev
+    "documents": ({"const/GUM_bio_a.ptb": None}, "expected trees of every document of dev, found none of GUM_bio_a"),
+    "split": ({"splits.md": SPLITS.replace("dev", "d")}, "splits.md: expected a split dev, found d, test2, train"),
+    "splits": (
+        {"splits.md": None, "docs/splits.md": SPLITS},
+        "expected the repository of GUM, found no splits.md in its outermost folder",
+    ),
+    "tree": (
+        {"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"},
+        "const/GUM_bio_a.ptb, line 2: unbalanced brackets: found a ')' that closes nothing",
+    ),
+}
 
 
-def test_gum_lacks_the_split(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", GUM)
-    message = failure("gum", path, output, "--split", "devel")
-    assert message == f"{path}: splits.md: expected a split devel, found dev, test2, train"
-
-
-def test_gum_lacks_the_splits(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", {"const/GUM_bio_a.ptb": "(A b)", "docs/splits.md": SPLITS})
-    message = failure("gum", path, output, "--split", "dev")
-    assert message == f"{path}: expected the repository of GUM, found no splits.md in its outermost folder"
-
-
-def test_gum_has_a_wrong_tree(tmp_path, output):
-    path = make_gum(tmp_path / "gum.tar.gz", GUM | {"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"})
-    message = failure("gum", path, output, "--split", "dev")
-    problem = "unbalanced brackets: found a ')' that closes nothing"
-    assert message == f"{path}: const/GUM_bio_a.ptb, line 2: {problem}"
+@pytest.mark.parametrize(("changes", "problem"), WRONG_GUM.values(), ids=WRONG_GUM)
+def test_wrong_gum(tmp_path, output, changes, problem):
+    members = {name: text for name, text in (GUM | changes).items() if text is not None}
+    path = make_gum(tmp_path / "gum.tar.gz", members)
+    assert failure("gum", path, output, "--split", "dev") == f"{path}: {problem}"
 
 
 def test_gum_with_a_changed_byte(tmp_path, output):
@@ -251,9 +234,8 @@ def test_wrong_lines(tmp_path, output, text, problem):
     ],
 )
 def test_a_wrong_command_line(tmp_path, output, capsys, options):
-    with pytest.raises(SystemExit) as error:
-        __main__.main(["treebank", "--input", str(tmp_path), "--output", str(output), *options])
-    assert error.value.code == 2
+    with pytest.raises(SystemExit, match=r"^2$"):
+        do("treebank", "--input", tmp_path, "--output", output, *options)
     assert "error: expected --sections" in capsys.readouterr().err
 
 

@@ -110,13 +110,3 @@ def test_every_row_of_the_embedding_has_its_share():
     assert (few.exp().sum(dim=2) < 0.999).all()
     assert few[:, :, PAD].isneginf().all()
     assert few[:, :, PAD + 1 :].isfinite().all()
-
-
-@torch.inference_mode()
-def test_batch_mates_change_nothing():
-    model, sentences = random_model(4), random_sentences(9, 3, longest=9)
-    tokens = torch.full((3, 2), PAD)
-    together = CachedDecoder(model, packed(sentences), VOCABULARY).step(tokens)
-    for row, sentence in enumerate(sentences):
-        alone = CachedDecoder(model, packed([sentence]), VOCABULARY).step(tokens[:1])
-        torch.testing.assert_close(together[row], alone[0], rtol=1e-4, atol=1e-4)

@@ -2,13 +2,13 @@
 
 import itertools
 import math
-import random
 from collections import Counter
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.table import Table, normalized, random_table, sequence_log_p
 from support.toy import DECODING, random_model, random_sentences
 
 from transformer.config.experiment import EOS, PAD
@@ -19,51 +19,10 @@ from transformer.translation.search import beam_search, compact, expand, length_
 CPU = torch.device("cpu")
 
 
-class Table:
-    """A decoder (search.Decoder) that looks log-probabilities up: `log_p(sentence, prefix)` is a list over V tokens."""
-
-    def __init__(self, log_p, sentences):
-        self.log_p = log_p
-        self.rows = [(sentence, []) for sentence in sentences]
-        self.sizes = []  # of the batch, one for each step
-
-    def step(self, tokens):
-        B, K = tokens.shape
-        self.sizes.append(B)
-        for (_, prefixes), row in zip(self.rows, tokens.tolist(), strict=True):
-            prefixes[:] = [(*prefix, token) for prefix, token in zip(prefixes or [()] * K, row, strict=True)]
-        return torch.tensor([[self.log_p(name, prefix[1:]) for prefix in prefixes] for name, prefixes in self.rows])
-
-    def select(self, sentences, parents):
-        self.rows = [
-            (self.rows[sentence][0], [self.rows[sentence][1][parent] for parent in row])
-            for sentence, row in zip(sentences.tolist(), parents.tolist(), strict=True)
-        ]
-
-
-def random_table(seed, V=4):
-    """Return log-probabilities over PAD, which never follows, EOS and V - 2 words: random, but fixed for a prefix."""
-
-    def log_p(sentence, prefix):
-        source = random.Random(f"{seed} {sentence} {prefix}")
-        return normalized([-math.inf, *(source.gauss(0, 1.5) for _ in range(V - 1))])
-
-    return log_p
-
-
-def normalized(logits):
-    total = math.log(sum(map(math.exp, logits)))
-    return [logit - total for logit in logits]
-
-
 def search(log_p, limits, beam, alpha, sentences=None):
     """Run `beam_search` on the table, with a sentence for each limit."""
     decoder = Table(log_p, sentences or range(len(limits)))
     return beam_search(decoder, torch.tensor(limits), beam, alpha)
-
-
-def sequence_log_p(log_p, sentence, ids):
-    return sum(log_p(sentence, tuple(ids[:place]))[token] for place, token in enumerate(ids))
 
 
 def greedy(log_p, sentence, limit):
@@ -220,15 +179,6 @@ def test_the_full_model_reproduces_the_score(seed):
             log_p = (model(source, target) @ model.embedding.weight.T).log_softmax(dim=1)
         total = log_p[torch.arange(len(ids)), ids].sum().item()
         assert score == pytest.approx(total / ((5 + len(ids)) / 6) ** 0.6, rel=1e-4)
-
-
-def test_a_translation_does_not_depend_on_its_batch():
-    model, sentences = random_model(1), random_sentences(5, 512)
-    together = [ids for ids, _ in model_search(model, sentences)]
-    for size in (8, 64):
-        batches = [sentences[start : start + size] for start in range(0, len(sentences), size)]
-        assert [ids for batch in batches for ids, _ in model_search(model, batch)] == together
-    assert [model_search(model, [sentence])[0][0] for sentence in sentences[::8]] == together[::8]
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))

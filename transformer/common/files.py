@@ -6,8 +6,8 @@ Everything the package writes is written to a temporary file and then renamed, s
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +37,14 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
         temporary.unlink(missing_ok=True)
 
 
+def open_input(path: str | Path) -> IO[bytes]:
+    """Open a file to read its bytes. Raises InputError naming the file where that is not possible."""
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file's bytes, in hexadecimal. Raises InputError naming the file."""
     return checksum(path, "sha256")
@@ -44,11 +52,20 @@ def sha256(path: str | Path) -> str:
 
 def checksum(path: str | Path, algorithm: str) -> str:
     """Return a file's checksum by an algorithm of hashlib, in hexadecimal. Raises InputError naming the file."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, algorithm).hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with open_input(path) as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) -> int:
+    """Write item k of each row as a line of the k-th file; none gets its name before all are done. Count the rows."""
+    count = 0
+    with ExitStack() as stack:
+        files = [stack.enter_context(replacing(path)) for path in paths]
+        for row in rows:
+            count += 1
+            for file, line in zip(files, row, strict=True):
+                file.write(line + "\n")
+    return count
 
 
 def read_json(path: str | Path) -> Any:

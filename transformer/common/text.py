@@ -7,7 +7,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.common.files import InputError
+from transformer.common.files import InputError, open_input
 
 SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
 SEGMENT = re.compile(r"<seg\b(?P<segment>[^>]*)>(?P<text>.*?)</seg>", re.IGNORECASE)
@@ -21,11 +21,8 @@ def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Ite
     start, stop: only those lines, counted from 0 as in a slice; the others are not decoded.
     Raises InputError, naming the file and the line, where the bytes are not UTF-8 or the file cannot be read.
     """
-    try:
-        with open(path, "rb") as file:
-            yield from decode_lines(islice(file, start, stop), path, start + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with open_input(path) as file:
+        yield from decode_lines(islice(file, start, stop), path, start + 1)
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
@@ -44,12 +41,9 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
     """Yield the bytes of a file, in constant memory. Raises InputError where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            while block := file.read(BLOCK):
-                yield block
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with open_input(path) as file:
+        while block := file.read(BLOCK):
+            yield block
 
 
 def count_lines(path: str | Path) -> int:
@@ -69,29 +63,18 @@ def draw(items: Iterable, total: int, most: int) -> Iterator:
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
     """Yield the lines of two files side by side. Raises InputError where the files are empty or of unequal length."""
-    empty = True
-    for left, right in zip_longest(read_lines(source), read_lines(target)):
-        if left is None or right is None:
-            raise no_pairs(source, target, count_lines(source), count_lines(target))
-        empty = False
-        yield left, right
-    if empty:
-        raise no_pairs(source, target, 0, 0)
+    count_pairs(source, target)
+    yield from zip(read_lines(source), read_lines(target), strict=True)
 
 
 def count_pairs(source: str | Path, target: str | Path) -> int:
     """Count the pairs that `read_pairs` yields, without decoding them. Raises the same InputError."""
     left, right = count_lines(source), count_lines(target)
-    if left != right or not left:
-        raise no_pairs(source, target, left, right)
+    if left != right:
+        raise InputError(f"expected as many lines on both sides, found: {source} has {left}, {target} has {right}")
+    if not left:
+        raise InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
     return left
-
-
-def no_pairs(source: str | Path, target: str | Path, left: int, right: int) -> InputError:
-    """Return the error for two files of `left` and `right` lines, which are not sentence pairs."""
-    if left or right:
-        return InputError(f"expected as many lines on both sides, found: {source} has {left}, {target} has {right}")
-    return InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
 
 
 class Segment(NamedTuple):

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from transformer.common.files import InputError
+from transformer.common.files import InputError, open_input
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 UNKNOWN = (".7z", ".rar", ".bz2", ".xz", ".zst")
@@ -45,19 +45,10 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
         raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)}) to hold the member {member}")
     if str(path).endswith(UNKNOWN):
         raise InputError(f"{path}: expected plain text, .gz or an archive ({', '.join(ARCHIVES)})")
-    if is_archive:
-        with open_archive(path) as members:
-            yield from streaming(open_member(members, path, member), member)
-    else:
-        with naming_damage(path), open_file(path) as content:
-            yield from streaming(content, path)
-
-
-def streaming(content: IO[bytes], name: str | Path) -> Iterator[IO[bytes]]:
-    """Yield `content`, unpacked if its name ends in .gz; then read what is left of it."""
-    stream = through_gzip(content, str(name).endswith(".gz"))
-    yield stream
-    drain(stream)
+    with open_member(path, member) if is_archive else opened(path) as content:
+        stream = gzip.GzipFile(fileobj=content) if str(member or path).endswith(".gz") else content
+        yield stream
+        drain(stream)
 
 
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
@@ -68,62 +59,50 @@ def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[
     if not str(path).endswith(ARCHIVES):
         raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)})")
     with open_archive(path) as members:
-        for name, opened in members:
+        for name, open_it in members:
             if wanted(name):
-                yield name, opened().read()
+                yield name, open_it().read()
 
 
 @contextmanager
 def open_archive(path: str | Path) -> Iterator[Members]:
     """Open a .tar, plain or through gzip, or a .zip, for its members. Leaving the block reads a .tar to its end."""
-    with naming_damage(path), open_file(path) as file:
+    with opened(path) as file:
         start = file.read(4)
         file.seek(0)
         if start in ZIP:
             with zipfile.ZipFile(file) as archive:
-                entries = archive.infolist()
-                yield (
-                    (posixpath.normpath(entry.filename), partial(open_zipped, archive, entry, path))
-                    for entry in entries
-                )
+                opening = partial(open_zipped, archive, path)
+                yield ((posixpath.normpath(entry.filename), partial(opening, entry)) for entry in archive.infolist())
         else:
-            stream = through_gzip(file, start.startswith(GZIP))
+            stream = gzip.GzipFile(fileobj=file) if start.startswith(GZIP) else file
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 yield members_of_tar(archive)
             drain(stream)
 
 
 @contextmanager
-def naming_damage(path: str | Path) -> Iterator[None]:
-    """Turn the exceptions that damage to `path` raises within the block into an InputError."""
-    try:
-        yield
-    except DAMAGE as error:
-        raise InputError(f"{path}: damaged or cut short: {error}") from error
+def opened(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open `path` for reading. Raises InputError where it cannot be read or, in the block, turns out to be damaged."""
+    with open_input(path) as file:
+        try:
+            yield file
+        except DAMAGE as error:
+            raise InputError(f"{path}: damaged or cut short: {error}") from error
 
 
-def open_file(path: str | Path) -> IO[bytes]:
-    """Open `path` for reading. Raises InputError where it cannot be read."""
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def through_gzip(content: IO[bytes], is_gzip: bool) -> IO[bytes]:
-    """Return `content`, unpacked if it is gzip."""
-    return gzip.open(content) if is_gzip else content
-
-
-def open_member(members: Members, path: str | Path, member: str) -> IO[bytes]:
-    """Wind the archive forward to `member` and open it there. Raises InputError naming the nearest ones if none is."""
+@contextmanager
+def open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
+    """Open `member` of an archive. Raises InputError naming the nearest ones if there is none."""
     names = []
-    for name, opened in members:
-        if name == posixpath.normpath(member):
-            return opened()
-        names.append(name)
-    nearest = get_close_matches(member, names, n=3, cutoff=0.0)
-    raise InputError(f"{path}: expected a member {member}, found none; the nearest are {', '.join(nearest) or 'none'}")
+    with open_archive(path) as members:
+        for name, open_it in members:
+            if name == posixpath.normpath(member):
+                yield open_it()
+                return
+            names.append(name)
+    nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
+    raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
 
 
 def members_of_tar(archive: tarfile.TarFile) -> Members:
@@ -139,7 +118,7 @@ def members_of_tar(archive: tarfile.TarFile) -> Members:
         raise tarfile.ReadError("no end mark")
 
 
-def open_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str | Path) -> IO[bytes]:
+def open_zipped(archive: zipfile.ZipFile, path: str | Path, entry: zipfile.ZipInfo) -> IO[bytes]:
     """Open a member of a .zip. Raises InputError where it is encrypted or needs another library to unpack."""
     if entry.flag_bits & ENCRYPTED or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         problem = "to be stored or deflated, found it encrypted or packed otherwise"

@@ -93,24 +93,19 @@ def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None
 
 
 def obtain(place: str | Path, part: Path, version: Version) -> None:
-    """Make `part` the right file. Raises Refused, and removes `part`, if `place` gives another file."""
+    """Make `part` the right file. Raises Refused if `place` has none and, without `part`, if it gives another."""
     resumed = length(part) > 0 and version.size is not None
-    if isinstance(place, Path):
-        copy(place, part)
-    else:
+    if isinstance(place, str):
         download(place, part, version.size)
+    elif not place.is_file():
+        raise Refused("no such file")
+    else:
+        shutil.copyfile(place, part)
     if wrong := version.difference(part):
         part.unlink(missing_ok=True)
         if not resumed:
             raise Refused(wrong)
         obtain(place, part, version)  # the bytes that were there before may be to blame
-
-
-def copy(source: Path, part: Path) -> None:
-    """Copy a file from a mirror. Raises Refused where there is none."""
-    if not source.is_file():
-        raise Refused("no such file")
-    shutil.copyfile(source, part)
 
 
 def download(url: str, part: Path, size: int | None) -> None:

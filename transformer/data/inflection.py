@@ -113,13 +113,11 @@ def german_determiner(case: str, form: str, determiner: str, owner: Phrase | Non
         case "some":
             return GERMAN[determiner] + strong, strong
         case "a" | "own":
-            stem = german_possessive(owner) if determiner == "own" else GERMAN["a"]
+            stem = GERMAN["a"]
+            if determiner == "own":
+                stem = "ihr" if owner.plural or owner.noun.de_gender == "f" else "sein"
             return (stem, strong) if f"{case} {form}" in ("nom m", "nom n", "acc n") else (stem + strong, weak)
     return GERMAN[determiner], strong
-
-
-def german_possessive(owner: Phrase) -> str:
-    return "ihr" if owner.plural or owner.noun.de_gender == "f" else "sein"
 
 
 def german_noun(case: str, form: str, noun: Row) -> str:

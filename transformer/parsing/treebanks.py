@@ -32,21 +32,15 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     by side. Raises InputError like `parse` and, before anything is read, if a section has no files. A missing file is
     not noticed, as the treebank's own numbering has gaps: count the trees.
     """
-    files = penn_files(Path(path), first, last)
-    return chain.from_iterable(cleaned(parse(read_lines(file), file)) for file in files)
-
-
-def penn_files(path: Path, first: int, last: int) -> list[Path]:
-    """Return the files of the sections, in order. Raises InputError where a section has none."""
-    sections = {f"{number:02}": section_files(path, f"{number:02}") for number in range(first, last + 1)}
-    missing = [section for section, files in sections.items() if not files]
+    files = {f"{number:02}": section_files(Path(path), f"{number:02}") for number in range(first, last + 1)}
+    missing = [section for section in files if not files[section]]
     if missing:
         example = f"{missing[0]}/wsj_{missing[0]}01.mrg or wsj_{missing[0]}01.mrg"
         raise InputError(
             f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
             f"found none for {', '.join(missing)}; {LICENCE}"
         )
-    return [*chain.from_iterable(sections.values())]
+    return chain.from_iterable(parse_cleaned(read_lines(file), file) for file in chain(*files.values()))
 
 
 def section_files(path: Path, section: str) -> list[Path]:
@@ -72,7 +66,8 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     missing = [document for document, file in files.items() if file not in contents]
     if missing:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
-    return chain.from_iterable(parse_member(path, file, contents[file]) for file in files.values()), without
+    texts = {f"{path}: {file}": io.BytesIO(contents[file]) for file in files.values()}
+    return chain.from_iterable(parse_cleaned(decode_lines(text, name), name) for name, text in texts.items()), without
 
 
 def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
@@ -91,18 +86,12 @@ def split_documents(path: str | Path, table: bytes | None, split: str) -> list[s
     return documents[split]
 
 
-def parse_member(path: str | Path, member: str, content: bytes) -> Iterator[Tree]:
-    """Yield the cleaned trees in a member of an archive."""
-    name = f"{path}: {member}"
-    return cleaned(parse(decode_lines(io.BytesIO(content), name), name))
-
-
 def read_plain(path: str | Path) -> Iterator[Tree]:
     """Yield the trees of a text, plain or .gz, one a line. Raises InputError like `open_bytes` and `one_a_line`."""
     with open_bytes(path) as stream:
         yield from filter(None, map(clean, one_a_line(decode_lines(stream, path), path)))
 
 
-def cleaned(trees: Iterable[tuple[int, Tree]]) -> Iterator[Tree]:
-    """Yield the trees that `parse` yields, cleaned."""
-    return filter(None, (clean(tree) for _, tree in trees))
+def parse_cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
+    """Yield the trees in `lines` that hold words, cleaned. Raises InputError like `parse`."""
+    return filter(None, (clean(tree) for _, tree in parse(lines, name)))

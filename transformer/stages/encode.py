@@ -40,13 +40,14 @@ def encode_all(args: argparse.Namespace) -> None:
     for split in args.splits:
         counts = manifest["splits"][split] = read_json(args.data / f"{split}.json")
         for side in SIDES:
-            if split == args.splits[0] and args.parts > 1:
-                tokens = gather(args.data, split, side, args.parts)
-            else:
-                tokens = encode(args.data, split, side, args.processes, WHOLE)
             files = arrays(args.data, split, side)
-            check(TokenArray.open(*files), counts["kept"], files[0])
-            counts[f"{side}_tokens"] = tokens
+            if split == args.splits[0] and args.parts > 1:
+                parts = list(zip(*(part_paths(path, args.parts) for path in files), strict=True))
+                counts[f"{side}_tokens"] = gather_tokens(parts, *files)
+            else:
+                counts[f"{side}_tokens"] = encode(args.data, split, side, args.processes, WHOLE)
+            if (sentences := len(TokenArray.open(*files))) != counts["kept"]:
+                raise InputError(f"{files[0]}: expected {counts['kept']} sentences, found {sentences}")
             manifest["files"] |= {path.name: sha256(path) for path in files}
     manifest["sha256"] = hashlib.sha256(json.dumps(manifest["files"], sort_keys=True).encode()).hexdigest()
     with replacing(args.data / "data.json") as file:
@@ -73,15 +74,3 @@ def encode(data: Path, split: str, side: str, processes: int, part: Part) -> int
     symbols = side == "target" and bool(Subwords(vocabulary).symbols)
     files = (part_path(path, part) for path in arrays(data, split, side))
     return write_tokens(data / f"{split}.{side}.tok", vocabulary, *files, processes, symbols, part)
-
-
-def gather(data: Path, split: str, side: str, parts: int) -> int:
-    """Put the parts of one side of a split together. Returns the number of tokens."""
-    whole = arrays(data, split, side)
-    return gather_tokens(list(zip(*(part_paths(path, parts) for path in whole), strict=True)), *whole)
-
-
-def check(array: TokenArray, expected: int, path: Path) -> None:
-    """Raise InputError where the array has another number of sentences than the text."""
-    if len(array) != expected:
-        raise InputError(f"{path}: expected {expected} sentences, found {len(array)}")

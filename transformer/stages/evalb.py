@@ -14,7 +14,7 @@ import argparse
 
 from transformer.commandline import print_score, scoring_arguments, stage_parser
 from transformer.common.files import InputError, read_json, sha256
-from transformer.parsing.brackets import SHORT, Sentence, compare, read_gold_and_test, scores, unparsed
+from transformer.parsing.brackets import SHORT, compare, read_gold_and_test, scores, unparsed
 from transformer.scoring.origin import describe
 from transformer.scoring.significance import f1_draws
 
@@ -64,7 +64,8 @@ def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> d
     }
     if parses:
         score["repaired"] = repaired(parses, len(sentences))
-        score["without_repair"] = without_repair(sentences, set(score["repaired"]))
+        lines = set(score["repaired"])  # as if these had no bracket
+        score["without_repair"] = scores(unparsed(each) if each.number in lines else each for each in sentences)
     if gold_tags:
         score["strict"] = scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
     return score
@@ -80,11 +81,6 @@ def repaired(path: str, lines: int) -> list[int]:
         if not (number.isdecimal() and 1 <= int(number) <= lines):
             raise InputError(f'{path}: expected lines from 1 to {lines} in "repaired", found {number!r}')
     return sorted(map(int, reasons))
-
-
-def without_repair(sentences: list[Sentence], lines: set[int]) -> dict:
-    """Return the scores if the mended trees had no bracket."""
-    return scores(unparsed(sentence) if sentence.number in lines else sentence for sentence in sentences)
 
 
 def listing(score: dict, test: str) -> str:

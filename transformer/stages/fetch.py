@@ -20,7 +20,7 @@ from transformer.data.download import Version, fetch
 def main(argv: list[str] | None = None) -> None:
     """Fetch the file and print how it was checked."""
     args = parse(argv)
-    first = Version(args.urls, args.sha256, args.md5, args.size)
+    first = Version(args.url, args.sha256, args.md5, args.size)
     fetch([first, *args.others], args.output, args.mirror)
     checked = "checksum as expected" if first.sha256 or first.md5 else "whole, for all that is known"
     print(f"{args.output}: {checked}")
@@ -28,21 +28,12 @@ def main(argv: list[str] | None = None) -> None:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = stage_parser("fetch", __doc__)
-    parser.add_argument(
-        "--url", required=True, action="append", dest="urls", metavar="URL", help="an address; repeat for others"
-    )
+    parser.add_argument("--url", required=True, action="append", help="an address; repeat for others")
     parser.add_argument("--sha256", metavar="SUM", help="the SHA-256 of the file, in hexadecimal")
     parser.add_argument("--md5", metavar="SUM", help="its MD5, where no SHA-256 is known")
     parser.add_argument("--size", type=int, metavar="N", help="its length in bytes, where a sum is known")
-    parser.add_argument(
-        "--or",
-        type=version,
-        default=[],
-        action="append",
-        dest="others",
-        metavar="JSON",
-        help="other bytes: urls, sha256 or md5, and size",
-    )
+    others = "JSON: the urls, sha256 or md5, and size of other bytes"
+    parser.add_argument("--or", type=version, default=[], action="append", dest="others", metavar="JSON", help=others)
     parser.add_argument("--mirror", metavar="DIR", help="read DIR/HOST/PATH of the addresses, never the network")
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write it")
     args = parser.parse_args(argv)

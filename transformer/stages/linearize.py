@@ -9,13 +9,12 @@ times. --phrases adds constituents of the trees as if they were sentences, drawn
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.common.files import InputError, replacing
+from transformer.common.files import InputError, replacing, write_columns
 from transformer.common.text import draw
 from transformer.data.corpus import SIDES
 from transformer.parsing.linearization import encode
@@ -37,7 +36,8 @@ def main(argv: list[str] | None = None) -> None:
     drawn = draw_phrases(trees, args.phrases) if args.phrases else []
     gold = (trees + drawn) * args.repeat
     silver = read_clean(args.silver) if args.silver else iter(())  # may be millions: not held in memory
-    kept = write(chain(gold, silver), args.output)
+    lines = (map(" ".join, encode(tree)) for tree in chain(gold, silver))
+    kept = write_columns(lines, [f"{args.output}.{side}.tok" for side in SIDES])
     counts = {"trees": len(trees), "phrases": len(drawn), "repeat": args.repeat, "silver": kept - len(gold)}
     with replacing(f"{args.output}.json") as file:
         json.dump({"kept": kept} | counts, file)
@@ -61,15 +61,3 @@ def read_clean(path: Path) -> Iterator[Tree]:
         yield cleaned
     if number == 0:
         raise InputError(f"{path}: expected trees, found none")
-
-
-def write(trees: Iterable[Tree], output: str) -> int:
-    """Write a line on either side for each tree. Returns how many there were."""
-    count = 0
-    with ExitStack() as stack:
-        files = [stack.enter_context(replacing(f"{output}.{side}.tok")) for side in SIDES]
-        for tree in trees:
-            count += 1
-            for file, side in zip(files, encode(tree), strict=True):
-                file.write(" ".join(side) + "\n")
-    return count

@@ -35,7 +35,8 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(
             f"{args.trees}: none of {len(lines):,} parses is a tree without repair of {args.most_words} words at most"
         )
-    kept = most_certain(short, parses["scores"], math.ceil(args.keep * len(short)))
+    best = sorted(short, key=lambda index: -parses["scores"][index])
+    kept = sorted(best[: math.ceil(args.keep * len(short))])
     with replacing(args.output) as file:
         file.writelines(lines[index] + "\n" for index in kept)
     print(f"{args.output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")
@@ -55,8 +56,3 @@ def count_words(line: str, path: Path) -> int:
     """Count the words of the tree on a line."""
     ((_, tree),) = parse([line], path)
     return len(words(tree))
-
-
-def most_certain(indices: list[int], scores: list[float], count: int) -> list[int]:
-    """Return the `count` indices with the highest scores, in ascending order."""
-    return sorted(sorted(indices, key=lambda index: -scores[index])[:count])

@@ -30,7 +30,7 @@ READ = (*SETTINGS, "run.json", "data.json")  # files that are checked before any
 def main(argv: list[str] | None = None) -> None:
     """Take the files in their order."""
     args = parse(argv)
-    for expected, name in args.files:
+    for expected, name in args.file:
         source, target = args.folder / name, args.to / name
         if name in READ:
             check(source, expected, sha256(source))
@@ -86,10 +86,8 @@ def take_run(source: Path, target: Path, expected: str) -> None:
     experiment, data_sha256 = load(target.parent / "experiment.yaml"), value_of(run, "data_sha256", source)
     expected_digest, digest = experiment.digest(data_sha256), value_of(run, "digest", source)
     if digest != expected_digest:
-        described = f"the training of {target.parent / 'experiment.yaml'}"
-        raise InputError(
-            f"{source}: expected digest {expected_digest}, {described}, found {digest}: its settings differ"
-        )
+        training = f"digest {expected_digest}, the training of {target.parent / 'experiment.yaml'}"
+        raise InputError(f"{source}: expected {training}, found {digest}: its settings differ")
     data = target.parents[4] / "data" / experiment.task / "data.json"
     if data.exists() and (here := value_of(read_json(data), "sha256", data)) != data_sha256:
         raise InputError(f"{source}: expected data_sha256 {here}, as {data} says, found {data_sha256}")
@@ -114,19 +112,9 @@ def value_of(content: Any, key: str, path: Path) -> Any:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = stage_parser("take", __doc__)
-    parser.add_argument(
-        "--from", required=True, type=Path, dest="folder", metavar="DIR", help="the folder to take from"
-    )
-    parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="the folder of the task's data or the run"
-    )
-    parser.add_argument(
-        "--file",
-        required=True,
-        nargs=2,
-        action="append",
-        dest="files",
-        metavar=("SUM", "NAME"),
-        help="SHA-256 and path in both folders; repeat",
-    )
+    options = {"required": True, "metavar": "DIR", "type": Path}
+    parser.add_argument("--from", dest="folder", help="the folder to take from", **options)
+    parser.add_argument("--to", help="the folder of the task's data or the run", **options)
+    options = {"required": True, "metavar": ("SUM", "NAME"), "nargs": 2, "action": "append"}
+    parser.add_argument("--file", help="SHA-256 and path in both folders; repeat", **options)
     return parser.parse_args(argv)

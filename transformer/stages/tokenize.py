@@ -36,7 +36,9 @@ def main(argv: list[str] | None = None) -> None:
         preparation = Preparation.read(args.preparation, "preparation")
         options = (tuple(args.languages), preparation, args.clean, args.processes, tuple(args.part))
         counts = write_tokenized(corpora, texts, *options)
-    check(texts, counts["kept"])
+    for text in texts:
+        if (lines := count_lines(text)) != counts["kept"]:  # as when the tokeniser breaks one
+            raise InputError(f"{text}: expected {counts['kept']} lines, found {lines}")
     with replacing(summary) as file:
         json.dump(counts, file)
     print(f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs")
@@ -63,10 +65,3 @@ def gather(corpora: list[tuple[Path, Path]], texts: tuple[Path, Path], summary: 
     for text in texts:
         join(part_paths(text, parts), text)
     return counts
-
-
-def check(texts: tuple[Path, Path], expected: int) -> None:
-    """Raise InputError where a side has another number of lines, as when the tokeniser breaks one."""
-    for text in texts:
-        if (lines := count_lines(text)) != expected:
-            raise InputError(f"{text}: expected {expected} lines, found {lines}")

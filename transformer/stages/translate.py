@@ -15,7 +15,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
@@ -23,7 +23,7 @@ from typing import BinaryIO
 import torch
 
 from transformer.commandline import json_object, positive, stage_parser
-from transformer.common.files import InputError, replacing
+from transformer.common.files import InputError, open_input, replacing
 from transformer.common.text import decode_lines
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
@@ -42,9 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     """Translate --input or standard input."""
     parser = stage_parser("translate", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of a trained run")
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="what to translate with; RUN/average.safetensors if not given"
-    )
+    parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
     parser.add_argument("--engine", choices=("torch", "ctranslate2"), default="torch", help="torch if not given")
     parser.add_argument("--compute-type", metavar="TYPE", help="CTranslate2's: int8, int16, ...; float32 if not given")
     parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
@@ -53,28 +51,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all if not given")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    with opened(args.input) as file, written(args.output) as output:
-        groups = in_bulk(file) if args.input else arriving(file)
+    reading = open_input(args.input) if args.input else nullcontext(sys.stdin.buffer)
+    writing = replacing(args.output, "wb") if args.output else nullcontext(sys.stdout.buffer)
+    with reading as file, writing as output:
+        in_bulk = iter(lambda: list(itertools.islice(file, TOGETHER)), [])
+        groups = in_bulk if args.input else arriving(file)
         translator = open_translator(args.run, open_model(args), args.decoding)
         for translation in translations(translator, groups, args.input or "standard input"):
             output.write(translation)
             output.flush()
-
-
-def opened(path: Path | None) -> AbstractContextManager[BinaryIO]:
-    """Open the text to translate, or standard input. Raises InputError where it cannot be read."""
-    if path is None:
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def in_bulk(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the lines of a file, TOGETHER at a time."""
-    while lines := list(itertools.islice(file, TOGETHER)):
-        yield lines
 
 
 def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
@@ -86,11 +71,6 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
             yield [line + b"\n" for line in lines]
     if begun:
         yield [begun]
-
-
-def written(path: Path | None) -> AbstractContextManager[BinaryIO]:
-    """Open the file for the translations, or standard output."""
-    return replacing(path, "wb") if path else nullcontext(sys.stdout.buffer)
 
 
 def translations(translator: Translator, groups: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:

@@ -33,9 +33,8 @@ def main(argv: list[str] | None = None) -> None:
         if args.lines not in (None, count):
             raise InputError(f"{args.input}: expected {args.lines} trees{of_part(args)}, found {count}")
         if args.sha256 not in (None, digest.hexdigest()):
-            raise InputError(
-                f"{args.input}: expected trees{of_part(args)} with SHA-256 {args.sha256}, found {digest.hexdigest()}"
-            )
+            expected = f"trees{of_part(args)} with SHA-256 {args.sha256}"
+            raise InputError(f"{args.input}: expected {expected}, found {digest.hexdigest()}")
     print(f"{args.output}: {count} trees")
 
 
@@ -62,9 +61,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = stage_parser("treebank", __doc__)
     parser.add_argument("--format", required=True, choices=["ptb", "gum", "lines"], help="what the treebank is")
     parser.add_argument("--input", required=True, metavar="PATH", help="the treebank: a folder, an archive or a file")
-    parser.add_argument(
-        "--sections", nargs=2, type=int, metavar=("FIRST", "LAST"), help="of the Penn Treebank, both included"
-    )
+    parser.add_argument("--sections", nargs=2, type=int, metavar=("FIRST", "LAST"), help="of the treebank, inclusive")
     parser.add_argument("--split", metavar="NAME", help="of GUM: train, dev, test or test2")
     parser.add_argument("--lines", type=int, metavar="N", help="how many trees there must be")
     parser.add_argument("--sha256", metavar="SUM", help="the SHA-256 that the output must have, in hexadecimal")

@@ -12,7 +12,6 @@ number of lines. --beside FILE [MEMBER] is the other side of a test set in WMT's
 
 import argparse
 from collections.abc import Iterable, Iterator
-from typing import IO
 
 from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing
@@ -26,8 +25,10 @@ def main(argv: list[str] | None = None) -> None:
     name = name_of(args.input, args.member)
     with replacing(args.output) as file:
         with open_bytes(args.input, args.member) as stream:
-            lines = decode_lines(stream, name)
-            count = write_lines(sentences(lines, name, args.beside) if args.format == "sgm" else lines, file)
+            lines, count = decode_lines(stream, name), 0
+            for line in sentences(lines, name, args.beside) if args.format == "sgm" else lines:
+                file.write(f"{line}\n")
+                count += 1
         if count == 0:
             raise InputError(f"{name}: expected text, found an empty file")
         if args.lines not in (None, count):
@@ -52,27 +53,12 @@ def name_of(path: str, member: str | None = None) -> str:
     return f"{path}: {member}" if member else path
 
 
-def write_lines(lines: Iterable[str], file: IO[str]) -> int:
-    """Write the lines. Returns how many there were."""
-    count = 0
-    for line in lines:
-        file.write(f"{line}\n")
-        count += 1
-    return count
-
-
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = stage_parser("unpack", __doc__)
     parser.add_argument("--input", required=True, metavar="FILE", help="the file to read")
     parser.add_argument("--member", metavar="NAME", help="the path of the text within an archive")
     parser.add_argument("--format", required=True, choices=["text", "sgm"], help="plain lines, or WMT's <seg> elements")
-    parser.add_argument(
-        "--beside",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="with sgm: another file, and its member, in the same order",
-    )
+    parser.add_argument("--beside", nargs="+", default=[], metavar="FILE", help="sgm: a file to compare, its member")
     parser.add_argument("--lines", type=int, metavar="N", help="how many lines there must be")
     parser.add_argument("--output", required=True, metavar="FILE", help="the text to write")
     args = parser.parse_args(argv)

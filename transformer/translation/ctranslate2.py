@@ -104,19 +104,14 @@ class CTranslate2:
             max_batch_size=decoding.batch_tokens,
             batch_type="tokens",
         )
-        ids = {name: token for token, name in enumerate(self.target)}
+        ids, alpha = {name: token for token, name in enumerate(self.target)}, decoding.alpha
         return [
-            [
-                ([ids[name] for name in names], rescored(score, len(names), decoding.alpha))
+            [  # CTranslate2's penalty is length^alpha
+                ([ids[name] for name in names], score * len(names) ** alpha / length_penalty(len(names), alpha))
                 for names, score in zip(result.hypotheses, result.scores, strict=True)
             ]
             for result in results
         ]
-
-
-def rescored(score: float, length: int, alpha: float) -> float:
-    """Turn a score with CTranslate2's penalty, length^alpha, into one with ours."""
-    return score * length**alpha / length_penalty(length, alpha)
 
 
 def open_ctranslate2(folder: Path, compute_type: str, threads: int) -> CTranslate2:

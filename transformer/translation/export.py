@@ -35,8 +35,8 @@ def export(run: Path, weights: Path, to: Path, form: str) -> None:
         raise InputError(f"{weights}: expected weights of the training {digest}, found {origin.get('digest')}")
     with replacing_folder(to) as folder:
         for name in COPIED:
-            copy(run / name, folder / name)
-        copy(weights, folder / WEIGHTS)
+            shutil.copyfile(run / name, folder / name)
+        shutil.copyfile(weights, folder / WEIGHTS)
         if form == "ctranslate2":
             save_ctranslate2(model, vocabulary, folder)
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
@@ -69,11 +69,3 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         if old.exists() and not path.exists():  # the new folder could not take its place
             old.rename(path)
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def copy(source: Path, target: Path) -> None:
-    """Copy a file. Raises InputError naming a source that cannot be read."""
-    try:
-        shutil.copyfile(source, target)
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}") from None
