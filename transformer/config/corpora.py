@@ -32,11 +32,6 @@ def places_of(corpus: dict) -> dict[str, dict]:
     return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
 
 
-def entries_of(corpus: dict) -> list[dict]:
-    """Return what the files of a corpus are read from, without their places."""
-    return list(places_of(corpus).values())
-
-
 def source_of(entry: dict) -> str:
     """Return the path of what is named as download or path."""
     return entry["path"] if "path" in entry else f"resources/downloads/{entry['download']}"
@@ -55,7 +50,7 @@ def files_of(task: dict) -> list[tuple[str, str]]:
 
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
-    """Return what the files of these tasks are read from, as `entries_of`: of a corpus only the languages of a task."""
+    """Return what the files of these tasks are read from: of a corpus only the languages of a task."""
     entries, read = [], tasks_read(config)
     for corpus, ending in dict.fromkeys(file for task in tasks for file in files_of(read[task])):
         entry = config["corpora"][corpus]

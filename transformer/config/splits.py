@@ -3,16 +3,16 @@
 import os
 from collections.abc import Iterator
 
-Sides = tuple[str, ...]
-
 
 def shared_by_splits(config: dict, task: dict) -> str | None:
     """Return which sentences a task both learns from and is tested on, or None where there are none."""
     sides = (task.get("source", "en"), task.get("target", "trees"))
     for learned, place, corpus in learned_from(config, task):
         for split, name in tested_on(task):
-            both = files_in_both(config, corpus, config["corpora"][name], sides)
-            if name == learned or slices_meet(config, corpus, config["corpora"][name]) or both:
+            tested = config["corpora"][name]
+            first, second = (files_read(config, entry, sides) for entry in (corpus, tested))
+            both = next((first[file] for file in first if file in second), None)
+            if name == learned or slices_meet(config, corpus, tested) or both:
                 read = f": both read {both}" if both and name != learned else ""
                 return f"{split} corpus '{name}' shares sentences with '{learned}' in {place}{read}"
     return None
@@ -37,13 +37,7 @@ def tested_on(task: dict) -> Iterator[tuple[str, str]]:
         yield f"subsets.{subset}", name
 
 
-def files_in_both(config: dict, one: dict, two: dict, sides: Sides) -> str | None:
-    """Return a file that two corpora read in these languages, or None."""
-    first, second = (files_read(config, corpus, sides) for corpus in (one, two))
-    return next((first[file] for file in first if file in second), None)
-
-
-def files_read(config: dict, corpus: dict, sides: Sides) -> dict[tuple, str]:
+def files_read(config: dict, corpus: dict, sides: tuple[str, ...]) -> dict[tuple, str]:
     """Return how people call the files that a corpus of text has in these languages, by what those files are."""
     entries = [entry for language, entry in corpus.get("files", {}).items() if language in sides]
     return {
