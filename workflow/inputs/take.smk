@@ -156,11 +156,6 @@ def files_to_take(wildcards):
     return [word for other in made_by + chosen for word in ("--file", folder.sums[other], other)]
 
 
-def path_of_taken(wildcards):
-    """Return the folder that a file is taken from."""
-    return folder_of(wildcards.taken)[0].path
-
-
 def place_of_taken(wildcards):
     """Return the folder that a file comes to."""
     return f"results/{wildcards.taken.removesuffix(folder_of(wildcards.taken)[1])}"

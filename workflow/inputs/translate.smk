@@ -18,11 +18,6 @@ CHANGES = {
 }
 
 
-def decoding_of(wildcards):
-    """Return how a run decodes, as JSON for the resolve stage."""
-    return json.dumps(decoding(config, wildcards.experiment))
-
-
 def weights_of(wildcards):
     """Return the weights that a translation is made with."""
     run = f"results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.experiment}/{wildcards.seed}"

@@ -11,7 +11,7 @@ rule decoding:
     conda:
         "../../environment.yml"
     params:
-        settings=decoding_of,
+        settings=lambda wildcards: json.dumps(decoding(config, wildcards.experiment)),
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
 
