@@ -56,6 +56,8 @@ def test_a_fidelity_never_changes_its_meaning():
         preset("paper-text").target_spaces = 32
     with pytest.raises(TypeError):
         PRESETS["paper-text"] = preset("paper-code")
+    with pytest.raises(InputError, match=r"^fidelity: expected paper-text or paper-code, found 'paper'$"):
+        preset("paper")
 
 
 def test_a_later_row_wins(parts):

@@ -1,8 +1,6 @@
 # The questions of rules/translate.smk: how a run decodes, and with which weights.
 import json
 
-from transformer.config.runs import decoding
-
 # Which weights translate, by what they add to a translation's name.
 WEIGHTS = {
     "": "average.safetensors",  # Table 2 averages (§6.1),
