@@ -11,7 +11,7 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from transformer.common.files import InputError
-from transformer.config.corpora import files_of, languages_of, places_of
+from transformer.config.corpora import TESTED, files_of, languages_of, places_of
 from transformer.config.runs import PARSER, TABLE_2, WHY
 from transformer.config.scales import at, parsing_of, scale_of, tasks_of
 from transformer.config.splits import shared_by_splits
@@ -111,7 +111,7 @@ def check_translator(config: dict, task: dict, where: str) -> None:
 
 def check_parser(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that hold no trees or are learned from and tested on, and more symbols and subwords than ids."""
-    for name in [*task["train"], *(task[split] for split in ("dev", "test", "elsewhere") if split in task)]:
+    for name in [*task["train"], *(task[split] for split in TESTED if split in task)]:
         corpus = named(config, "corpora", name, where)
         if "files" in corpus:
             refuse(where, f"corpus '{name}' has no trees, only {', '.join(corpus['files'])}")

@@ -7,12 +7,7 @@ from transformer.config.elsewhere import tasks_read
 from transformer.config.scales import parsing_of
 
 GRAMMAR = ("en", "de", "fr")  # the languages of the project's grammar
-
-
-def corpora_of(task: dict) -> list[str]:
-    """Return what a task learns from, and is tested on."""
-    single = [task[split] for split in ("dev", "test", "elsewhere") if split in task]
-    return [*task["train"], *single, *task.get("subsets", {}).values(), *task.get("silver", {}).get("text", [])]
+TESTED = ("dev", "test", "elsewhere")  # the splits that a task is tested on, each of which is one corpus
 
 
 def languages_of(corpus: dict) -> tuple[str, ...]:
@@ -43,10 +38,15 @@ def downloads_of(entries: Iterable[dict]) -> list[str]:
 
 
 def files_of(task: dict) -> list[tuple[str, str]]:
-    """Return corpus and ending of a task's files; trees hold their words, and others are made of English."""
+    """Return corpus and ending of the files that a task learns from and is tested on.
+
+    Trees hold their words, and others are made of English.
+    """
     sides = (task.get("source", "en"), task.get("target", "trees"))
     made_of = task.get("silver", {}).get("text", [])
-    return [(corpus, side) for corpus in corpora_of(task) for side in (("en",) if corpus in made_of else sides)]
+    tested = [task[split] for split in TESTED if split in task]
+    corpora = [*task["train"], *tested, *task.get("subsets", {}).values(), *made_of]
+    return [(corpus, side) for corpus in corpora for side in (("en",) if corpus in made_of else sides)]
 
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:

@@ -182,7 +182,7 @@ def resolve(parts: dict) -> Experiment:
     row |= dataclasses.asdict(preset(parts["fidelity"]))
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)
-        for key in (key for key in keys if key in row):
+        for key in filter(row.__contains__, keys):
             where = f"{parts['experiment']}: {key}"
             if checked(row[key], int, where) % by:
                 raise InputError(f"{where}: {row[key]} cannot be divided by {by}")

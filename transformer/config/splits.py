@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 
+from transformer.config.corpora import TESTED
+
 
 def shared_by_splits(config: dict, task: dict) -> str | None:
     """Return which sentences a task both learns from and is tested on, or None where there are none."""
@@ -30,7 +32,7 @@ def learned_from(config: dict, task: dict) -> Iterator[tuple[str, str, dict]]:
 
 def tested_on(task: dict) -> Iterator[tuple[str, str]]:
     """Yield the split and the name of each corpus that a task is tested on."""
-    for split in ("dev", "test", "elsewhere"):
+    for split in TESTED:
         if split in task:
             yield split, task[split]
     for subset, name in task.get("subsets", {}).items():

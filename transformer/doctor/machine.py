@@ -89,7 +89,8 @@ def check_processors(asked: int | None = None) -> Iterator[Finding]:
         memory = min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *granted()])
         yield ok("processors", f"{share}, with {memory / 2**30:.3g} GiB of memory")
     limits = [file.read_text().split() for file in group_files("cpu.max")]
-    if (quota := min((int(time) / int(period) for time, period in limits if time != "max"), default=usable)) < usable:
+    shares = [int(time) / int(period) for time, period in limits if time != "max"]
+    if shares and (quota := min(shares)) < usable:
         fix = f"--cores {max(1, int(quota))}, or a container or job with more"
         yield warning("processors", f"the control group grants the time of {quota:g} cores, not of {usable}", fix)
 
