@@ -90,7 +90,7 @@ def test_tables_from_taken_runs(trained, project):
     shutil.copy(trained / BIG / "average.safetensors", project / BIG)  # of an earlier training: not what translated
     configure(project, base=base, big=big)
     expected = {"unpack", "experiment", "decoding", "take", "take_checkpoints", "average", "translate", "score"}
-    assert rules(make(project, TABLE)) == expected | {"table2"}
+    assert rules(make(project, TABLE)) == expected | {"table"}
     same(project, trained, TABLE, f"{BASE}/average.safetensors", f"{BASE}/test.hyp", f"{BIG}/test.hyp")
     assert not (project / DATA).exists()
     kept = [path for run in (BASE, BIG) for path in (project / run).rglob("*") if path.is_file()]
