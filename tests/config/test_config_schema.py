@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
 
 from transformer.config.fidelity import PRESETS
 
@@ -24,10 +23,6 @@ def nodes(tree: Any) -> Iterator[dict]:
         for key, value in tree.items():
             if key not in ("if", "not"):
                 yield from nodes(value)
-
-
-def test_it_is_a_schema():
-    Draft202012Validator.check_schema(SCHEMA)
 
 
 def test_it_sets_nothing_and_describes_each_key_in_one_sentence():
@@ -50,28 +45,9 @@ def test_what_may_be_left_out():
     """What replaces something else, and what there may be more or less of."""
     required = {key for node in nodes(SCHEMA) for key in node.get("required", [])}
     keys = {key for node in nodes(SCHEMA) for key in node.get("properties", {})}
-    optional = {
-        "elsewhere",
-        "figure3",
-        "figure4",
-        "figure5",
-        "figures",
-        "format",
-        "lines",
-        "member",
-        "phrases",
-        "split",
-    }
-    optional |= {
-        "alternatives",
-        "subsets",
-        "grammar",
-        "treebank",
-        "repacked",
-        "md5",
-        "sections",
-    }  # or what excludes them
-    assert keys - required == optional
+    optional = "elsewhere figure3 figure4 figure5 figures format lines member phrases split"
+    optional += " alternatives subsets grammar treebank repacked md5 sections"  # or what excludes them
+    assert keys - required == set(optional.split())
 
 
 def test_every_number_has_bounds():

@@ -54,14 +54,6 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
     assert refused("own.yaml").startswith(f"own.yaml: {line}")
 
 
-def test_a_key_that_stands_twice_in_config_yaml(folder):
-    text = (folder / "config.yaml").read_text("utf-8")
-    (folder / "config.yaml").unlink()
-    (folder / "config.yaml").write_text(f"{text}scatter: 2\n", encoding="utf-8")
-    where = f"config.yaml: line {text.count(chr(10)) + 1}"
-    assert refused() == f"{where}: expected each key once in a mapping, found 'scatter' again"
-
-
 def test_a_mapping_may_be_named_twice_and_changed(folder):
     """Anchors, and keys beside those that are merged from another mapping, are no key twice."""
     (folder / "own.yaml").write_text(

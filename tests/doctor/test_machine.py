@@ -16,7 +16,6 @@ from support.toy import PROCESSOR
 from transformer import __main__
 from transformer.config import settings
 from transformer.doctor import folders, gpus, machine
-from transformer.doctor.disk import needed_space
 from transformer.doctor.finding import LEVELS, error
 from transformer.plan.storage import LINE
 
@@ -134,7 +133,7 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
     config = settings.read([], ["scale=paper"])
     __main__.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
     (total,) = re.search(r"^disk, at most +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
-    whole = needed_space(config)
+    whole = folders.needed_space(config)
     assert list(whole) == [Path("results"), Path("resources")]
     assert sum(whole.values()) == pytest.approx(float(total) * 1e9, abs=0.06e9)
     for name in ("results/paper", "results/demo", "resources/corpora", "resources/downloads"):
@@ -142,12 +141,12 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
     Path("results/paper/state").write_bytes(bytes(5000))
     os.link("results/paper/state", "results/paper/again")
     Path("results/demo/other").write_bytes(bytes(7000))
-    assert sum(whole.values()) - sum(needed_space(config).values()) == 5000
+    assert sum(whole.values()) - sum(folders.needed_space(config).values()) == 5000
     Path("resources/downloads/training-giga-fren.tar").touch()
     less = config["downloads"]["training-giga-fren.tar"]["size"]
-    assert sum(whole.values()) - sum(needed_space(config).values()) == 5000 + less
+    assert sum(whole.values()) - sum(folders.needed_space(config).values()) == 5000 + less
     Path("resources/corpora/newstest2013.fr").touch()
-    assert sum(whole.values()) - sum(needed_space(config).values()) == 5000 + less + 3000 * LINE
+    assert sum(whole.values()) - sum(folders.needed_space(config).values()) == 5000 + less + 3000 * LINE
 
 
 @pytest.mark.parametrize(("ahead", "words"), [(100, "100 s ahead of"), (-100, "100 s behind"), (0, None)])

@@ -51,11 +51,6 @@ def test_table_3_has_all_experiments(demo):
     rows = {row["experiment"]: row for row in rows}
     assert list(rows) == list(yaml.safe_load((demo / "config.yaml").read_text())["experiments"])
     assert len(rows) == 20
-    for row in rows.values():
-        assert float(row["perplexity"]) > 1
-        assert 0 <= float(row["bleu"]) <= 100
-        assert int(row["parameters"]) > 0
-        assert row["seeds"] == "1"
     assert float(rows["base"]["bleu"]) > 50
     assert rows["N-4"]["parameters"] == rows["base"]["parameters"]  # at this scale both have two layers
     for shown in ("grammar-dev", "4.92", "learned-positions", "by 8 and N by 2"):

@@ -67,17 +67,13 @@ def refused(*arguments, **options) -> str:
 
 
 def test_a_file_is_a_copy_of_its_own(elsewhere, run):
-    take(elsewhere, run, "decoding.yaml", "test.hyp")
-    assert (run / "test.hyp").read_bytes() == b"ab cd\n"
-    assert not (run / "test.hyp").samefile(elsewhere / "test.hyp")
-
-
-def test_large_files_and_folders(elsewhere, run):
     content = hashlib.sha512(b"seed").digest() * 50_000  # longer than what is read at once
     (elsewhere / "checkpoints").mkdir()
     (elsewhere / "checkpoints/00000002.safetensors").write_bytes(content)
-    take(elsewhere, run, "checkpoints/00000002.safetensors")
+    take(elsewhere, run, "decoding.yaml", "test.hyp", "checkpoints/00000002.safetensors")
     assert (run / "checkpoints/00000002.safetensors").read_bytes() == content
+    assert (run / "test.hyp").read_bytes() == b"ab cd\n"
+    assert not (run / "test.hyp").samefile(elsewhere / "test.hyp")
 
 
 @pytest.mark.parametrize("name", ["test.hyp", "run.json", "decoding.yaml", "experiment.yaml"])

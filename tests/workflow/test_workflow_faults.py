@@ -66,17 +66,6 @@ def goes_on(project: Path, uninterrupted: bytes, *arguments: str) -> None:
     assert (project / TRAINED).read_bytes() == uninterrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGUSR1], ids=lambda number: number.name)
-def test_training_killed(project, uninterrupted, number):
-    process = begin(project)
-    training(process).send_signal(number)
-    assert process.wait(timeout=60) != 0
-    assert not (project / TRAINED).exists()
-    if number != signal.SIGKILL:
-        assert f"interrupted by {number.name}: saved at step" in (project / "output").read_text()
-    goes_on(project, uninterrupted)
-
-
 def test_training_killed_with_retries(project, uninterrupted):
     """Snakemake deletes the failed job's outputs and runs it again; the states are none of those."""
     process = begin(project, "--retries", "1")

@@ -94,17 +94,6 @@ def test_a_missing_section_is_named_with_where_the_treebank_is_had(project):
     assert line.endswith("https://catalog.ldc.upenn.edu/LDC99T42")
 
 
-def test_a_broken_tree_is_named_by_file_and_line(project):
-    file = project / "wsj/22/wsj_2200.mrg"
-    whole = file.read_text(encoding="utf-8")
-    file.write_text(whole + "\n( (S (NP (NN cat))\n", encoding="utf-8")
-    result = snakemake(project, "--forcerun", "treebank", *OWN, "resources/corpora/ptb-dev.trees")
-    file.write_text(whole, encoding="utf-8")
-    assert result.returncode != 0
-    where = f"wsj/22/wsj_2200.mrg, line {whole.count(chr(10)) + 2}: unbalanced brackets"
-    assert f"transformer treebank: error: {where}" in result.stdout + result.stderr
-
-
 def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
     """`all` says so; whoever asks for Table 4 learns what is missing (above)."""
     result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")

@@ -131,16 +131,6 @@ def test_a_taken_vocabulary(trained, project):
     same(project, trained, f"{DATA}/data.json", f"{DATA}/train.source.ids")
 
 
-def test_a_run_of_other_settings(trained, project):
-    configure(project, base=make_folder(trained / BASE, project / "base", r"run\.json|experiment\.yaml"))
-    own = project / "own.yaml"
-    own.write_text(own.read_text().replace("base: {steps: 4, warmup_steps: 2", "base: {steps: 5, warmup_steps: 3"))
-    result = snakemake(project, *OWN, f"{BASE}/run.json")
-    assert result.returncode != 0
-    problem = f"expected the settings of {BASE}/experiment.yaml, found others in training.steps, training.warmup_steps"
-    assert f"transformer take: error: base/experiment.yaml: {problem}\n" in result.stdout + result.stderr
-
-
 @pytest.fixture
 def taking(trained, project) -> Path:
     """Make a project that takes its base model's run."""

@@ -63,16 +63,13 @@ def draw(items: Iterable, total: int, most: int) -> Iterator:
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
     """Yield the lines of two files side by side. Raises InputError where the files are empty or of unequal length."""
-    pairs = 0  # each file is read once, so that it may be a pipe
-    for left, right in zip_longest(read_lines(source), read_lines(target)):
+    left = right = None
+    for left, right in zip_longest(read_lines(source), read_lines(target)):  # each file once: it may be a pipe
         if left is None or right is None:
             break
-        pairs += 1
         yield left, right
-    else:
-        if pairs:
-            return
-    count_pairs(source, target)  # raises the error
+    if left is None or right is None:
+        count_pairs(source, target)  # raises the error
 
 
 def count_pairs(source: str | Path, target: str | Path) -> int:

@@ -1,7 +1,7 @@
 """Checks of config.yaml: by its schema, and of names and numbers that do not fit each other, at every scale."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +11,7 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from transformer.common.files import InputError
-from transformer.config.corpora import files_of, languages_of, places_of
+from transformer.config.corpora import TESTED, files_of, languages_of, places_of
 from transformer.config.runs import PARSER, TABLE_2, WHY
 from transformer.config.scales import at, parsing_of, scale_of, tasks_of
 from transformer.config.splits import shared_by_splits
@@ -19,7 +19,7 @@ from transformer.config.yamlfile import read_yaml
 
 CONFIG = Path("config.yaml")  # of the project's folder
 SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
-LONGEST = 200  # characters of a message of the schema
+LONGEST = 200  # characters of a message of the schema, which may show a whole section
 MOST_ROWS = 65535  # of an embedding: ids have 16 bits
 
 # To JSON Schema 6.0 is an integer; a run's settings take none for an int.
@@ -45,20 +45,17 @@ def check_schema(config: dict) -> None:
     for where, value in leaves(config):
         if isinstance(value, float) and not math.isfinite(value):
             refuse(where, f"expected a finite number, found {value}")
-    error = best_match(validator().iter_errors(config))
-    if error:
-        refuse(".".join(map(str, error.absolute_path)) or "top level", shortened(error.message))
+    if error := best_match(validator().iter_errors(config)):
+        message = error.message
+        if len(message) > LONGEST:
+            message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
+        refuse(".".join(map(str, error.absolute_path)) or "top level", message)
 
 
 @cache
 def validator() -> Any:
     """Return what compares a configuration with the schema."""
     return Validator(read_yaml(SCHEMA))
-
-
-def shortened(message: str) -> str:
-    """Return a message without the middle of what it shows, which may be a whole section."""
-    return message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
 
 
 def leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
@@ -76,8 +73,8 @@ def check_names(config: dict) -> None:
     for table, experiments in (("table2", TABLE_2), ("why", WHY)):
         for experiment in experiments:
             if experiment not in config["experiments"]:
-                found = list_of(config["experiments"])
-                refuse("experiments", f"expected '{experiment}', which {table} compares, found {found}")
+                experiments = ", ".join(config["experiments"])
+                refuse("experiments", f"expected '{experiment}', which {table} compares, found {experiments}")
     for name, corpus in config["corpora"].items():
         for place, entry in places_of(corpus).items():
             if "download" in entry:
@@ -106,17 +103,18 @@ def check_translator(config: dict, task: dict, where: str) -> None:
         named(config, "experiments", experiment, f"{where}.experiments")
     for name, language in files_of(task):
         check_language(config, name, language, where)
-    check_splits(config, task, where)
+    if shared := shared_by_splits(config, task):
+        refuse(where, shared)
     if task["vocabulary"] > task["embedding_rows"]:
         refuse(where, f"vocabulary {task['vocabulary']} exceeds embedding_rows {task['embedding_rows']}")
 
 
 def check_parser(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that hold no trees or are learned from and tested on, and more symbols and subwords than ids."""
-    for name in [*task["train"], *(task[split] for split in ("dev", "test", "elsewhere") if split in task)]:
+    for name in [*task["train"], *(task[split] for split in TESTED if split in task)]:
         corpus = named(config, "corpora", name, where)
         if "files" in corpus:
-            refuse(where, f"corpus '{name}' has no trees, only {list_of(corpus['files'])}")
+            refuse(where, f"corpus '{name}' has no trees, only {', '.join(corpus['files'])}")
     if (rows := task["symbols"] + task["vocabulary"]) > MOST_ROWS:
         refuse(where, f"symbols and vocabulary are {rows} together, over {MOST_ROWS}")
     if "parser" in (silver := task.get("silver", {})):
@@ -124,22 +122,17 @@ def check_parser(config: dict, task: dict, where: str) -> None:
             check_language(config, name, "en", f"{where}.silver.text")
         makers = [name for name, other in parsing_of(config)["tasks"].items() if "silver" not in other]
         if silver["parser"] not in makers:
-            expected = f"expected a task without silver ({list_of(makers)})"
+            expected = f"expected a task without silver ({', '.join(makers)})"
             refuse(f"{where}.silver.parser", f"{expected}, found '{silver['parser']}'")
-    check_splits(config, task, where)
+    if shared := shared_by_splits(config, task):
+        refuse(where, shared)
 
 
 def check_language(config: dict, name: str, language: str, where: str) -> None:
     """Refuse a corpus that is not there, or not in a language."""
     languages = languages_of(named(config, "corpora", name, where))
     if language not in languages:
-        refuse(where, f"corpus '{name}' has no '{language}', only {list_of(languages) or 'trees'}")
-
-
-def check_splits(config: dict, task: dict, where: str) -> None:
-    """Refuse sentences that are both learned from and tested on."""
-    if shared := shared_by_splits(config, task):
-        refuse(where, shared)
+        refuse(where, f"corpus '{name}' has no '{language}', only {', '.join(languages) or 'trees'}")
 
 
 def check_run(config: dict, run: str, where: str) -> None:
@@ -147,13 +140,13 @@ def check_run(config: dict, run: str, where: str) -> None:
     task, experiment, seed = run.split("/")
     scale, parsing = scale_of(config), parsing_of(config)
     parses = task in parsing["tasks"]
-    for what, found, expected in (
+    for kind, name, expected in (
         ("tasks", task, [*scale["tasks"], *parsing["tasks"]]),
         ("experiments", experiment, [PARSER] if parses else config["experiments"]),
         ("seeds", seed, list(map(str, (parsing if parses else scale)["seeds"]))),
     ):
-        if found not in expected:
-            refuse(where, f"expected one of the {what} ({list_of(expected)}), found '{found}'")
+        if name not in expected:
+            refuse(where, f"expected one of the {kind} ({', '.join(expected)}), found '{name}'")
 
 
 def check_files(config: dict) -> None:
@@ -163,14 +156,12 @@ def check_files(config: dict) -> None:
     is not everybody's: its reader says what is missing, and `all` does without.
     """
     for name, task in tasks_of(config).items():
-        places = {}
-        for corpus, ending in files_of(task):
-            entries = places_of(config["corpora"][corpus]).items()
-            places |= {
-                f"corpora.{corpus}.{place}": entry
-                for place, entry in entries
-                if place in ("treebank", f"files.{ending}")
-            }
+        places = {
+            f"corpora.{corpus}.{place}": entry
+            for corpus, ending in files_of(task)
+            for place, entry in places_of(config["corpora"][corpus]).items()
+            if place in ("treebank", f"files.{ending}")
+        }
         places[f"scales.{config['scale']}.parsing.tasks.{name}.silver"] = task.get("silver", {})
         for where, entry in places.items():
             if "from" not in task and "sections" not in entry and not Path(entry.get("path", ".")).exists():
@@ -180,10 +171,5 @@ def check_files(config: dict) -> None:
 def named(config: dict, section: str, name: str, where: str) -> Any:
     """Return the entry `name` of a section. Raises InputError where there is none."""
     if name not in config[section]:
-        refuse(where, f"expected one of {section} ({list_of(config[section])}), found '{name}'")
+        refuse(where, f"expected one of {section} ({', '.join(config[section])}), found '{name}'")
     return config[section][name]
-
-
-def list_of(names: Iterable[str]) -> str:
-    """Return names as a sentence has them."""
-    return ", ".join(names)

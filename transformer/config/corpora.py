@@ -7,12 +7,7 @@ from transformer.config.elsewhere import tasks_read
 from transformer.config.scales import parsing_of
 
 GRAMMAR = ("en", "de", "fr")  # the languages of the project's grammar
-
-
-def corpora_of(task: dict) -> list[str]:
-    """Return what a task learns from, and is tested on."""
-    single = [task[split] for split in ("dev", "test", "elsewhere") if split in task]
-    return [*task["train"], *single, *task.get("subsets", {}).values(), *task.get("silver", {}).get("text", [])]
+TESTED = ("dev", "test", "elsewhere")  # the splits that a task is tested on, each of which is one corpus
 
 
 def languages_of(corpus: dict) -> tuple[str, ...]:
@@ -32,11 +27,6 @@ def places_of(corpus: dict) -> dict[str, dict]:
     return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
 
 
-def entries_of(corpus: dict) -> list[dict]:
-    """Return what the files of a corpus are read from, without their places."""
-    return list(places_of(corpus).values())
-
-
 def source_of(entry: dict) -> str:
     """Return the path of what is named as download or path."""
     return entry["path"] if "path" in entry else f"resources/downloads/{entry['download']}"
@@ -48,14 +38,19 @@ def downloads_of(entries: Iterable[dict]) -> list[str]:
 
 
 def files_of(task: dict) -> list[tuple[str, str]]:
-    """Return corpus and ending of a task's files; trees hold their words, and others are made of English."""
+    """Return corpus and ending of the files that a task learns from and is tested on.
+
+    Trees hold their words, and others are made of English.
+    """
     sides = (task.get("source", "en"), task.get("target", "trees"))
     made_of = task.get("silver", {}).get("text", [])
-    return [(corpus, side) for corpus in corpora_of(task) for side in (("en",) if corpus in made_of else sides)]
+    tested = [task[split] for split in TESTED if split in task]
+    corpora = [*task["train"], *tested, *task.get("subsets", {}).values(), *made_of]
+    return [(corpus, side) for corpus in corpora for side in (("en",) if corpus in made_of else sides)]
 
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
-    """Return what the files of these tasks are read from, as `entries_of`: of a corpus only the languages of a task."""
+    """Return what the files of these tasks are read from: of a corpus only the languages of a task."""
     entries, read = [], tasks_read(config)
     for corpus, ending in dict.fromkeys(file for task in tasks for file in files_of(read[task])):
         entry = config["corpora"][corpus]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from transformer.common.files import InputError
-from transformer.config.runs import PARSER, RunName, run_name, runs_of_tables
+from transformer.config.runs import PARSER, RunName, runs_of_tables
 from transformer.config.scales import parsing_of, scale_of, tasks_of
 
 SUMS = "SHA256SUMS"  # the list in a folder that was made elsewhere, as sha256sum writes it
@@ -12,7 +12,8 @@ PREPARED = {"data.json", "train.source.tok"}  # with one of them in its data, a 
 
 def taken(config: dict) -> set[RunName]:
     """Return the runs that were made elsewhere; they are not trained here."""
-    return set(map(run_name, scale_of(config).get("from", {})))
+    folders = (folder.split("/") for folder in scale_of(config).get("from", {}))
+    return {RunName(task, experiment, int(seed)) for task, experiment, seed in folders}
 
 
 def listed(folder: dict | None) -> set[str]:

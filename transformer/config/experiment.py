@@ -182,7 +182,11 @@ def resolve(parts: dict) -> Experiment:
     row |= dataclasses.asdict(preset(parts["fidelity"]))
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)
-        row |= {key: divided(row[key], by, f"{parts['experiment']}: {key}") for key in keys if key in row}
+        for key in filter(row.__contains__, keys):
+            where = f"{parts['experiment']}: {key}"
+            if checked(row[key], int, where) % by:
+                raise InputError(f"{where}: {row[key]} cannot be divided by {by}")
+            row[key] //= by
     sections = {}
     for name, section in (("model", Model), ("training", Training)):
         names = [field.name for field in dataclasses.fields(section)]
@@ -190,13 +194,6 @@ def resolve(parts: dict) -> Experiment:
     if row:
         raise InputError(f"{parts['experiment']}: unknown key {next(iter(row))!r}")
     return Experiment.read(parts | sections, parts["experiment"])
-
-
-def divided(value: int, by: int, where: str) -> int:
-    """Return `value / by`, exactly. Raises InputError where it is no int or does not divide."""
-    if checked(value, int, where) % by:
-        raise InputError(f"{where}: {value} cannot be divided by {by}")
-    return value // by
 
 
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:

@@ -18,12 +18,6 @@ class RunName(NamedTuple):
     seed: int
 
 
-def run_name(text: str) -> RunName:
-    """Return the run whose folder is task/experiment/seed."""
-    task, experiment, seed = text.split("/")
-    return RunName(task, experiment, int(seed))
-
-
 def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
     """Return the trainings that each table takes; Table 1 takes none, and Table 4 is there where the scale parses."""
     scale, parsing = scale_of(config), parsing_of(config)
@@ -94,8 +88,3 @@ def parser_parts(config: dict, name: str) -> dict:
         "output_rows": task["symbols"],
         "running": {"bleu_sentences": 0},
     }
-
-
-def decoding(config: dict, experiment: str) -> dict:
-    """Return how the runs of an experiment decode."""
-    return config["parsing"]["decoding"] if experiment == PARSER else config["decoding"]

@@ -25,7 +25,10 @@ def read(files: list[str], entries: list[str]) -> dict:
         raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
     config: dict = {}
     for file in (CONFIG, *files):
-        config = laid_over(config, mapping(read_yaml(file), file))
+        content = read_yaml(file)
+        if not isinstance(content, dict):
+            raise InputError(f"{file}: expected a mapping, found {type(content).__name__}")
+        config = laid_over(config, content)
     for entry in entries:
         key, equals, value = entry.partition("=")
         if not equals:
@@ -41,27 +44,14 @@ def accept(config: dict, files: Iterable[Path]) -> None:
     Snakemake has read the files by itself, and does not see a key that stands twice.
     """
     try:
-        for file in files:
-            read_yaml(shown(file))
+        for file in map(Path, files):  # named as people give them: from the working folder, where they lie there
+            read_yaml(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
         if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
             config["partial"] = value_of(config["partial"], f"partial={config['partial']}")
         check(config)
         check_files(config)
     except InputError as error:
         sys.exit(str(error))
-
-
-def shown(file: str | Path) -> Path:
-    """Return the path of a file as people give it: from the working folder, where it lies there."""
-    path = Path(file)
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def mapping(value: Any, where: str | Path) -> dict:
-    """Return `value` if it is a mapping. Raises InputError."""
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected a mapping, found {type(value).__name__}")
-    return value
 
 
 def value_of(text: str, entry: str) -> Any:

@@ -1,9 +1,9 @@
-"""Sentences that a task would both learn from and be tested on, whatever their corpora are called."""
+"""What is learned from is not tested on, whatever its name in config.yaml."""
 
 import os
 from collections.abc import Iterator
 
-Sides = tuple[str, ...]  # the two languages of a task
+from transformer.config.corpora import TESTED
 
 
 def shared_by_splits(config: dict, task: dict) -> str | None:
@@ -11,8 +11,10 @@ def shared_by_splits(config: dict, task: dict) -> str | None:
     sides = (task.get("source", "en"), task.get("target", "trees"))
     for learned, place, corpus in learned_from(config, task):
         for split, name in tested_on(task):
-            both = files_in_both(config, corpus, config["corpora"][name], sides)
-            if name == learned or slices_meet(config, corpus, config["corpora"][name]) or both:
+            tested = config["corpora"][name]
+            first, second = (files_read(config, entry, sides) for entry in (corpus, tested))
+            both = next((first[file] for file in first if file in second), None)
+            if name == learned or slices_meet(config, corpus, tested) or both:
                 read = f": both read {both}" if both and name != learned else ""
                 return f"{split} corpus '{name}' shares sentences with '{learned}' in {place}{read}"
     return None
@@ -30,20 +32,14 @@ def learned_from(config: dict, task: dict) -> Iterator[tuple[str, str, dict]]:
 
 def tested_on(task: dict) -> Iterator[tuple[str, str]]:
     """Yield the split and the name of each corpus that a task is tested on."""
-    for split in ("dev", "test", "elsewhere"):
+    for split in TESTED:
         if split in task:
             yield split, task[split]
     for subset, name in task.get("subsets", {}).items():
         yield f"subsets.{subset}", name
 
 
-def files_in_both(config: dict, one: dict, two: dict, sides: Sides) -> str | None:
-    """Return a file that two corpora read in these languages, or None."""
-    first, second = (files_read(config, corpus, sides) for corpus in (one, two))
-    return next((first[file] for file in first if file in second), None)
-
-
-def files_read(config: dict, corpus: dict, sides: Sides) -> dict[tuple, str]:
+def files_read(config: dict, corpus: dict, sides: tuple[str, ...]) -> dict[tuple, str]:
     """Return the names of the files that a corpus of text has in these languages, by what identifies each file."""
     files = {}
     for language in sides:

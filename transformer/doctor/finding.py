@@ -1,6 +1,7 @@
 """Findings: a check yields one line for each thing that it looked at."""
 
 from dataclasses import dataclass
+from functools import partial
 
 LEVELS = ("ok", "note", "warning", "error")
 
@@ -20,21 +21,7 @@ class Finding:
         return f"{self.level:7} " + " ".join(f"{self.subject}: {self.message}.{fix}".split())
 
 
-def ok(subject: str, message: str) -> Finding:
-    """Return a finding that all is well."""
-    return Finding("ok", subject, message)
-
-
-def note(subject: str, message: str, fix: str = "") -> Finding:
-    """Return a finding that needs no mending but is good to know."""
-    return Finding("note", subject, message, fix)
-
-
-def warning(subject: str, message: str, fix: str) -> Finding:
-    """Return a finding because of which a run may be slow, or fail."""
-    return Finding("warning", subject, message, fix)
-
-
-def error(subject: str, message: str, fix: str) -> Finding:
-    """Return a finding because of which a run will fail or hang, or its results cannot be trusted."""
-    return Finding("error", subject, message, fix)
+ok = partial(Finding, "ok")  # all is well
+note = partial(Finding, "note")  # needs no mending, but is good to know
+warning = partial(Finding, "warning")  # a run may be slow, or fail
+error = partial(Finding, "error")  # a run will fail or hang, or its results cannot be trusted

@@ -1,4 +1,4 @@
-"""Checks of the folders that a run writes: free space, renaming, file times, locks."""
+"""Checks of the folders that a run writes: free space, renaming, file times, locks; and the space a scale needs."""
 
 import shutil
 import time
@@ -8,13 +8,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from transformer.common.files import InputError, replacing
+from transformer.doctor.downloads import missing
 from transformer.doctor.finding import Finding, error, ok
+from transformer.plan import storage
+from transformer.plan.plan import make_plan
+from transformer.plan.speed import Speed
 from transformer.runtime.lock import taken
 
 LEAST = 2**30  # bytes; even the demo does not end with less
 SEEN_WITHIN = 30  # seconds until a machine sees what another wrote; latency-wait in the profiles allows twice as many
-RESULTS, TEMPORARY = Path("results"), Path(gettempdir())
+RESULTS, RESOURCES, TEMPORARY = Path("results"), Path("resources"), Path(gettempdir())
 SKEW = 2.0  # seconds between two clocks; some file systems store times no more finely
+
+NO_SPEED = Speed("GPU", "any", 1.0, "")  # disk space does not depend on it
 
 
 def existing(folder: Path) -> Path:
@@ -58,6 +64,25 @@ def check_space(folder: Path, needed: int = 0) -> Finding | None:
         return None
     fix = f"make room, or make {folder} a link to a folder on a larger disk; `python -m transformer plan` says what for"
     return error(f"folder {folder}", f"{gib(free)} free, {gib(needed)} needed", fix)
+
+
+def needed_space(config: dict) -> dict[Path, int]:
+    """Return the bytes that the scale needs in results/ and resources/; all in results/ where both are on one disk."""
+    plan = make_plan(config, NO_SPEED, units=1)
+    tasks = {run.task for run in plan.all}
+    trained = {run.task for run in plan.trained}
+    results = storage.array_bytes(config, trained) + storage.part_bytes(config, trained)
+    results += plan.disk(plan.all) + plan.saving
+    files = [path.stat(follow_symlinks=False) for path in (RESULTS / config["scale"]).rglob("*") if path.is_file()]
+    used = sum({file.st_ino: file.st_size for file in files}.values())  # a file with several names counts once
+    downloads = sum(entry.get("size", 0) for entry in missing(config).values())
+    here = {
+        RESULTS: max(0, results - used),
+        RESOURCES: downloads + storage.text_bytes(config, tasks, RESOURCES / "corpora"),
+    }
+    if len({existing(path).stat().st_dev for path in here}) == 1:
+        return {RESULTS: sum(here.values()), RESOURCES: 0}
+    return here
 
 
 def gib(count: int) -> str:

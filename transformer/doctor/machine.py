@@ -86,21 +86,13 @@ def check_processors(asked: int | None = None) -> Iterator[Finding]:
     elif asked and usable > asked:
         yield note("processors", f"{share}, asked for {asked}: jobs on one node may get in each other's way")
     else:
-        yield ok("processors", f"{share}, with {memory() / 2**30:.3g} GiB of memory")
-    if (quota := processor_time()) < usable:
+        memory = min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *granted()])
+        yield ok("processors", f"{share}, with {memory / 2**30:.3g} GiB of memory")
+    limits = [file.read_text().split() for file in group_files("cpu.max")]
+    shares = [int(time) / int(period) for time, period in limits if time != "max"]
+    if shares and (quota := min(shares)) < usable:
         fix = f"--cores {max(1, int(quota))}, or a container or job with more"
         yield warning("processors", f"the control group grants the time of {quota:g} cores, not of {usable}", fix)
-
-
-def memory() -> int:
-    """Return the bytes of memory that the machine has, or fewer if its control groups grant fewer."""
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *granted()])
-
-
-def processor_time() -> float:
-    """Return how many processors' time the control groups grant; infinity without a limit."""
-    limits = [file.read_text().split() for file in group_files("cpu.max")]
-    return min((int(quota) / int(period) for quota, period in limits if quota != "max"), default=float("inf"))
 
 
 def check_openmp() -> Iterator[Finding]:

@@ -36,7 +36,12 @@ def check_shared(order: dict) -> Iterator[Finding]:
     place = Path(order["place"])
     with replacing(place / "node") as file:
         file.write(NODE)
-    yield check_foreign_lock(place / "lock")
+    if lock_is_free(place / "lock"):
+        message = "a lock of the login node does not hold here: two trainings on two nodes would write one run's files"
+        fix = "mount them with locks between nodes (Lustre: -o flock; NFS: without local_lock)"
+        yield error("files", message, fix)
+    else:
+        yield ok("files", "a lock of the login node holds here")
     yield from check_packages(LOCK)
     yield from check_processors(order["cpus"])
     yield from check_openmp()
@@ -47,15 +52,6 @@ def check_shared(order: dict) -> Iterator[Finding]:
     yield from check_node_downloads(config, order["mirror"], order["submits"])
 
 
-def check_foreign_lock(path: Path) -> Finding:
-    """Check that a lock which the login node holds cannot be had here."""
-    if lock_is_free(path):
-        message = "a lock of the login node does not hold here: two trainings on two nodes would write one run's files"
-        fix = "mount them with locks between nodes (Lustre: -o flock; NFS: without local_lock)"
-        return error("files", message, fix)
-    return ok("files", "a lock of the login node holds here")
-
-
 def check_node_downloads(config: dict, mirror: str, submits: bool) -> Iterator[Finding]:
     """Check that the user's own corpora are here, and that downloads can be had where this node has to fetch them.
 
@@ -64,10 +60,8 @@ def check_node_downloads(config: dict, mirror: str, submits: bool) -> Iterator[F
     try:
         findings = list(check_downloads(config, mirror))
     except InputError as problem:  # a list of files made elsewhere cannot be read
-        message = str(problem)
-        yield (
-            note("downloads", message) if submits else error("downloads", message, "let this node see that folder, too")
-        )
+        level = note if submits else error
+        yield level("downloads", str(problem), "" if submits else "let this node see that folder, too")
         return
     if not submits:
         yield from findings

@@ -21,21 +21,17 @@ def records(kind: str) -> list[dict[str, str]]:
 def check_partitions(asked: list[Asked]) -> Iterator[tuple[Finding, list[Asked]]]:
     """Check that each rule's partition takes its jobs. Rules that ask alike share one finding."""
     known = {record["PartitionName"]: record for record in records("partition")}
+    default = next((name for name, record in known.items() if record.get("Default") == "YES"), None)
     nodes = records("node")
     alike = {}
     for rule in asked:
-        partition = rule.partition or default(known)
+        partition = rule.partition or default
         alike.setdefault((partition, *(getattr(rule, key) for key in KEYS)), []).append(rule)
     for (name, *_), rules in alike.items():
         subject = f"partition {name or '?'} for {', '.join(rule.rule for rule in rules)}"
         here = [node for node in nodes if name in node.get("Partitions", "").split(",")]
         problems = list(refusals(subject, rules[0], name, known, here))
         yield from ((finding, rules) for finding in problems or [check_submission(subject, rules[0])])
-
-
-def default(known: dict[str, dict]) -> str | None:
-    """Return the partition of jobs that name none."""
-    return next((name for name, record in known.items() if record.get("Default") == "YES"), None)
 
 
 def refusals(
@@ -53,23 +49,23 @@ def refusals(
         fix = f"runtime: {limit:g} in the profile, with retries: a training goes on where it stopped"
         message = f"runtime {rule.minutes:g} min, the partition's MaxTime is {limit:g}: jobs wait for ever"
         yield error(subject, message, fix)
-    if rule.account and not admits(partition.get("AllowAccounts", "ALL"), rule.account):
+    allowed = partition.get("AllowAccounts", "ALL")
+    if rule.account and allowed != "ALL" and rule.account.lower() not in allowed.lower().split(","):
         message = f"account {rule.account} may not use it"
-        yield error(subject, message, f"slurm_account in the profile: one of {partition['AllowAccounts']}")
+        yield error(subject, message, f"slurm_account in the profile: one of {allowed}")
     if rule.gpus and partition.get("PreemptMode") == "CANCEL":
         message = "preempted jobs end, and Snakemake waits for them for ever"
         yield warning(subject, message, "another partition, or one whose PreemptMode is REQUEUE")
     yield from check_sizes(subject, rule, nodes)
 
 
-def admits(allowed: str, account: str) -> bool:
-    """Return whether a partition's list of accounts has this one."""
-    return allowed == "ALL" or account.lower() in allowed.lower().split(",")
-
-
 def check_sizes(subject: str, rule: Asked, nodes: list[dict]) -> Iterator[Finding]:
     """Check that enough nodes have the GPUs, processors and memory that a rule asks of each."""
-    needs = {"GPUs": (rule.gpus, gpus), "CPUs": (rule.cpus, processors), "MB of memory": (rule.mem_mb or 0, memory)}
+    needs = {
+        "GPUs": (rule.gpus, gpus),
+        "CPUs": (rule.cpus, lambda node: int(node.get("CPUEfctv", node.get("CPUTot", 0)))),
+        "MB of memory": (rule.mem_mb or 0, lambda node: int(node.get("RealMemory", 0))),
+    }
     for resource, (needed, count) in needs.items():
         most = max(map(count, nodes), default=0)
         if needed > most:
@@ -89,16 +85,6 @@ def gpus(node: dict[str, str]) -> int:
     return sum(
         int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", node.get("Gres", ""))
     )
-
-
-def processors(node: dict[str, str]) -> int:
-    """Return the number of a node's processors, as Slurm counts them."""
-    return int(node.get("CPUEfctv", node.get("CPUTot", 0)))
-
-
-def memory(node: dict[str, str]) -> int:
-    """Return a node's memory in MB."""
-    return int(node.get("RealMemory", 0))
 
 
 def options(rule: Asked, nodes: int) -> list[str]:

@@ -50,7 +50,11 @@ def probe(rule: Asked, config: dict, patience: float) -> Iterator[Finding]:
             try:
                 yield from summarised(where, converse(job, place, f"doctor-{token}", patience))
             finally:
-                cancel(job, f"doctor-{token}")
+                if job.poll() is None:  # it still runs or waits
+                    ask("scancel", f"--name=doctor-{token}")
+                    job.terminate()
+                job.wait()
+                job.stdout.close()
 
 
 def submit(rule: Asked, name: str, order: dict, stderr: IO[bytes]) -> subprocess.Popen:
@@ -62,15 +66,6 @@ def submit(rule: Asked, name: str, order: dict, stderr: IO[bytes]) -> subprocess
     program = [sys.executable, "-m", "transformer", "doctor", "--node", json.dumps(order)]
     command = ["srun", *options(rule, nodes=1), *limits, *program]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, bufsize=0, env=environment)
-
-
-def cancel(job: subprocess.Popen, name: str) -> None:
-    """End the job if it still runs or waits."""
-    if job.poll() is None:
-        ask("scancel", f"--name={name}")
-        job.terminate()
-    job.wait()
-    job.stdout.close()
 
 
 def summarised(where: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -93,7 +88,11 @@ def converse(job: subprocess.Popen, place: Path, name: str, patience: float) -> 
         return
     yield ok(f"node {greeting['node']}", "answers")
     yield check_clock(greeting["time"] - time.time())
-    yield check_visible(place / "node", greeting["node"])
+    if appears(place / "node", greeting["node"]):
+        yield ok("files", "are seen by both")
+    else:
+        fix = "the project and results/ on a file system that all nodes have"
+        yield error("files", f"what the node writes is not seen here within {SEEN_WITHIN} s", fix)
     result = answer(job, CHECKING)
     if result is None:
         yield error("checks", f"did not end: {last_line(place)}", "look at that node, or leave it out")
@@ -142,11 +141,3 @@ def check_clock(skew: float) -> Finding:
         return ok("clock", "is right")
     message = f"{abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} this machine's: Snakemake takes old for new"
     return error("clock", message, "set both clocks by NTP (chronyc tracking)")
-
-
-def check_visible(path: Path, expected: str) -> Finding:
-    """Check that a file which the node wrote is visible here."""
-    if appears(path, expected):
-        return ok("files", "are seen by both")
-    fix = "the project and results/ on a file system that all nodes have"
-    return error("files", f"what the node writes is not seen here within {SEEN_WITHIN} s", fix)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from transformer.config.corpora import downloads_of, entries_of, files_of, sources
+from transformer.config.corpora import downloads_of, files_of, places_of, sources
 from transformer.config.elsewhere import tasks_read
 from transformer.config.experiment import Experiment
 from transformer.config.scales import scale_of, tasks_of
@@ -79,8 +79,8 @@ def corpus_lines(config: dict, corpus: str) -> int:
         return entry["grammar"]["take"]
     if "lines" in entry:
         return entry["lines"]
-    sharing = Counter(name for other in config["corpora"].values() for name in downloads_of(entries_of(other)))
-    files = entries_of(entry)
+    sharing = Counter(name for other in config["corpora"].values() for name in downloads_of(places_of(other).values()))
+    files = places_of(entry).values()
     archived = sum((config["downloads"][name].get("size") or 0) / sharing[name] for name in downloads_of(files))
     here = [Path(file["path"]) for file in files if "path" in file]
     size = archived * UNPACKED + sum(path.stat().st_size for path in here if path.is_file())

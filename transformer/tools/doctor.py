@@ -18,10 +18,9 @@ from pathlib import Path
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.config import settings
 from transformer.doctor import slurm
-from transformer.doctor.disk import needed_space
 from transformer.doctor.downloads import check_downloads
 from transformer.doctor.finding import LEVELS, Finding
-from transformer.doctor.folders import TEMPORARY, check_folder
+from transformer.doctor.folders import TEMPORARY, check_folder, needed_space
 from transformer.doctor.machine import LOCK, check_openmp, check_packages, check_processors
 from transformer.doctor.node import check_node
 from transformer.doctor.partitions import check_partitions

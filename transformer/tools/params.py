@@ -50,23 +50,15 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     models = models_of(settings.read(args.configfile, args.config))
     paper = read_paper(args.paper)
-    counts = [count(name, model, *paper.get(name, ("", None))) for name, model in models.items()]
-    if not any(c.printed for c in counts):
+    counts = []
+    for name, model in models.items():
+        letter, millions = paper.get(name, ("", None))
+        rows = agreeing_rows(model, millions) if millions else range(0)
+        counts.append(Count(letter, name, parameters(model), millions, rows))
+    if not (printed := [count for count in counts if count.printed]):
         raise InputError(f"{args.paper}: expected the parameters of experiments of config.yaml, found none")
-    print(page(counts))
-
-
-def count(name: str, model: Model, letter: str, printed: int | None) -> Count:
-    """Return what is shown of one experiment."""
-    rows = agreeing_rows(model, printed) if printed else range(0)
-    return Count(letter, name, parameters(model), printed, rows)
-
-
-def page(counts: list[Count]) -> str:
-    """Return the table, how many agree, and why not more."""
-    printed = [c for c in counts if c.printed]
-    agree = f"{sum(c.agrees for c in printed)} of {len(printed)} agree"
-    return "\n\n".join([table(counts), agree, COUNTED, why(printed)])
+    agree = f"{sum(count.agrees for count in printed)} of {len(printed)} agree"
+    print("\n\n".join([table(counts), agree, COUNTED, why(printed)]))
 
 
 def table(counts: list[Count]) -> str:

@@ -28,21 +28,11 @@ def file_of(wildcards):
     return config["corpora"][wildcards.corpus]["files"][wildcards.language]
 
 
-def archive_of(wildcards):
-    """Return the download or the local file that a corpus file lies in."""
-    return source_of(file_of(wildcards))
-
-
 def others_of(wildcards):
     """Return the entry of another language, if it and this one are in WMT's format, which numbers its sentences."""
     files = config["corpora"][wildcards.corpus]["files"]
     others = [entry for language, entry in files.items() if language != wildcards.language and "format" in entry]
     return others[:1] if "format" in file_of(wildcards) else []
-
-
-def beside(wildcards):
-    """Return the download or the local file that this other language lies in."""
-    return [source_of(other) for other in others_of(wildcards)]
 
 
 def unpack_options(wildcards):

@@ -28,11 +28,6 @@ def figures_of_scale(scale):
     return [figure for figure in FIGURES if figure not in left_out]
 
 
-def sentences_of_figures(wildcards):
-    """Return the sentences of Figures 3 to 5, as JSON for the attend stage."""
-    return json.dumps(config["scales"][wildcards.scale].get("figures", {}))
-
-
 def text_of_attention(wildcards):
     """Return the first task's test set in its source language."""
     _, task = first_task(wildcards.scale)

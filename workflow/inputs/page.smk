@@ -10,31 +10,11 @@ def tables_of_page(wildcards):
     return [f"results/{wildcards.scale}/tables/{table}.json" for table in TABLES if table in made]
 
 
-def figures_of_page(wildcards):
-    """Return the figures that can be drawn at this scale, in the page's order."""
-    return [f"results/{wildcards.scale}/figures/{figure}.svg" for figure in figures_of_scale(wildcards.scale)]
-
-
 def files_of_page(scale, file=None):
     """Return this file of every run in a table; if None, its score there."""
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
     paths = [path for table in tables for path in files_of(runs_of(table, scale), scale, file or SCORES[table])]
     return list(dict.fromkeys(paths))
-
-
-def runs_of_page(wildcards):
-    """Return every run.json; on a partial page those that are there."""
-    return present(files_of_page(wildcards.scale, "run.json"))
-
-
-def scores_of_page(wildcards):
-    """Return every score file; on a partial page those that are there."""
-    return present(files_of_page(wildcards.scale))
-
-
-def attention_of_page(wildcards):
-    """Return what the attention viewer shows; nothing where there is no base model to look into."""
-    return f"results/{wildcards.scale}/attention.json" if base_is_trained(wildcards.scale) else []
 
 
 def samples_of_page(scale):

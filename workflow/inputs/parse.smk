@@ -55,11 +55,6 @@ def mix_options(wildcards, input):
     return options
 
 
-def text_of_silver(wildcards):
-    """Return what a parser labels for a task's silver trees."""
-    return [f"resources/corpora/{corpus}.en" for corpus in task_of(wildcards)["silver"]["text"]]
-
-
 def parser_of_silver(wildcards, *files):
     """Return files of the run that makes a task's silver trees, which is that with the first seed."""
     seed = parsing_of(wildcards.scale)["seeds"][0]

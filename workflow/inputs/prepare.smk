@@ -4,16 +4,6 @@ import os
 from snakemake.io import IOFile
 
 
-def languages_of(wildcards):
-    """Return a task's two languages, source first."""
-    return [task_of(wildcards)[name] for name in ("source", "target")]
-
-
-def clean_option(wildcards):
-    """Return the tokenize stage's option for training text, which alone is cleaned."""
-    return "--clean" if wildcards.split == "train" else ""
-
-
 def subsets_of(wildcards):
     """Return the corpora that are parts of the test set and scored beside it, by name; other splits have none."""
     return task_of(wildcards).get("subsets", {}) if wildcards.split == "test" else {}

@@ -48,11 +48,6 @@ def paper(table):
 # takes as `also`, and further options.
 
 
-def table_1(scale):
-    """Return what Table 1 is made from."""
-    return {"paper": paper("table1"), "measured": [f"results/{scale}/layers.json"]}, []
-
-
 def table_2(scale):
     """Return what Table 2 is made from."""
     runs = runs_of("table2", scale)
@@ -119,7 +114,7 @@ def table_why(scale):
 
 
 TABLES = {
-    "table1": table_1,
+    "table1": lambda scale: ({"paper": paper("table1"), "measured": [f"results/{scale}/layers.json"]}, []),
     "table2": table_2,
     "table3": table_3,
     "table4": table_4,

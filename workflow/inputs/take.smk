@@ -42,8 +42,11 @@ def read_sums(folder, where):
         refuse(where, f"{path}: cannot be read: {error.strerror}")
     if (found := hashlib.sha256(content).hexdigest()) != folder["sha256"]:
         refuse(where, f"{path}: expected SHA-256 {folder['sha256']}, found {found}")
-    if not kept.exists():
-        keep(content, kept)
+    if not kept.exists():  # for jobs on a cluster's nodes, which need not see the folder
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside = kept.with_suffix(f".{os.getpid()}")
+        aside.write_bytes(content)
+        aside.replace(kept)
     sums = {}
     for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
         match = re.fullmatch(r"([0-9a-f]{64}) [ *](?:\./)*(.+)", line)
@@ -51,14 +54,6 @@ def read_sums(folder, where):
             refuse(where, f"{path}, line {number}: expected a sum and a path, found '{line}'")
         sums[match[2]] = match[1]
     return sums
-
-
-def keep(content, path):
-    """Write a list where the jobs on a cluster's nodes read it: they need not see the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(f".{os.getpid()}")
-    aside.write_bytes(content)
-    aside.replace(path)
 
 
 def check_files(sums, path, kind, where):
@@ -154,11 +149,6 @@ def files_to_take(wildcards):
     chosen = [other for other in folder.files if Path(other).is_relative_to(name)]
     made_by = [other for other in settings_of(name) if other in folder.sums]
     return [word for other in made_by + chosen for word in ("--file", folder.sums[other], other)]
-
-
-def path_of_taken(wildcards):
-    """Return the folder that a file is taken from."""
-    return folder_of(wildcards.taken)[0].path
 
 
 def place_of_taken(wildcards):

@@ -1,8 +1,6 @@
 # The questions of rules/translate.smk: how a run decodes, and with which weights.
 import json
 
-from transformer.config.runs import decoding
-
 # Which weights translate, by what they add to a translation's name.
 WEIGHTS = {
     "": "average.safetensors",  # Table 2 averages (§6.1),
@@ -16,11 +14,6 @@ CHANGES = {
     ".alpha-0": {"alpha": 0.0},
     ".extra_length-0": {"extra_length": 0},
 }
-
-
-def decoding_of(wildcards):
-    """Return how a run decodes, as JSON for the resolve stage."""
-    return json.dumps(decoding(config, wildcards.experiment))
 
 
 def weights_of(wildcards):

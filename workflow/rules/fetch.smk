@@ -18,8 +18,8 @@ rule fetch:
 
 rule unpack:
     input:
-        beside,
-        archive=archive_of,
+        lambda wildcards: [source_of(entry) for entry in others_of(wildcards)],
+        archive=lambda wildcards: source_of(file_of(wildcards)),
     output:
         "resources/corpora/{corpus}.{language}",
     log:

@@ -19,7 +19,7 @@ rule attend:
         launch="here",
     params:
         run=lambda wildcards, input: str(Path(input.weights[0]).parent),
-        figures=sentences_of_figures,
+        figures=lambda wildcards: json.dumps(config["scales"][wildcards.scale].get("figures", {})),
         sentences=lookup("attention/sentences", within=config),
         longest=lookup("attention/longest", within=config),
     shell:

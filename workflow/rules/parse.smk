@@ -111,7 +111,8 @@ rule silver_parse:
     input:
         lambda wildcards: parser_of_silver(wildcards, "experiment.yaml", "vocabulary.model", "average.safetensors"),
         decoding=lambda wildcards: parser_of_silver(wildcards, "decoding.yaml")[0],
-        text=text_of_silver,  # and no code: what is learned from is not prepared anew by an edit
+        # And no code: what is learned from is not prepared again after an edit.
+        text=lambda wildcards: collect("resources/corpora/{corpus}.en", corpus=task_of(wildcards)["silver"]["text"]),
     output:
         trees="results/{scale}/data/{task}/parsed.trees",
         parses="results/{scale}/data/{task}/parsed.json",

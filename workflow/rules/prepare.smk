@@ -21,9 +21,9 @@ rule tokenize:
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
-        languages=languages_of,
+        languages=lambda wildcards: [task_of(wildcards)[name] for name in ("source", "target")],
         preparation=json.dumps(config["preparation"]),
-        clean=clean_option,
+        clean=lambda wildcards: "--clean" if wildcards.split == "train" else "",
         part=gather_option,
         output=subpath(output[2], strip_suffix=".json"),
     shell:

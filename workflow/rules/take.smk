@@ -18,8 +18,8 @@ rule take:
         "../../environment.yml"
     resources:
         mem_mb=memory(1000),
-        # Where the bytes come from does not change them: as a param, another place would take all anew.
-        path=path_of_taken,
+        # Where the bytes come from does not change them: as a param, another place would take all again.
+        path=lambda wildcards: folder_of(wildcards.taken)[0].path,
     params:
         files=files_to_take,
         place=place_of_taken,
