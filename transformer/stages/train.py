@@ -70,17 +70,14 @@ def main(argv: list[str] | None = None) -> None:
             with replacing(args.run / "state" / name) as file:
                 file.write(f"{interruption}\n")
         leave(f"interrupted by {interruption}; the same command goes on from there", EXIT_INTERRUPTED)
-    except TrainingError as error:
-        if not isinstance(error.__cause__, EXPECTED):
+    except (TrainingError, *EXPECTED) as error:
+        if isinstance(error, TrainingError) and not isinstance(error.__cause__, EXPECTED):
             traceback.print_exception(error.__cause__)
-        leave(f"error: {error}", 1)
-    except EXPECTED as error:
         leave(f"error: {error}", 1)
     end()
 
 
 def leave(message: str, code: int) -> None:
-    """End this process with a line and an exit code."""
     message = f"transformer train: {message}"
     if code == 1 and "RANK" not in os.environ:
         sys.exit(message)  # as every stage does
@@ -89,7 +86,6 @@ def leave(message: str, code: int) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("train", __doc__)
     # Not --run, as the other stages have it: torchrun takes that for an option of its own.
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")

@@ -32,23 +32,19 @@ class Logger:
         if writes:
             from transformer.training.tensorboard import Board  # tensorboardX, which the other processes do without
 
-            self.cut_metrics()
+            # What an interrupted run logged after its last saved state goes: those steps are done again.
+            path = folder / "metrics.jsonl"
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
+            with replacing(path) as file:
+                file.writelines(line for line in whole if json.loads(line)["step"] <= self.first)
             self.board = Board(folder / "tensorboard", self.first + 1)
-
-    def cut_metrics(self) -> None:
-        """Drop what an interrupted run logged after its last saved state: those steps are done again."""
-        path = self.folder / "metrics.jsonl"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
-        with replacing(path) as file:
-            file.writelines(line for line in whole if json.loads(line)["step"] <= self.first)
 
     def close(self) -> None:
         if self.writes:
             self.board.close()
 
     def due(self) -> bool:
-        """Return whether this step is logged."""
         step = self.progress.step
         return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
 

@@ -127,10 +127,8 @@ def flat(settings: Any, where: Path) -> dict[str, Any]:
     """Return the settings that bend a curve, with section.key for those in sections."""
     if not isinstance(settings, dict):
         raise InputError(f"{where}: expected a mapping, found {type(settings).__name__}")
-    leaves = {}
-    for key, value in settings.items():
-        leaves |= {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {key: value}
-    return {key: value for key, value in leaves.items() if key not in FREE and not key.startswith("running.")}
+    leaves = pd.json_normalize(settings).iloc[0].items()
+    return {key: value for key, value in leaves if key not in FREE and not key.startswith("running.")}
 
 
 def chosen_steps(run: Log, reference: Log) -> list[int]:
