@@ -19,8 +19,8 @@ def save_steps(folder, *tensors, digests=None, steps=None):
     """Write a checkpoint for each of `tensors`; of steps 10, 20, ... of run "d" unless told otherwise."""
     steps = steps or [10 * number for number, _ in enumerate(tensors, start=1)]
     paths = [folder / f"{number}.safetensors" for number, _ in enumerate(tensors)]
-    for path, step, digest, one in zip(paths, steps, digests or ["d"] * len(paths), tensors, strict=True):
-        save(path, one, {"digest": digest, "step": step})
+    for path, step, digest, weights in zip(paths, steps, digests or ["d"] * len(paths), tensors, strict=True):
+        save(path, weights, {"digest": digest, "step": step})
     return paths
 
 

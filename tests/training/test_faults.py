@@ -146,12 +146,12 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     training.wait_for(lambda: steps_done(run) > 25)
     training.send_signal(number)
     assert training.end(SOON) == EXIT_INTERRUPTED == 75
-    (said,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
-    assert max(states(run)) == f"{int(said):08}.safetensors"
-    assert steps_done(run) == int(said)
+    (step,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
+    assert max(states(run)) == f"{int(step):08}.safetensors"
+    assert steps_done(run) == int(step)
     again = Training(run, data)
     again.wait_for(lambda: "\n" in again.out)
-    assert again.out.startswith(f"resumed from step {said} ")
+    assert again.out.startswith(f"resumed from step {step} ")
     again.send_signal(number)
     assert again.end(SOON) == 75
 
@@ -210,8 +210,8 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     again = Training(run, data, processes=after)
     assert again.end() == 0
     assert again.out.startswith("resumed from step 20 ")
-    about = json.loads((run / "run.json").read_text())
-    assert [(start["step"], start["processes"]) for start in about["starts"]] == [(0, before), (20, after)]
+    summary = json.loads((run / "run.json").read_text())
+    assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, before), (20, after)]
 
 
 @slow

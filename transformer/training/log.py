@@ -26,9 +26,9 @@ class Logger:
         """progress: the run's own, which goes on. writes: only one of the processes should."""
         self.experiment, self.progress, self.folder, self.writes = experiment, progress, folder, writes
         self.name = f"{experiment.task} {experiment.experiment} seed {experiment.seed}"
-        self.started, self.first = time.monotonic(), progress.step
+        self.first = progress.step
         self.updates: list[Update] = []
-        self.since = time.monotonic()
+        self.started = self.since = time.monotonic()
         if writes:
             from transformer.training.tensorboard import Board  # tensorboardX, which the other processes do without
 
@@ -58,9 +58,8 @@ class Logger:
 
     def evaluated(self, seconds: float) -> None:
         """Write the dev scores of this step. The time that they took does not count in tokens per second."""
-        progress = self.progress
         self.since += seconds
-        scores = {"dev_perplexity": progress.dev_perplexity, "dev_bleu": progress.dev_bleu}
+        scores = {"dev_perplexity": self.progress.dev_perplexity, "dev_bleu": self.progress.dev_bleu}
         if self.writes:
             self.write({name: score for name, score in scores.items() if score is not None})
 
