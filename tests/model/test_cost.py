@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config.experiment import Model
-from transformer.model.cost import Lengths, agreeing_rows, forward_flops, parameters, training_flops
+from transformer.model.cost import Lengths, agreeing_rows, parameters, training_flops
 from transformer.model.packed import Packed
 from transformer.model.transformer import Transformer
 from transformer.training.loss import smoothed_cross_entropy
@@ -96,9 +96,3 @@ def test_flops_are_those_that_pytorch_counts():
         loss.backward()
     sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
     assert training_flops(SMALL, Lengths(*sums)) == counter.get_total_flops()
-
-
-def test_flops_by_hand():
-    """One layer, all widths one: P = 2, F = 2; 2 · 8 · (2 + 3) for layers, 2 · 5 · 3 softmax, 2 · 2 · (4 + 9 + 6)."""
-    model = SimpleNamespace(N=1, d_model=1, d_ff=1, h=1, d_k=1, d_v=1, output_rows=5)
-    assert forward_flops(model, Lengths(2, 3, 4, 9, 6)) == 80 + 30 + 76

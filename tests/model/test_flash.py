@@ -11,7 +11,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.toy import make_experiment, model_config, random_text
+from support import starting
+from support.starting import CPU, TEXT
+from support.toy import make_experiment, model_config
 from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import varlen
@@ -20,17 +22,13 @@ from transformer.config.experiment import PAD
 from transformer.model.attention import flashes
 from transformer.model.packed import FILLER, LONGEST, POSITIONS, fill, sizes
 from transformer.model.transformer import Transformer
-from transformer.runtime.distributed import World
 from transformer.runtime.signals import Interrupted, StopSignals
 from transformer.training.batches import plan
-from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run, TrainingError
 from transformer.training.loss import batch_losses
 from transformer.training.step import compiled
 
-CPU = torch.device("cpu")
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
-TEXT = random_text(1, 53)
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
@@ -164,15 +162,6 @@ def test_loss_and_gradients_are_the_padded_ones():
     assert padded[2].abs().max() > 0.01
 
 
-def test_outputs_in_double_precision_are_the_padded_ones():
-    model = make_model().double()
-    outputs = []
-    for flash in (False, True):
-        batch = TEXT.batch(INDICES, CPU, ROOM if flash else None)
-        outputs.append(model(batch.source, batch.target)[: TEXT.lengths[1, INDICES].sum()])
-    torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "indices", [INDICES, np.flatnonzero(TEXT.lengths[0] == TEXT.lengths[0, 0])], ids=["padded", "full"]
 )
@@ -189,14 +178,10 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
     torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
 
 
-def start(folder, flash: bool, running: dict | None = None, **training) -> Run:
-    world = World(0, 1, CPU)
-    evaluation = Evaluation(random_text(2, 15), None, (60, 60), 0, world)
-    experiment = make_experiment(model=LIKE_HEADS, running=running, **training)
-    run = Run(experiment, TEXT, evaluation, None, world, "digest", folder, memory=2**40)
-    learner = run.learner
-    learner.dtype, learner.flash = torch.float32, flash
-    learner.room = learner.largest_piece()
+def start(folder, flash: bool, running: dict | None = None) -> Run:
+    run = starting.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
+    run.learner.flash = flash
+    run.learner.room = run.learner.largest_piece()
     return run
 
 
@@ -204,7 +189,7 @@ def test_a_training_goes_the_same_way(tmp_path):
     """All but the biases of keys: their gradient is zero, and Adam makes steps of its rounding."""
     losses = []
     for flash in (False, True):
-        run = start(tmp_path / str(flash), flash, steps=13)
+        run = start(tmp_path / str(flash), flash)
         run.train(StopSignals(), "a commit")
         lines = map(json.loads, (tmp_path / str(flash) / "metrics.jsonl").read_text().splitlines())
         losses.append([line["smoothed_loss"] for line in lines if "smoothed_loss" in line])
@@ -250,7 +235,7 @@ def test_a_step_ahead_changes_nothing(tmp_path):
     """Neither the weights, nor what is logged, nor what is saved."""
     results = []
     for ahead in (0, 1):
-        run = start(tmp_path / str(ahead), False, steps=13)
+        run = start(tmp_path / str(ahead), False)
         run.ahead = ahead
         run.train(StopSignals(), "a commit")
         lines = (tmp_path / str(ahead) / "metrics.jsonl").read_text().splitlines()
@@ -265,7 +250,7 @@ def test_a_step_ahead_changes_nothing(tmp_path):
 def test_a_stop_is_heard_a_step_late(tmp_path):
     """Also in a step after which nothing is due; the run goes on where it left off."""
     seldom = {"log_every": 50, "evaluate_every": 50, "save_every": 50}
-    run = start(tmp_path, False, seldom, steps=13)
+    run = start(tmp_path, False, seldom)
     run.ahead = 1
     update = run.update
 
@@ -276,12 +261,12 @@ def test_a_stop_is_heard_a_step_late(tmp_path):
     run.update = stopped
     with pytest.raises(Interrupted, match=r"^SIGTERM: saved at step 6$"):
         run.train(StopSignals(), "a commit")
-    assert start(tmp_path, False, seldom, steps=13).progress.step == 6
+    assert start(tmp_path, False, seldom).progress.step == 6
 
 
 def test_what_is_not_finite_is_named_by_its_own_step(tmp_path):
     """It is not saved either, although the next step is under way by then."""
-    run = start(tmp_path, False, steps=13)
+    run = start(tmp_path, False)
     run.ahead = 1
     update = run.update
 

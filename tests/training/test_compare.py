@@ -169,14 +169,13 @@ def test_logs_without_a_common_step_are_named_with_their_ranges(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", ": expected the log of a training, found no smoothed_loss"),
         ('{"step": 1, "dev_bleu": 0.0}\n', ": expected the log of a training, found no smoothed_loss"),
         ('{"step": 1, "smoothed_loss": 5.0}\n', ": expected the log of a training, found no perplexity"),
         ('{"step": 1}\n{"loss": 5}\n', """, line 2: expected a JSON object with a step, found '{"loss": 5}'"""),
         ("step 1\n", ", line 1: expected a JSON object with a step, found 'step 1'"),
         ('{"step": 1, "smoothed_loss": "low"}\n', ": expected numbers: could not convert string to float: 'low'"),
     ],
-    ids=["empty", "scores alone", "loss alone", "no step", "not JSON", "not a number"],
+    ids=["scores alone", "loss alone", "no step", "not JSON", "not a number"],
 )
 def test_a_bad_log_is_named(tmp_path, content, message):
     good, bad = write_log(tmp_path / "good.jsonl", (1, 2)), tmp_path / "bad.jsonl"
@@ -185,14 +184,9 @@ def test_a_bad_log_is_named(tmp_path, content, message):
     assert error(good, bad) == f"{bad}{message}"
 
 
-def test_a_bad_experiment_is_named(tmp_path):
+def test_a_bad_experiment_and_a_missing_log_are_named(tmp_path):
     log = write_log(tmp_path / "run" / "metrics.jsonl", (1, 2))
     (tmp_path / "run" / "experiment.yaml").write_text("scale")
     assert error(tmp_path / "run", log) == f"{tmp_path}/run/experiment.yaml: expected a mapping, found str"
-
-
-def test_a_missing_log_is_named(tmp_path):
-    log = write_log(tmp_path / "log.jsonl", (1, 2))
-    (tmp_path / "run").mkdir()
+    assert error(log.rename(tmp_path / "log"), tmp_path / "none").startswith(f"{tmp_path}/none: cannot be read: ")
     assert error(tmp_path / "run", log) == f"{tmp_path}/run: no metrics.jsonl, neither here nor in state/*/"
-    assert error(log, tmp_path / "none").startswith(f"{tmp_path}/none: cannot be read: ")

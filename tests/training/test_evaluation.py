@@ -79,9 +79,9 @@ def test_one_process_gets_the_same(folders):
     dev, vocabulary = open_dev(run, data), Subwords(data / "vocabulary.model")
     model = load_model(run / "last.safetensors", model_of(run))
     evaluation = Evaluation(dev, vocabulary, (400, 400), SENTENCES, World(0, 1, CPU))
-    about = json.loads((run / "run.json").read_text())
-    assert evaluation.bleu(model) == pytest.approx(about["dev_bleu"])
-    assert evaluation.perplexity(model, torch.float32) == pytest.approx(about["dev_perplexity"], rel=0.01)
+    summary = json.loads((run / "run.json").read_text())
+    assert evaluation.bleu(model) == pytest.approx(summary["dev_bleu"])
+    assert evaluation.perplexity(model, torch.float32) == pytest.approx(summary["dev_perplexity"], rel=0.01)
 
 
 def model_of(run):

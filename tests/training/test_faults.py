@@ -6,12 +6,12 @@
 import json
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 
 import psutil
@@ -29,6 +29,7 @@ FAULTY = [str(ROOT / "tests/support/faulty.py")]
 SOON = 60  # seconds, to end after a signal or a fault
 LONG = 600  # seconds, for whole trainings on a busy machine
 slow = pytest.mark.slow
+signal_name = attrgetter("name")
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +106,6 @@ def random_run(folder: Path) -> Path:
     return make_run(folder / "1", make_experiment(steps=200, running=running, checkpoint_every=10))
 
 
-def signal_name(number: signal.Signals) -> str:
-    return number.name
-
-
 def metrics(run: Path) -> list[dict]:
     speed = ("seconds", "target_tokens_per_second")
     entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
@@ -139,7 +136,9 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straigh
 
 
 @pytest.mark.parametrize(
-    "number", [STOPPING[0], *(pytest.param(number, marks=slow) for number in STOPPING[1:])], ids=signal_name
+    "number",
+    [STOPPING[0], *(pytest.param(number, marks=slow) for number in STOPPING[1:])],
+    ids=signal_name,
 )
 def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     run = new_run(tmp_path, steps=100_000)
@@ -147,12 +146,12 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     training.wait_for(lambda: steps_done(run) > 25)
     training.send_signal(number)
     assert training.end(SOON) == EXIT_INTERRUPTED == 75
-    (said,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
-    assert max(states(run)) == f"{int(said):08}.safetensors"
-    assert steps_done(run) == int(said)
+    (step,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
+    assert max(states(run)) == f"{int(step):08}.safetensors"
+    assert steps_done(run) == int(step)
     again = Training(run, data)
     again.wait_for(lambda: "\n" in again.out)
-    assert again.out.startswith(f"resumed from step {said} ")
+    assert again.out.startswith(f"resumed from step {step} ")
     again.send_signal(number)
     assert again.end(SOON) == 75
 
@@ -211,8 +210,8 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     again = Training(run, data, processes=after)
     assert again.end() == 0
     assert again.out.startswith("resumed from step 20 ")
-    about = json.loads((run / "run.json").read_text())
-    assert [(start["step"], start["processes"]) for start in about["starts"]] == [(0, before), (20, after)]
+    summary = json.loads((run / "run.json").read_text())
+    assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, before), (20, after)]
 
 
 @slow
@@ -232,31 +231,21 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
     assert (run / "last.safetensors").read_bytes() == (whole / "last.safetensors").read_bytes()
 
 
-def two_of_one(run: Path, data: Path) -> tuple[Training, Training]:
-    """Start a training, and a second one of the same run, which waits for the first."""
-    first = Training(run, data)
-    first.wait_for(lambda: steps_done(run) > 5)
-    second = Training(run, data)
-    second.wait_for(lambda: "\n" in second.out)
-    assert second.out.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
-    return first, second
-
-
 @slow
 def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
-    """As after Snakemake was killed and started again, its job living on."""
+    """As after Snakemake was killed and started again, its job living on. A third one is stopped while it waits."""
     run = new_run(tmp_path, steps=1000)
-    first, second = two_of_one(run, data)
+    first = Training(run, data)
+    first.wait_for(lambda: steps_done(run) > 5)
+    second, third = Training(run, data), Training(run, data)
+    for waiting in (second, third):
+        waiting.wait_for(lambda waiting=waiting: "\n" in waiting.out)
+        assert waiting.out.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
+    third.terminate()
+    assert third.end(SOON) == EXIT_INTERRUPTED
     assert first.end() == second.end() == 0
     assert "trained before" in second.out
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1
-
-
-@slow
-def test_a_waiting_training_can_be_stopped(tmp_path, data):
-    for training in reversed(two_of_one(new_run(tmp_path, steps=100_000), data)):
-        training.terminate()
-        assert training.end(SOON) == EXIT_INTERRUPTED
 
 
 @slow
@@ -286,15 +275,3 @@ def test_what_is_ignored_stays_ignored(tmp_path, data):
             wait_for(lambda step=step: steps_done(run) >= step, process)
             process.send_signal(number)
         assert process.wait(timeout=SOON) == EXIT_INTERRUPTED
-
-
-@slow
-def test_a_finished_run_whose_outputs_were_deleted_is_published_by_two_processes(tmp_path, data):
-    run = new_run(tmp_path, steps=30)
-    assert Training(run, data).end() == 0
-    before = (run / "last.safetensors").read_bytes()
-    shutil.rmtree(run / "checkpoints")
-    for name in ("run.json", "last.safetensors"):
-        (run / name).unlink()
-    assert Training(run, data, processes=2).end() == 0
-    assert (run / "last.safetensors").read_bytes() == before

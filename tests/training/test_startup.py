@@ -10,7 +10,7 @@ UNNEEDED = {"torch._dynamo", "sympy", "pandas", "matplotlib", "sacrebleu", "sacr
 
 def test_the_training_loop_loads_nothing_that_is_heavy_and_not_needed():
     program = "import sys, transformer.training.loop; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, text=True, check=True)
-    loaded = set(found.stdout.split())
+    process = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, text=True, check=True)
+    loaded = set(process.stdout.split())
     assert "transformer.training.step" in loaded
     assert not loaded & UNNEEDED

@@ -1,6 +1,6 @@
 """§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
 
-    attention         padded sentences; `weighted_sum` is its way on a processor
+    attention         padded sentences
     flash             sentences laid end to end, on a GPU
     cached_attention  one more token of each hypothesis, in beam search
 
@@ -22,6 +22,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool
     """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1).
 
     Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. Returns [B, h, L_q, d_v].
+    mask: None, or added to the scores [B, h, L_q, L_k], to which it must broadcast.
     `causal` lets position i see only positions up to i (§3.2.3); then L_q = L_k.
     """
     if Q.is_cuda:  # one fused kernel; on a CPU the equation itself is faster at a sentence's length
@@ -29,14 +30,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool
     if causal:
         later = Q.new_full((Q.shape[-2], K.shape[-2]), -math.inf).triu(1)
         mask = later if mask is None else mask + later
-    return weighted_sum(Q, K, V, mask, P_drop)
-
-
-def weighted_sum(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, P_drop: float) -> Tensor:
-    """Compute `attention` in float32 or better: products as small as these are not worth converting to bfloat16.
-
-    mask: None, or added to the scores [B, h, L_q, L_k], to which it must broadcast.
-    """
+    # In float32 or better: products as small as these are not worth converting to bfloat16.
     with torch.autocast("cpu", enabled=False):
         dtype = torch.promote_types(Q.dtype, torch.float32)
         q, k, v = (x.to(dtype, memory_format=torch.contiguous_format).flatten(0, 1) for x in (Q, K, V))
@@ -141,8 +135,3 @@ class CrossAttention(MultiHead):
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
         K, V = self.key_value(memory).split(self.widths, dim=-1)
         return self.output(self.mix(self.query(x), K, V, target, source, causal=False))
-
-    def keys_values(self, memory: Tensor, source: Packed) -> tuple[Tensor, Tensor]:
-        """Return K and V of the memory, padded: [B, h, L, d_k] and [B, h, L, d_v]."""
-        K, V = (self.heads(part, source) for part in self.key_value(memory).split(self.widths, dim=-1))
-        return K, V

@@ -44,17 +44,13 @@ def dropout(x: Tensor, P: float) -> Tensor:
     """Drop numbers of `x`, of any shape; which ones depends on torch's seed alone."""
     if P == 0.0 or x.is_cuda:
         return F.dropout(x, P)
-    return x * dropout_mask(x.shape, P).to(x.dtype)
-
-
-def dropout_mask(shape: torch.Size, P: float) -> Tensor:
-    """Return 0 where a number is dropped, 1 / (1 - P) elsewhere."""
     dropped = round(P * STEPS)
     if dropped >= STEPS:
-        return torch.zeros(shape)
-    drawn = torch.empty((shape.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
-    kept = torch.ge(drawn[: shape.numel()].view(shape), dropped - STEPS // 2, out=torch.empty(shape))
-    return kept.mul_(STEPS / (STEPS - dropped))
+        return x * 0.0
+    # Four numbers share a draw of 64 bits.
+    drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - STEPS // 2, out=torch.empty(x.shape))
+    return x * kept.mul_(STEPS / (STEPS - dropped)).to(x.dtype)
 
 
 class Pad(torch.autograd.Function):

@@ -44,14 +44,13 @@ def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device, grain: int =
     B, L = shape = (len(lengths), int(lengths.max()))
     positions = places(lengths)
     sides = [put(extended(side, grain), device) for side in (ids, positions)]
-    full = len(ids) == B * L
-    if full and len(ids) % grain == 0:
-        return Packed(*sides, shape)
-    slots = put(np.repeat(np.arange(B) * L, lengths) + positions, device)
-    if full:
-        return Packed(*sides, shape, slots)
-    padding = np.where(np.arange(L) < lengths[:, None], np.float32(0), np.float32(-np.inf))
-    return Packed(*sides, shape, slots, put(padding[:, None, None, :], device))
+    slots = mask = None
+    if len(ids) < B * L or len(ids) % grain:
+        slots = put(np.repeat(np.arange(B) * L, lengths) + positions, device)
+    if len(ids) < B * L:
+        padding = np.where(np.arange(L) < lengths[:, None], np.float32(0), np.float32(-np.inf))
+        mask = put(padding[:, None, None, :], device)
+    return Packed(*sides, shape, slots, mask)
 
 
 def extended(tokens: np.ndarray, grain: int) -> np.ndarray:

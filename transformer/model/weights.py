@@ -6,14 +6,16 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from torch import Tensor, nn
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from transformer.common.files import InputError, replacing
 from transformer.config.experiment import Model
-from transformer.model.header import Unusable, decode, opened
 from transformer.model.transformer import Transformer
 
-ADAM = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps of each parameter
+
+class Unusable(InputError):
+    """A file that can be read but is not what it should be."""
 
 
 def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
@@ -43,29 +45,31 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
 
     Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
     """
-    with opened(path, "pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        header, expected = decode(file)
-        if checksum(tensors) != expected:
-            raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
-        return tensors, header
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            header, expected = json.loads((file.metadata() or {})["about"])
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
+    if checksum(tensors) != expected:
+        raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
+    return tensors, header
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode with the weights at `path`. Raises InputError where they do not fit it."""
     tensors, _ = load(path)
-    with torch.device("meta"):
-        model = Transformer(config)
-    require(path, {name: tensor.shape for name, tensor in model.state_dict().items()}, tensors)
     model = Transformer(config)
+    require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
     return model.eval()
 
 
-def require(path: str | Path, shapes: dict[str, torch.Size], tensors: dict[str, Tensor]) -> None:
-    """Raise Unusable where the `tensors` of a file are not those of `shapes`, by name and shape."""
-    expected = {name: tuple(shape) for name, shape in shapes.items()}
-    actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
+    """Raise Unusable where the `tensors` of a file do not have the names and shapes of the `model`'s."""
+    expected, actual = ({name: tuple(tensor.shape) for name, tensor in each.items()} for each in (model, tensors))
     for name in sorted(expected.keys() | actual.keys()):
         if expected.get(name) != actual.get(name):
             raise Unusable(f"{path}: {name}: expected shape {expected.get(name)}, found {actual.get(name)}")
@@ -88,18 +92,3 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
     return mean, {"digest": digests.pop(), "steps": steps}
-
-
-def adam_tensors(model: nn.Module, adam: torch.optim.Adam) -> dict[str, Tensor]:
-    """Return Adam's moments and step counts by parameter name, for `save`."""
-    return {
-        f"adam.{key}.{name}": value
-        for name, parameter in model.named_parameters()
-        for key, value in adam.state[parameter].items()
-    }
-
-
-def restore_adam(model: nn.Module, adam: torch.optim.Adam, tensors: dict[str, Tensor]) -> None:
-    """Put back what `adam_tensors` returned."""
-    for name, parameter in model.named_parameters():
-        adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ADAM}

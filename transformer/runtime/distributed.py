@@ -20,7 +20,6 @@ from torch import Tensor
 
 from transformer.common.files import InputError
 
-VARIABLES = (("WORLD_SIZE", "1"), ("RANK", "0"), ("LOCAL_RANK", "0"))
 TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
 
@@ -52,11 +51,11 @@ class World:
 
     def gather(self, value: Any) -> list:
         """Return the values of all processes, in the order of their ranks."""
-        values = [value]
-        if self.size > 1:
-            values = [None] * self.size
-            with watched():
-                dist.all_gather_object(values, value)
+        if self.size == 1:
+            return [value]
+        values = [None] * self.size
+        with watched():
+            dist.all_gather_object(values, value)
         return values
 
 
@@ -75,11 +74,12 @@ def watched() -> Iterator[None]:
 @contextmanager
 def joined() -> Iterator[World]:
     """Join the world that torchrun's environment variables describe. Raises InputError where GPUs are too few."""
-    size, rank, local = (int(os.environ.get(name, default)) for name, default in VARIABLES)
-    if size == 1:
-        yield World(0, 1, best_device())
-        return
+    size = int(os.environ.get("WORLD_SIZE", "1"))
     device = best_device()
+    if size == 1:
+        yield World(0, 1, device)
+        return
+    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     if device.type == "cpu":
         dist.init_process_group("gloo", timeout=TIMEOUT)
     elif local < torch.cuda.device_count():

@@ -25,10 +25,8 @@ def available(device: torch.device, threads: int) -> int:
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    parts = [total * threads // os.cpu_count(), total]
-    for limit in granted():
-        parts.append(limit * min(1, threads / len(os.sched_getaffinity(0))))
-    return int(min(parts))
+    share = min(1, threads / len(os.sched_getaffinity(0)))
+    return int(min(total * threads // os.cpu_count(), total, *(limit * share for limit in granted())))
 
 
 def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) -> int:

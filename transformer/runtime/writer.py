@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Self
+from contextlib import AbstractContextManager
 
 from transformer.runtime.signals import say
 
 
-class Writer:
+class Writer(AbstractContextManager):
     """A thread that does one task at a time. An error in a task is raised by the next call, whichever it is."""
 
     def __init__(self):
@@ -29,9 +29,6 @@ class Writer:
         if self.task is not None:
             task, self.task = self.task, None
             task.result()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, _) -> None:
         """Wait. Where the training itself has failed, only print the task's error, so as not to hide the first."""

@@ -38,7 +38,6 @@ from transformer.runtime.signals import EXIT_INTERRUPTED, Interrupted, StopSigna
 from transformer.training.batches import ParallelText, batch_budgets
 from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run, TrainingError
-from transformer.training.states import Progress
 
 # Errors that one line explains.
 EXPECTED = (InputError, FloatingPointError, OSError, MemoryError, torch.OutOfMemoryError)
@@ -56,34 +55,29 @@ def main(argv: list[str] | None = None) -> None:
         with StopSignals() as stop, joined() as world, alone(args.run / "state", world, stop):
             if world.agree((folder / "run.json").exists()):
                 if world.rank == 0:
-                    say(f"trained before: {folder} (to train anew, delete it and run.json)")
+                    say(f"trained before: {folder} (to train again, delete it and run.json)")
             else:
                 run = open_run(args, experiment, digest, folder, world)
-                progress = run.train(stop, provenance.commit())
-                finish(run, progress, data_sha256)
+                run.train(stop, provenance.commit())
+                if world.rank == 0:
+                    finish(run, data_sha256)
             if world.rank == 0:
                 publish(args.run, folder, args.data / "vocabulary.model")
     except Interrupted as interruption:
         if os.environ.get("RANK", "0") == "0":
-            with replacing(interrupted(args.run)) as file:
+            # For workflow/scripts/train: what ended this try. Each job of a batch system has its own.
+            name = ".".join(filter(None, ("interrupted", os.environ.get("SLURM_JOB_ID"))))
+            with replacing(args.run / "state" / name) as file:
                 file.write(f"{interruption}\n")
         leave(f"interrupted by {interruption}; the same command goes on from there", EXIT_INTERRUPTED)
-    except TrainingError as error:
-        if not isinstance(error.__cause__, EXPECTED):
+    except (TrainingError, *EXPECTED) as error:
+        if isinstance(error, TrainingError) and not isinstance(error.__cause__, EXPECTED):
             traceback.print_exception(error.__cause__)
-        leave(f"error: {error}", 1)
-    except EXPECTED as error:
         leave(f"error: {error}", 1)
     end()
 
 
-def interrupted(run: Path) -> Path:
-    """Return the file that tells workflow/scripts/train what ended this try; each job of a batch system has its own."""
-    return run / "state" / ".".join(filter(None, ("interrupted", os.environ.get("SLURM_JOB_ID"))))
-
-
 def leave(message: str, code: int) -> None:
-    """End this process with a line and an exit code."""
     message = f"transformer train: {message}"
     if code == 1 and "RANK" not in os.environ:
         sys.exit(message)  # as every stage does
@@ -92,7 +86,6 @@ def leave(message: str, code: int) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("train", __doc__)
     # Not --run, as the other stages have it: torchrun takes that for an option of its own.
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
@@ -120,11 +113,20 @@ def open_text(data: Path, split: str, experiment: Experiment) -> ParallelText:
     return ParallelText(*sides)
 
 
-def finish(run: Run, progress: Progress, data_sha256: str) -> None:
-    """Write run.json, whose presence says that the training is finished."""
-    if run.world.rank == 0:
-        with replacing(run.folder / "run.json") as file:
-            json.dump(describe(run, progress, data_sha256), file, indent=1)
+def finish(run: Run, data_sha256: str) -> None:
+    """Write run.json: what was trained, on what, by which code, where, for how long. With it a run is finished."""
+    names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
+    entries = {name: getattr(run.experiment, name) for name in names} | asdict(run.progress)
+    entries |= {
+        "steps": run.progress.step,
+        "data_sha256": data_sha256,
+        "parameters": sum(parameter.numel() for parameter in run.learner.model.parameters()),
+        "commit": run.progress.starts[-1]["commit"],
+        "hardware": run.progress.starts[-1]["hardware"],
+        "finished": provenance.now(),
+    }
+    with replacing(run.folder / "run.json") as file:
+        json.dump(entries, file, indent=1)
 
 
 def publish(run: Path, folder: Path, vocabulary: Path) -> None:
@@ -149,18 +151,3 @@ def link(source: str | Path, target: str | Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-
-
-def describe(run: Run, progress: Progress, data_sha256: str) -> dict:
-    """Return run.json: what was trained, on what, by which code, where and for how long."""
-    experiment = run.experiment
-    names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
-    entries = {name: getattr(experiment, name) for name in names} | asdict(progress)
-    return entries | {
-        "steps": progress.step,
-        "data_sha256": data_sha256,
-        "parameters": sum(parameter.numel() for parameter in run.learner.model.parameters()),
-        "commit": progress.starts[-1]["commit"],
-        "hardware": progress.starts[-1]["hardware"],
-        "finished": provenance.now(),
-    }

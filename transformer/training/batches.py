@@ -88,10 +88,10 @@ class ParallelText:
             sides = (lay(source, source_lengths, device, grain), lay(target, target_lengths, device, grain))
             return Batch(*sides, put(extended(labels, grain), device))
         lengths = np.stack([source_lengths, target_lengths])
-        fillers = fill(lengths, room)
-        more = [np.full(n, PAD) for n in fillers.sum(axis=1)]
-        return Batch(
-            lay_flat(np.concatenate([source, more[0]]), np.concatenate([source_lengths, fillers[0]]), device),
-            lay_flat(np.concatenate([target, more[1]]), np.concatenate([target_lengths, fillers[1]]), device),
-            put(np.concatenate([labels, more[1]]), device),
+        lengths = np.concatenate([lengths, fill(lengths, room)], axis=1)
+        n_source, n_target = lengths.sum(axis=1)
+        source, target, labels = (
+            np.pad(ids, (0, n - len(ids)), constant_values=PAD)
+            for ids, n in ((source, n_source), (target, n_target), (labels, n_target))
         )
+        return Batch(lay_flat(source, lengths[0], device), lay_flat(target, lengths[1], device), put(labels, device))

@@ -26,29 +26,25 @@ class Logger:
         """progress: the run's own, which goes on. writes: only one of the processes should."""
         self.experiment, self.progress, self.folder, self.writes = experiment, progress, folder, writes
         self.name = f"{experiment.task} {experiment.experiment} seed {experiment.seed}"
-        self.started, self.first = time.monotonic(), progress.step
+        self.first = progress.step
         self.updates: list[Update] = []
-        self.since = time.monotonic()
+        self.started = self.since = time.monotonic()
         if writes:
             from transformer.training.tensorboard import Board  # tensorboardX, which the other processes do without
 
-            self.cut_metrics()
+            # What an interrupted run logged after its last saved state goes: those steps are done again.
+            path = folder / "metrics.jsonl"
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
+            with replacing(path) as file:
+                file.writelines(line for line in whole if json.loads(line)["step"] <= self.first)
             self.board = Board(folder / "tensorboard", self.first + 1)
-
-    def cut_metrics(self) -> None:
-        """Drop what an interrupted run logged after its last saved state: those steps are done again."""
-        path = self.folder / "metrics.jsonl"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
-        with replacing(path) as file:
-            file.writelines(line for line in whole if json.loads(line)["step"] <= self.first)
 
     def close(self) -> None:
         if self.writes:
             self.board.close()
 
     def due(self) -> bool:
-        """Return whether this step is logged."""
         step = self.progress.step
         return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
 
@@ -62,9 +58,8 @@ class Logger:
 
     def evaluated(self, seconds: float) -> None:
         """Write the dev scores of this step. The time that they took does not count in tokens per second."""
-        progress = self.progress
         self.since += seconds
-        scores = {"dev_perplexity": progress.dev_perplexity, "dev_bleu": progress.dev_bleu}
+        scores = {"dev_perplexity": self.progress.dev_perplexity, "dev_bleu": self.progress.dev_bleu}
         if self.writes:
             self.write({name: score for name, score in scores.items() if score is not None})
 

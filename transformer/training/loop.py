@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from transformer.common import provenance
 from transformer.common.files import InputError
@@ -28,7 +27,7 @@ from transformer.runtime.writer import Writer
 from transformer.training.batches import ParallelText, batch_budgets, fits, plan
 from transformer.training.evaluation import Evaluation
 from transformer.training.log import Logger
-from transformer.training.states import Progress, States, adam_shapes
+from transformer.training.states import Progress, States
 from transformer.training.step import Learner, Update
 
 
@@ -61,7 +60,7 @@ class Run:
         self.ahead = int(world.device.type == "cuda")
         self.check_lengths()
         self.learner = Learner(experiment, text, vocabulary, world, memory)
-        self.states, self.writer = States(folder / "state"), Writer()
+        self.states, self.writer = States(folder / "state", self.learner.model, self.learner.adam), Writer()
         self.progress = self.resume(digest)
 
     def check_lengths(self) -> None:
@@ -78,18 +77,13 @@ class Run:
 
     def resume(self, digest: str) -> Progress:
         """Give all processes what rank 0 finds on disk: weights, Adam's moments, and how far the run has come."""
-        model, adam, progress = self.learner.model, self.learner.adam, None
+        progress = None
         if self.world.rank == 0:
             for litter in self.folder.rglob(".*.part"):  # of a run that was killed while it wrote
                 litter.unlink()
-            progress = asdict(self.states.restore(model, adam, digest))
-        progress = Progress(**self.world.agree(progress))
-        if self.world.rank > 0 and progress.step > 0:
-            blank = {name: torch.zeros(shape) for name, shape in adam_shapes(model).items()}
-            checkpoints.restore_adam(model, adam, blank)
-        with torch.no_grad():
-            self.world.broadcast([*model.parameters(), *checkpoints.adam_tensors(model, adam).values()])
-        return progress
+            progress = asdict(self.states.restore(digest))
+        self.world.broadcast(self.states.tensors.values())
+        return Progress(**self.world.agree(progress))
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
         """Train to the last step, saving on the way; return at once where that was done before.
@@ -132,10 +126,14 @@ class Run:
 
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
         """Make one step on the batch of these pairs, and count it."""
-        where = self.where(indices)
+        progress, where = self.progress, self.where(indices)
         with naming(where, self.states):
-            update = self.learner.update(where, indices, self.progress.step + 1, stopping=bool(stop.received))
-            self.count(update.lengths)
+            update = self.learner.update(where, indices, progress.step + 1, stopping=bool(stop.received))
+        progress.step += 1
+        progress.position += 1
+        progress.source_tokens += int(update.lengths[0].sum())
+        progress.target_tokens += int(update.lengths[1].sum())
+        progress.flops += training_flops(self.experiment.model, sums_of(update.lengths))
         return update
 
     def where(self, indices: np.ndarray) -> str:
@@ -147,15 +145,6 @@ class Run:
             f"step {progress.step + 1} (epoch {progress.epoch}, batch {progress.position}: {source:,} source + "
             f"{target:,} target tokens in {len(indices):,} pairs, the longest of them pair {longest})"
         )
-
-    def count(self, lengths: np.ndarray) -> None:
-        """Count a batch with pairs of these lengths [2, pairs] as done."""
-        progress = self.progress
-        progress.step += 1
-        progress.position += 1
-        progress.source_tokens += int(lengths[0].sum())
-        progress.target_tokens += int(lengths[1].sum())
-        progress.flops += training_flops(self.experiment.model, sums_of(lengths))
 
     def known(self, under_way: deque[Update], everything: bool) -> list[Update]:
         """Take the steps that are over out of `under_way`; with `everything`, wait for them all."""
@@ -169,15 +158,12 @@ class Run:
 
     def due(self) -> bool:
         """Return whether something reads the weights after this step."""
-        return self.evaluation_due() or self.state_due() or self.checkpoint_due()
+        running = self.experiment.running
+        return self.reached(running.evaluate_every) or self.reached(running.save_every) or self.checkpoint_due()
 
-    def evaluation_due(self) -> bool:
-        progress = self.progress
-        return progress.step % self.experiment.running.evaluate_every == 0 or progress.step == self.training.steps
-
-    def state_due(self) -> bool:
-        progress = self.progress
-        return progress.step % self.experiment.running.save_every == 0 or progress.step == self.training.steps
+    def reached(self, every: int) -> bool:
+        """Return whether this step is one of those `every` so many steps, or the last."""
+        return self.progress.step % every == 0 or self.progress.step == self.training.steps
 
     def checkpoint_due(self) -> bool:
         """Return whether the weights of this step are among those to be averaged."""
@@ -186,7 +172,7 @@ class Run:
 
     def evaluate(self, logger: Logger) -> None:
         """Measure dev perplexity, and BLEU where it is wanted, when they are due."""
-        if not self.evaluation_due():
+        if not self.reached(self.experiment.running.evaluate_every):
             return
         learner, started = self.learner, time.monotonic()
         self.progress.dev_perplexity = self.evaluation.perplexity(learner.model, learner.dtype)
@@ -198,14 +184,14 @@ class Run:
         """Save what is due at this step: a checkpoint to be averaged, a resume state."""
         if self.world.rank > 0:
             return
-        model, progress = self.learner.model, self.progress
+        progress, weights = self.progress, self.learner.model.state_dict()
         if self.checkpoint_due():
             header = {"digest": progress.digest, "step": progress.step}
             path = self.folder / f"checkpoints/{progress.step:08}.safetensors"
             self.writer.wait()  # else memory would hold this beside what is still being written
-            self.writer.do(checkpoints.save, path, checkpoints.snapshot(model.state_dict()), header)
-        if self.state_due() or stopped:
-            self.states.save(model, self.learner.adam, progress, self.writer)
+            self.writer.do(checkpoints.save, path, checkpoints.snapshot(weights), header)
+        if self.reached(self.experiment.running.save_every) or stopped:
+            self.states.save(progress, self.writer)
         if stopped or progress.step == self.training.steps:
             self.writer.wait()
 

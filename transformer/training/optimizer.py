@@ -18,6 +18,13 @@ def rate(experiment: Experiment, step: int) -> float:
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
-    """Return Adam over all parameters, in float32; the rate is set before each step."""
+    """Return Adam over all parameters; the rate is set before each step.
+
+    Its moments are there before the first step, zero as Adam would make them, so that a state on disk fits them.
+    """
     betas = (training.beta1, training.beta2)
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)
+    for parameter in model.parameters():
+        moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[parameter] = {"step": torch.zeros((), device=parameter.device)} | moments
+    return optimizer

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
@@ -37,65 +38,53 @@ class Progress:
 class States:
     """The states of one run, `folder`/{step}.safetensors."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, model: Transformer, adam: torch.optim.Adam):
         self.folder = folder
+        # The tensors that the model and Adam work on, not copies: all that a training changes.
+        self.tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+        for name, parameter in model.named_parameters():
+            self.tensors |= {f"adam.{key}.{name}": tensor for key, tensor in adam.state[parameter].items()}
 
     def paths(self) -> list[Path]:
         """Return the files of the states, newest first."""
         return sorted(self.folder.glob("*.safetensors"), reverse=True)
 
-    def save(self, model: Transformer, adam: torch.optim.Adam, progress: Progress, writer: Writer) -> None:
+    def save(self, progress: Progress, writer: Writer) -> None:
         """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
-        tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-        tensors |= checkpoints.adam_tensors(model, adam)
-        if not all(tensor.isfinite().all() for tensor in tensors.values()):
+        if not all(tensor.isfinite().all() for tensor in self.tensors.values()):
             raise FloatingPointError("weights are not finite; not saved")
         writer.wait()
-        writer.do(self.write, checkpoints.snapshot(tensors), asdict(progress))
+        writer.do(self.write, checkpoints.snapshot(self.tensors), asdict(progress))
 
-    def write(self, tensors: dict[str, torch.Tensor], header: dict) -> None:
-        """Write a state's file, then drop the oldest."""
+    def write(self, tensors: dict[str, Tensor], header: dict) -> None:
         checkpoints.save(self.folder / f"{header['step']:08}.safetensors", tensors, header)
         for old in self.paths()[KEPT:]:
             old.unlink()
 
-    def restore(self, model: Transformer, adam: torch.optim.Adam, digest: str) -> Progress:
+    def restore(self, digest: str) -> Progress:
         """Put back the newest whole state of the run `digest`; return how far it was, step 0 if there is none.
 
         Other states are refused with a line that names them, and set aside: they must not count among the kept ones.
         """
         for path in self.paths():
             try:
-                tensors, progress = read(path, model, digest)
+                tensors, progress = self.read(path, digest)
             except checkpoints.Unusable as error:
                 say(f"refused a resume state: {error}")
                 path.rename(path.with_suffix(".refused"))
                 continue
-            prefix = "model."
-            weights = {n.removeprefix(prefix): tensor for n, tensor in tensors.items() if n.startswith(prefix)}
-            model.load_state_dict(weights)
-            checkpoints.restore_adam(model, adam, tensors)
+            for name, tensor in self.tensors.items():
+                tensor.copy_(tensors[name])
             say(f"resumed from step {progress.step} ({path})")
             return progress
         return Progress(digest)
 
-
-def read(path: Path, model: Transformer, digest: str) -> tuple[dict[str, torch.Tensor], Progress]:
-    """Return the tensors and the progress in a state file. Raises Unusable where it is damaged or not this run's."""
-    tensors, header = checkpoints.load(path)
-    if header.keys() != asdict(Progress(digest)).keys():
-        raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
-    if header["digest"] != digest:
-        raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
-    shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
-    checkpoints.require(path, {f"model.{n}": shape for n, shape in shapes.items()} | adam_shapes(model), tensors)
-    return tensors, Progress(**header)
-
-
-def adam_shapes(model: Transformer) -> dict[str, torch.Size]:
-    """Return the shapes of the tensors that `checkpoints.adam_tensors` returns."""
-    shapes = {}
-    for name, parameter in model.named_parameters():
-        for key in checkpoints.ADAM:
-            shapes[f"adam.{key}.{name}"] = torch.Size() if key == "step" else parameter.shape
-    return shapes
+    def read(self, path: Path, digest: str) -> tuple[dict[str, Tensor], Progress]:
+        """Return the tensors and the progress in a file. Raises Unusable where it is damaged or not this run's."""
+        tensors, header = checkpoints.load(path)
+        if header.keys() != asdict(Progress(digest)).keys():
+            raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
+        if header["digest"] != digest:
+            raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
+        checkpoints.require(path, self.tensors, tensors)
+        return tensors, Progress(**header)

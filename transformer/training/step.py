@@ -99,7 +99,8 @@ class Learner:
         self.gradients.zero_()
         self.sums[2] = stopping
         for piece in range(self.world.rank, min(parts, len(indices)), self.world.size):
-            torch.manual_seed(step_seed(self.experiment.seed, step, piece))
+            seed = np.random.SeedSequence((self.experiment.seed, step, piece)).generate_state(1)
+            torch.manual_seed(int(seed[0]))  # 32 bits, all that a processor's generator takes
             losses = self.losses(indices[piece::parts])
             (losses[0] / int(lengths[1].sum())).backward()
             self.sums[:2] += torch.stack(losses).detach()
@@ -185,11 +186,6 @@ def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
     for parameter, part in zip(parameters, parts, strict=True):
         parameter.grad = part.view_as(parameter)
     return buffer, numbers
-
-
-def step_seed(seed: int, step: int, piece: int) -> int:
-    """Return a seed of 32 bits, all that a processor's generator takes, for one piece of one step's batch."""
-    return int(np.random.SeedSequence((seed, step, piece)).generate_state(1)[0])
 
 
 def on_its_way(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:

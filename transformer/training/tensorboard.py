@@ -23,7 +23,6 @@ class Board:
         self.add(Event(step=first, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, step: int, entry: dict[str, float]) -> None:
-        """Write one point on each curve."""
         for name, value in entry.items():
             self.add(Event(step=step, summary=scalar(name, value)))
         self.writer.flush()

@@ -8,7 +8,6 @@ batches cut into four pieces, changes less than another seed does.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,48 +112,36 @@ def entries(file: Path) -> list[dict]:
         *lines, _ = file.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: cannot be read: {error}") from None
-    return [read_entry(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1)]
-
-
-def read_entry(line: str, where: str) -> dict:
-    """Return the object in a line. Raises InputError where there is none, or it has no step."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        entry = None
-    if not isinstance(entry, dict) or type(entry.get("step")) is not int:
-        raise InputError(f"{where}: expected a JSON object with a step, found {line[:50]!r}")
-    return entry
+    objects = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            objects.append(json.loads(line))
+        except ValueError:
+            objects.append(None)
+        if not isinstance(objects[-1], dict) or type(objects[-1].get("step")) is not int:
+            raise InputError(f"{file}, line {number}: expected a JSON object with a step, found {line[:50]!r}")
+    return objects
 
 
 def flat(settings: Any, where: Path) -> dict[str, Any]:
     """Return the settings that bend a curve, with section.key for those in sections."""
     if not isinstance(settings, dict):
         raise InputError(f"{where}: expected a mapping, found {type(settings).__name__}")
-    leaves = {}
-    for key, value in settings.items():
-        leaves |= {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {key: value}
-    return {key: value for key, value in leaves.items() if key not in FREE and not key.startswith("running.")}
+    leaves = pd.json_normalize(settings).iloc[0].items()
+    return {key: value for key, value in leaves if key not in FREE and not key.startswith("running.")}
 
 
 def chosen_steps(run: Log, reference: Log) -> list[int]:
     """Return the first and the last common step and some between, with dev scores where there are some."""
-    trained = [log.lines["smoothed_loss"].dropna().index for log in (run, reference)]
-    common = trained[0].intersection(trained[1])
+    ours, theirs = (log.lines["smoothed_loss"].dropna().index for log in (run, reference))
+    common = ours.intersection(theirs)
     if common.empty:
-        ours, theirs = (
-            f"steps {steps[0]} to {steps[-1]} in {log.path}"
-            for steps, log in zip(trained, (run, reference), strict=True)
-        )
-        raise InputError(f"no common steps: {ours}, {theirs}")
+        ranges = f"steps {ours[0]} to {ours[-1]} in {run.path}, steps {theirs[0]} to {theirs[-1]} in {reference.path}"
+        raise InputError(f"no common steps: {ranges}")
     evaluated = [step for step in common if all(log.lines["dev_perplexity"].notna()[step] for log in (run, reference))]
-    between = spread(evaluated if len(evaluated) > 3 else common, 5)
-    return sorted({int(common[0]), *between, *evaluated[-1:], int(common[-1])})
-
-
-def spread(steps: Sequence[int], count: int) -> list[int]:
-    """Return at most `count` of the steps, evenly spread, with both ends."""
-    return [int(steps[i]) for i in np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int)]
+    spread = np.array(evaluated if len(evaluated) > 3 else common)
+    spread = spread[np.linspace(0, len(spread) - 1, min(5, len(spread))).round().astype(int)]
+    return sorted({int(step) for step in (common[0], *spread, *evaluated[-1:], common[-1])})
 
 
 def at(steps: list[int], lines: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +158,11 @@ def page(c: Comparison) -> str:
     ours, theirs = (log.settings for log in c.logs)
     both = sorted(ours.keys() & theirs.keys())
     changed = [f"{key} {ours[key]} (reference {theirs[key]})" for key in both if ours[key] != theirs[key]]
-    lines = [table(c), "", "reference in brackets; ! where they are further apart than right runs with two seeds"]
+    shown = [key for key, measure in MEASURES.items() if measure.column]
+    rows = [[step, *(cell(c, step, key) for key in shown)] for step in c.ours.index]
+    headings = ["step", *(MEASURES[key].name for key in shown)]
+    table = tabulate(rows, headings, tablefmt="simple", disable_numparse=True, stralign="right")
+    lines = [table, "", "reference in brackets; ! where they are further apart than right runs with two seeds"]
     if changed:
         lines.append(f"settings that differ: {', '.join(changed)}")
     if c.off is None:
@@ -193,14 +184,6 @@ def deviations(c: Comparison) -> list[str]:
             ours, theirs = (format(of.at[step, key], measure.format) for of in (c.ours, c.reference))
             lines.append(f"{measure.name}: {far} at step {step}, {ours} ({theirs})")
     return lines
-
-
-def table(c: Comparison) -> str:
-    """Return the table, a row per step."""
-    shown = [key for key, measure in MEASURES.items() if measure.column]
-    rows = [[step, *(cell(c, step, key) for key in shown)] for step in c.ours.index]
-    headings = ["step", *(MEASURES[key].name for key in shown)]
-    return tabulate(rows, headings, tablefmt="simple", disable_numparse=True, stralign="right")
 
 
 def cell(c: Comparison, step: int, name: str) -> str:

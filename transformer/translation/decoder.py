@@ -148,7 +148,7 @@ def keep(x: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
 
 def keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:
     """Return K and V of the memory for `cached_attention`: [B, h, d_k, L] and [B, h, L, d_v], L at least BLOCK."""
-    K, V = layer.keys_values(memory, source)
+    K, V = (layer.heads(part, source) for part in layer.key_value(memory).split(layer.widths, dim=-1))
     short = max(0, BLOCK - source.shape[1])
     return [F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()]
 
