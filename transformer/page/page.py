@@ -95,7 +95,9 @@ def table_part(path: Path, cards: Iterable[Card]) -> TablePart:
     values = (value for grid in grids for row in grid.rows for value in row.values())
     runs = {run for value in values if isinstance(value, Cell) for run in value.runs}
     changed = out_of_step(path, runs) if table.name in SCORES else {}
-    old = frozenset(run for run in runs if row_of(run) in changed) | scored_before(table.name, cards)
+    score = SCORES.get(table.name)  # chain.py knows it, or any stale score of a run counts
+    rescored = {card.run for card in cards if (score in card.stale if score else card.stale)}
+    old = frozenset(run for run in runs if row_of(run) in changed) | rescored
     return TablePart(table.name, table.title, html(table, old, f"{table.title}, scrolls"), old, changed)
 
 
@@ -118,21 +120,12 @@ def row_of(run: str) -> str:
     return run.rpartition("/")[0]
 
 
-def scored_before(table: str, cards: Iterable[Card]) -> set[str]:
-    """Return the runs whose score in a table is stale, or any score, where chain.py does not know the table."""
-    return {card.run for card in cards if (SCORES[table] in card.stale if table in SCORES else card.stale)}
-
-
 def figure_part(path: Path) -> FigurePart:
     """Return a figure from NAME.svg, and from NAME.json beside it."""
     about = path.with_suffix(".json")
     content = read_json(about)
     heading, alt, inches, caption = (item(content, key, str(about)) for key in ("title", "alt", "inches", "caption"))
-    try:
-        data = base64.b64encode(path.read_bytes()).decode()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    address = f"data:image/svg+xml;base64,{data}"
+    address = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
     return FigurePart(path.stem, heading, address, alt, inches > COLUMN_INCHES, caption)
 
 
@@ -199,15 +192,10 @@ def shape(weights: Any) -> tuple[int, ...] | str:
 def render(**content: Any) -> str:
     """Return the page. Its template shows what `content` holds."""
     jinja = environment(TEMPLATES)
-    jinja.filters |= {"embedded": embedded, "anchor": anchor}
+    jinja.filters |= {"embedded": embedded, "anchor": lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)}
     return jinja.get_template("report.html").render(**content, colors=COLORS)
 
 
 def embedded(data: Any) -> Markup:
     """Return JSON that no `</script>` in a text can end."""
     return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
-
-
-def anchor(run: str) -> str:
-    """Return an id for a run's card, without slash or dot."""
-    return "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)

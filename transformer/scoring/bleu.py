@@ -97,17 +97,14 @@ def normalize(sentences: list[str], language: str) -> list[str]:
     return [normalizer.normalize(line) for line in sentences]
 
 
-def without_compounds(words: list[str], language: str) -> list[str]:
-    """Split German words at hyphens, as the authors did; leave other languages as they are."""
-    return split_compounds(words) if language == "de" else words
-
-
-def split_compounds(sentences: list[str]) -> list[str]:
-    """Split `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
+def without_compounds(sentences: list[str], language: str) -> list[str]:
+    """Split German `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
 
     Works on bytes, as perl does there: in `ä-ö-ü` a match takes only a part of `ö`, so that both hyphens are split; of
-    `a-b-c` only the first is.
+    `a-b-c` only the first is. Other languages are left as they are.
     """
+    if language != "de":
+        return sentences
     return [HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
 
 

@@ -58,7 +58,6 @@ class Task(NamedTuple):
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
     parser.add_argument("--task", required=True, type=json_object, help="JSON: training and label of each task of ours")
     parser.add_argument("--constrained", required=True, metavar="JSON", nargs="*", help="theirs, by constrained search")
     parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")

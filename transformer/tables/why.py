@@ -43,7 +43,6 @@ P_NOTE = (
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed in Table 2")
     parser.add_argument("--label", required=True, metavar="TEXT", help="the test set")
     parser.add_argument("--hyp", required=True, metavar="FILE", nargs="*", help="what each score is of, in their order")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
