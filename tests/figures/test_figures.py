@@ -17,6 +17,7 @@ from torch import nn
 
 from transformer.common.files import InputError
 from transformer.config.experiment import save as save_yaml
+from transformer.figures import COLORS
 from transformer.figures.architecture import figure1, figure2
 from transformer.figures.cost import bleu_flops, bleu_parameters
 from transformer.figures.curves import curves
@@ -24,7 +25,7 @@ from transformer.figures.heads import by_word, distance, entropies, figure3, fig
 from transformer.figures.positions import positions
 from transformer.figures.schedule import schedule
 from transformer.figures.structure import structure
-from transformer.figures.style import COLORS, new, save
+from transformer.figures.style import new, save
 from transformer.model.transformer import EncoderLayer, Residual
 from transformer.scoring.scorefiles import read_scores
 from transformer.stages import figure as stage

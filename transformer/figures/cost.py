@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, LogLocator, NullLocator
 
+from transformer.figures import COLORS
 from transformer.figures.labels import place_labels
-from transformer.figures.style import COLORS, GREY, MARKERS, PAGE_INCHES, Drawing, new
+from transformer.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, new
 
 # Rows of Table 3 by their letter, and the two that have none.
 KINDS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}

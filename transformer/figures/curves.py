@@ -11,7 +11,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.common.files import InputError
 from transformer.common.text import read_lines
-from transformer.figures.style import COLORS, GREY, PAGE_INCHES, Drawing
+from transformer.figures import COLORS
+from transformer.figures.style import GREY, PAGE_INCHES, Drawing
 
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 MEASURES = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from transformer.common.files import InputError
+from transformer.figures import COLORS
 from transformer.figures.boxes import LINE_INCHES, canvas, label
-from transformer.figures.style import COLORS, COLUMN_INCHES, MEDIUM, Drawing
+from transformer.figures.style import COLUMN_INCHES, MEDIUM, Drawing
 from transformer.figures.tokens import CONTINUED
 
 FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog

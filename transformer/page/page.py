@@ -15,8 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from transformer.common.files import InputError, read_json
-from transformer.figures import FIGURES
-from transformer.figures.style import COLORS
+from transformer.figures import COLORS, FIGURES
 from transformer.page.cards import Card, facts, scored
 from transformer.page.chain import SCORES, cell, stale
 from transformer.page.summary import closeness_of_table_2, closeness_of_table_4

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from sacrebleu.metrics import CHRF
-
 from transformer.common.text import read_pairs
 from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
@@ -56,6 +54,8 @@ def gather(run: str, measure: str, scores: list[float], most: int, sample: Calla
 
 def translations(run: str, hypotheses: str | Path, sources: str | Path, references: str | Path, most: int) -> Samples:
     """Return samples of plain text, a sentence a line. Raises InputError where the files are not of equal length."""
+    from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
+
     originals = [source for source, _ in read_pairs(sources, references)]
     pairs = list(read_pairs(hypotheses, references))
     metric = CHRF()

@@ -14,12 +14,13 @@ from importlib import import_module
 
 from transformer.commandline import stage_parser
 from transformer.tables import TABLES
-from transformer.tables.render import write
 
 
 def main(argv: list[str] | None = None) -> None:
     """Make the table and write all files."""
     args = parse(sys.argv[1:] if argv is None else argv)
+    from transformer.tables.render import write  # here, as pandas takes a while and --help needs none
+
     made, frame = module(args.name).make(args)
     write(made, args.output, frame)
     print(f"{args.output}.md: {len(frame)} rows")
