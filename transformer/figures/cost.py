@@ -78,7 +78,6 @@ def drawing(figure, caption: str, panels: list[Panel], gaps: list[str]) -> Drawi
 
 
 def variations(paper: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of table3.csv."""
     millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
     kinds = [kind_of(experiment, paper) for experiment in paper.index]
     y = paper["bleu"].astype(float)

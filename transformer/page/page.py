@@ -44,17 +44,6 @@ class TablePart(NamedTuple):
     changed: dict[str, str]  # since it was made, by task/experiment
 
 
-class FigurePart(NamedTuple):
-    """A figure on the page."""
-
-    name: str
-    title: str
-    address: str  # its SVG as a data: address, which keeps the page one file
-    alt: str
-    wide: bool
-    caption: str
-
-
 class Gap(NamedTuple):
     """Something that is not on the page, and why."""
 
@@ -119,13 +108,14 @@ def row_of(run: str) -> str:
     return run.rpartition("/")[0]
 
 
-def figure_part(path: Path) -> FigurePart:
-    """Return a figure from NAME.svg, and from NAME.json beside it."""
+def figure_part(path: Path) -> dict:
+    """Return a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
     about = path.with_suffix(".json")
     content = read_json(about)
-    heading, alt, inches, caption = (item(content, key, str(about)) for key in ("title", "alt", "inches", "caption"))
+    figure = {key: item(content, key, str(about)) for key in ("title", "alt", "caption")}
     address = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
-    return FigurePart(path.stem, heading, address, alt, inches > COLUMN_INCHES, caption)
+    wide = item(content, "inches", str(about)) > COLUMN_INCHES
+    return figure | {"name": path.stem, "address": address, "wide": wide}
 
 
 def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
@@ -136,13 +126,6 @@ def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
     old = {run for table in tables if table.name in CLOSENESS for run in table.stale}
     grid = Grid(("Model", "Task"), rows)
     return html(Table("closeness", "How close", CLOSE_CAPTION, grid, []), old, "How close, scrolls")
-
-
-def read_runs(paths: Iterable[str]) -> tuple[dict[str, dict], list[Gap]]:
-    """Return the content of each run.json by the run's name, and the trainings that are not finished."""
-    there, gaps = files("Runs", paths)
-    runs = {path: read_json(path) for path in there}
-    return {run_name(run, path): run for path, run in runs.items()}, gaps
 
 
 def cards(runs: dict[str, dict], scores: Iterable[str]) -> list[Card]:
@@ -189,7 +172,6 @@ def shape(weights: Any) -> tuple[int, ...] | str:
 
 
 def render(**content: Any) -> str:
-    """Return the page. Its template shows what `content` holds."""
     jinja = environment(TEMPLATES)
     jinja.filters |= {"embedded": embedded, "anchor": lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)}
     return jinja.get_template("report.html").render(**content, colors=COLORS)

@@ -94,7 +94,6 @@ def described(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("attend", __doc__)
     parser.add_argument("--run", required=True, type=Path, help="folder of a trained run")
     parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")

@@ -49,12 +49,10 @@ def of_model(args: Namespace) -> Drawing:
 
 
 def of_attention(args: Namespace) -> Drawing:
-    """Draw Figure 3, 4 or 5."""
     return getattr(import_module("transformer.figures.heads"), args.name)(read_json(args.attention))
 
 
 def of_positions(args: Namespace) -> Drawing:
-    """Draw the positions of a trained model."""
     from transformer.figures.positions import positions
     from transformer.model.weights import load_model
     from transformer.scoring.scorefiles import run_name
@@ -64,14 +62,12 @@ def of_positions(args: Namespace) -> Drawing:
 
 
 def of_schedule(args: Namespace) -> Drawing:
-    """Draw the learning rate."""
     from transformer.figures.schedule import schedule
 
     return schedule([load(path) for path in args.experiment])
 
 
 def of_curves(args: Namespace) -> Drawing:
-    """Draw learning curves."""
     from transformer.figures.curves import curves, name_of
     from transformer.tables.notes import missing
     from transformer.tables.table3 import read_variations
@@ -81,7 +77,6 @@ def of_curves(args: Namespace) -> Drawing:
 
 
 def of_scores(args: Namespace) -> Drawing:
-    """Draw BLEU over parameters or FLOPs."""
     from transformer.figures.cost import bleu_flops, bleu_parameters
     from transformer.scoring.scorefiles import read_scores
     from transformer.tables.notes import missing
@@ -96,7 +91,6 @@ def of_scores(args: Namespace) -> Drawing:
 
 
 def of_timing(args: Namespace) -> Drawing:
-    """Draw the times of layers."""
     from transformer.figures.timing import timing
     from transformer.tables.table1 import read_measured
 

@@ -81,7 +81,6 @@ def listing(score: dict) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("score", __doc__)
     parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")

@@ -42,12 +42,10 @@ PATH_NOTE = (
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
     parser.add_argument("--measured", required=True, metavar="JSON", help="what the measure stage wrote")
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     measured = read_measured(args.measured)
     frame = compared(read_layers(args.paper), measured)
     return for_readers(frame, measured), frame

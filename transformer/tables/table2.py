@@ -28,13 +28,11 @@ LADDER_NOTE = "The ladder, one output by every measure (* is the one in the tabl
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
     parser.add_argument("--label", required=True, metavar="TEXT", help="the data behind our rows, shown in each")
     score_arguments(parser)
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     runs = read_scores(args.score)
     frame = systems(read_systems(args.paper), runs, args.label)
     return for_readers(frame, runs, args.label, args.expected), frame
@@ -73,7 +71,6 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str) -> pd.DataFrame:
 
 
 def our_system(runs: pd.DataFrame, label: str, paper: list[dict]) -> dict:
-    """Return the row of one experiment."""
     row = {"model": system_name(runs["experiment"].iloc[0]), "by": "ours", "label": label}
     printed = next((cells for cells in paper if cells["model"] == row["model"]), {})
     for task, seeds in runs.groupby("task"):

@@ -52,7 +52,6 @@ SHRINKING_NOTE = (
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
     parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
     parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
     parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
@@ -60,7 +59,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     runs = read_runs(args.score)
     frame = variations(read_variations(args.paper), runs)
     return for_readers(frame, runs, args.label, (args.width, args.depth), args.expected), frame
