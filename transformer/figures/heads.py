@@ -150,9 +150,12 @@ def figure5(attention: dict) -> Drawing:
         f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
         f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {READING}"
     )
-    most = {head: [shown.words[end] for end in shown.weights[head].argmax(axis=1)] for head in heads}
-    pairs = {head: zip(shown.words, ends, strict=True) for head, ends in most.items()}
-    alt = "; ".join(f"head {head + 1}: {', '.join(map(' to '.join, pairs[head]))}" for head in heads)
+
+    def typical(head: int) -> str:  # whom each word attends to most
+        most = shown.weights[head].argmax(axis=1)
+        return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
+
+    alt = "; ".join(f"head {head + 1}: {typical(head)}" for head in heads)
     return Drawing(figure, caption, alt, data(shown, entropies=bits, heads=heads, distance=apart))
 
 

@@ -117,10 +117,10 @@ def parsers(
 
     tasks: by name, what each learned from (`training`), is tested on (`label`), and whether it also learned from trees
     that no person made (`silver`). others: other scores of the same runs by name: constrained and, on other trees,
-    elsewhere. Columns: parser, by,
-    training, label, means over seeds with their standard deviations (`f1`, `f1_sd`), 95 % interval of F1 (`low`,
-    `high`), the paper's of the same training (`paper`) and the difference from it, sentences, steps, parameters, seeds,
-    runs, and for each of the others its F1 (`f1_constrained`). The paper's cells are text, as it printed them.
+    elsewhere. Columns: parser, by, training, label, means over seeds with their standard deviations (`f1`, `f1_sd`),
+    95 % interval of F1 (`low`, `high`), the paper's of the same training (`paper`) and the difference from it,
+    sentences, steps, parameters, seeds, runs, and for each of the others its F1 (`f1_constrained`). The paper's cells
+    are text, as it printed them.
     """
     rows = runs.groupby("task", sort=False).agg(
         **{name: (name, "mean") for name in MEANS},
