@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, FIGURES, SNAKEMAKE, TABLES, copy_project, own_corpus, write_profile
+from support.project import ENVIRONMENT, SNAKEMAKE, copy_project, own_corpus, write_profile
 from support.slurm import Cluster
 from support.small import make_small
+
+from transformer.figures import FIGURES
+from transformer.tables import TABLES
 
 pytestmark = pytest.mark.slow
 

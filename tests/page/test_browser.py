@@ -16,7 +16,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from support import browsing, page
 from support.browsing import DESK, SHEET, TELEPHONE, check_access, check_loading, check_width, started
 
-from transformer.figures.style import COLORS
+from transformer.figures import COLORS
 
 pytestmark = pytest.mark.slow
 

@@ -26,29 +26,17 @@ from transformer.tables.render import Grid, Table, write
 VOID = {"meta", "link", "input", "img", "br"}  # elements without an end
 
 
-class Reader(HTMLParser):
-    """A reader of the elements of a page, each with its attributes; every element must end where it should."""
+class Nesting(HTMLParser):
+    """The elements that are open; every element must end where it should."""
 
-    def __init__(self, text: str):
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict]] = []
-        self.feed(text)
-        self.close()
+    open: tuple[str, ...] = ()
 
     def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
+        self.open += () if tag in VOID else (tag,)
 
     def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def all(self, attribute: str) -> list[str]:
-        return [attributes[attribute] for _, attributes in self.elements if attribute in attributes]
+        assert self.open[-1] == tag
+        self.open = self.open[:-1]
 
 
 @pytest.fixture(scope="module")
@@ -57,38 +45,40 @@ def text(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def read(text) -> Reader:
-    return Reader(text)
+def tree(text):
+    return lxml.html.fromstring(text)
 
 
-def test_elements_end_in_order(read: Reader):
-    assert read.open == []
+def test_elements_end_in_order(text: str):
+    nesting = Nesting()
+    nesting.feed(text)
+    assert list(nesting.open) == []
 
 
-def test_ids_are_unique_and_references_resolve(read: Reader):
-    ids = read.all("id")
+def test_ids_are_unique_and_references_resolve(tree):
+    ids = tree.xpath("//@id")
     assert len(ids) == len(set(ids))
-    referred = {*read.all("aria-labelledby"), *(href[1:] for href in read.all("href") if href[0] == "#")}
+    referred = {*tree.xpath("//@aria-labelledby"), *(href[1:] for href in tree.xpath("//@href") if href[0] == "#")}
     assert {"figure1-title", "runs"} < referred <= set(ids)
 
 
-def test_figures_are_images_with_a_text_within_the_page(read: Reader):
-    images = [attributes for tag, attributes in read.elements if tag == "img"]
-    assert [image["alt"] for image in images] == ["figure1 & so on", "curves & so on"]
+def test_figures_are_images_with_a_text_within_the_page(tree):
+    images = tree.xpath("//img")
+    assert [image.get("alt") for image in images] == ["figure1 & so on", "curves & so on"]
     assert [image.get("class") for image in images] == [None, "wide"]
     for image, color in zip(images, ("#0072B2", "#D55E00"), strict=True):
-        drawing = base64.b64decode(image["src"].removeprefix("data:image/svg+xml;base64,"), validate=True)
+        drawing = base64.b64decode(image.get("src").removeprefix("data:image/svg+xml;base64,"), validate=True)
         assert drawing.decode() == page.SVG.format(color=color)
 
 
-def test_nothing_is_fetched(read: Reader, text: str):
-    assert all(address.startswith("data:") for address in read.all("src"))
-    assert {href for href in read.all("href") if not href.startswith("#")} == {"data:,"}
+def test_nothing_is_fetched(tree, text: str):
+    assert all(address.startswith("data:") for address in tree.xpath("//@src"))
+    assert {href for href in tree.xpath("//@href") if not href.startswith("#")} == {"data:,"}
     assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/)", text)
 
 
-def test_headings_go_down_one_by_one(read: Reader):
-    levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch(r"h[1-6]", tag)]
+def test_headings_go_down_one_by_one(tree):
+    levels = [int(heading.tag[1]) for heading in tree.iter("h1", "h2", "h3", "h4", "h5", "h6")]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
 

@@ -173,15 +173,3 @@ def test_bad_parses(evalb, parses, content, expected):
     message = complaint(evalb, "--parses", path)
     assert path in message
     assert expected in message
-
-
-@pytest.mark.parametrize("option", ["--gold", "--test", "--parses"])
-def test_missing_files_are_named(evalb, tmp_path, option):
-    assert str(tmp_path / "none") in complaint(evalb, option, tmp_path / "none")
-
-
-def test_a_broken_run_writes_nothing(evalb, tmp_path):
-    (tmp_path / "run.json").write_text('{"task": ')
-    message = complaint(evalb, "--run", tmp_path, "--json", tmp_path / "score.json")
-    assert "run.json: cannot be read as JSON" in message
-    assert not (tmp_path / "score.json").exists()

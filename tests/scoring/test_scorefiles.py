@@ -1,16 +1,12 @@
 """Score files that do not belong in one table, or are not whole, are refused by name."""
 
+from functools import reduce
+
 import pytest
 from support.scored import score, write_scores
 
 from transformer.common.files import InputError
-from transformer.scoring.scorefiles import read_scores, run_name
-
-
-def test_run_name():
-    assert run_name({"task": "en-de", "experiment": "base", "seed": 2}) == "en-de/base/2"
-    with pytest.raises(InputError, match=r"^run\.json: missing key 'seed'$"):
-        run_name({"task": "en-de", "experiment": "base"}, "run.json")
+from transformer.scoring.scorefiles import read_scores
 
 
 @pytest.mark.parametrize(
@@ -37,29 +33,12 @@ def test_scores_that_do_not_belong_together(tmp_path, second, message):
 
 
 @pytest.mark.parametrize(
-    ("place", "key"),
-    [
-        ("", "scores"),
-        ("", "ref_sha256"),
-        ("", "run"),
-        ("run", "seed"),
-        ("run", "dev_perplexity"),
-        ("run", "decoding"),
-        ("scores", "paper"),
-        ("scores", "compound_split"),
-        ("scores", "sacrebleu"),
-    ],
+    "path", ["ref_sha256", "run, seed", "scores, paper", "scores, compound_split", "scores, sacrebleu, signature"]
 )
-def test_missing_key(tmp_path, place, key):
+def test_missing_key(tmp_path, path):
     content = score(30.0)
-    del (content[place] if place else content)[key]
-    where = f", {place}" if place else ""
+    *places, key = path.split(", ")
+    del reduce(dict.__getitem__, places, content)[key]
+    where = "".join(f", {place}" for place in places[-1:])
     with pytest.raises(InputError, match=rf"score0\.json{where}: missing key '{key}'"):
-        read_scores(write_scores(tmp_path, content))
-
-
-def test_missing_signature_of_a_variant(tmp_path):
-    content = score(30.0)
-    del content["scores"]["sacrebleu"]["signature"]
-    with pytest.raises(InputError, match=r"score0\.json, sacrebleu: missing key 'signature'"):
         read_scores(write_scores(tmp_path, content))

@@ -139,8 +139,3 @@ def write_profile(project: Path, profile: dict) -> None:
 # The run of that corpus, and its weights.
 RUN = "results/mine/runs/en-cs/base/1"
 TRAINED = f"{RUN}/last.safetensors"
-
-# All tables and figures.
-TABLES = ("table1", "table2", "table3", "table4", "why")
-FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves")
-FIGURES += ("bleu_parameters", "bleu_flops", "timing")

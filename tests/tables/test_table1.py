@@ -14,10 +14,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.common.files import InputError
 from transformer.figures.timing import timing
-from transformer.stages import figure, measure
+from transformer.stages import measure
 from transformer.tables.costs import COSTS, LAYER_TYPES, growth, multiply_adds
-from transformer.tables.layers import LAYERS, Convolutional, Projected, Recurrent, Restricted
-from transformer.tables.paths import connections, depends
+from transformer.tables.layers import LAYERS, Projected, Recurrent, Restricted
+from transformer.tables.paths import connections
 from transformer.tables.table1 import power
 
 PAPER = Path(__file__).parents[2] / "workflow" / "paper" / "table1.csv"
@@ -54,12 +54,6 @@ def test_recurrent_layer_is_its_steps_in_a_chain():
     for step in inputs:
         states.append(layer(step[None], states[-1]))
     torch.testing.assert_close(layer(inputs), torch.cat(states[1:]))
-
-
-def test_convolution_sees_what_precedes():
-    """Position 11 with k = 3, dilation 4: itself, 7 and 3."""
-    seen = depends(Convolutional(6, 3, dilation=4).double(), 13, 6)
-    assert seen[11].nonzero().flatten().tolist() == [3, 7, 11]
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -168,15 +162,6 @@ def test_figure_shows_the_times_over_the_length(layers):
     assert line.get_xdata().tolist() == [2, 4, 8]
     assert line.get_ydata() == pytest.approx([1000 * time["seconds"] for time in of_first])
     assert f"At n = 8: Self-Attention {1000 * of_first[-1]['seconds']:.3f} ms; Recurrent " in drawing.alt
-
-
-def test_figure_stage_refuses_times_without_quartiles(layers, tmp_path):
-    measured = json.loads(layers.read_text())
-    del measured["times"][0]["quartiles"]
-    path = tmp_path / "layers.json"
-    path.write_text(json.dumps(measured))
-    with pytest.raises(InputError, match=r"layers.json, times: missing key 'quartiles'"):
-        figure.main(["timing", "--measured", str(path), "--output", str(tmp_path / "timing")])
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,3 @@ def test_latex_compiles(tmp_path):
     said = typeset(tmp_path, latex(TABLE))
     assert "Missing character" not in said
     assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)
-
-
-@pytest.mark.slow
-def test_an_error_in_latex_is_seen(tmp_path):
-    with pytest.raises(AssertionError, match="Undefined control sequence"):
-        typeset(tmp_path, latex(TABLE) + r"\nosuchthing")

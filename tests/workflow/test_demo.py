@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 from support import browsing
-from support.project import FIGURES, TABLES, copy_project, snakemake
+from support.project import copy_project, snakemake
 from support.tools import typeset
+
+from transformer.figures import FIGURES
+from transformer.tables import TABLES
 
 pytestmark = pytest.mark.slow
 

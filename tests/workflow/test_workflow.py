@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 from lxml import html
-from support.project import FIGURES, ROOT, TABLES, copy_project, own_corpus, snakemake, transformer
+from support.project import ROOT, copy_project, own_corpus, snakemake, transformer
 
 from transformer.common.files import sha256
+from transformer.figures import FIGURES
+from transformer.tables import TABLES
 
 RESULTS = "results/small"
 BASE = f"{RESULTS}/runs/en-de/base/1"

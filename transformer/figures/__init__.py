@@ -17,3 +17,6 @@ FIGURES = {  # titles on the page, in its order
     "bleu_flops": "BLEU and the cost of training",
     "timing": "Time of a layer",
 }
+
+# 3 : 1 against white at least, as WCAG asks of lines: of Okabe and Ito's those that have it, then darker ones.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6A4CFF", "#7F0000", "#8A6D3B", "#000000")

@@ -81,7 +81,6 @@ def sublayer_text(sublayer: Sublayer) -> tuple[str, str]:
 
 
 def stack_height(sublayers: list[Sublayer]) -> float:
-    """Return the height of one layer, from its input to its output."""
     boxes = [text for sublayer in sublayers for text, _ in blocks(sublayer)]
     return sum(map(height_of, boxes)) + GAP * (len(boxes) - len(sublayers)) + FORK * len(sublayers)
 

@@ -51,14 +51,12 @@ def frame(axes: Axes, left: float, bottom: float, width: float, height: float, t
 
 
 def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
-    """Write small text with its middle at a point."""
     axes.text(
         x, y, text, **{"ha": "center", "va": "center", "size": SMALL, "zorder": 4, "linespacing": 1.1} | properties
     )
 
 
 def line(axes: Axes, *points: tuple[float, float], **properties) -> None:
-    """Draw a line through the points."""
     axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": LINE, "zorder": 1} | properties)
 
 

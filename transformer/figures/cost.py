@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, LogLocator, NullLocator
 
+from transformer.figures import COLORS
 from transformer.figures.labels import place_labels
-from transformer.figures.style import COLORS, GREY, MARKERS, PAGE_INCHES, Drawing, new
+from transformer.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, new
 
 # Rows of Table 3 by their letter, and the two that have none.
 KINDS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
@@ -66,20 +67,17 @@ def bleu_flops(paper: list[dict], runs: pd.DataFrame, dev: pd.DataFrame, label: 
 
 def drawing(figure, caption: str, panels: list[Panel], gaps: list[str]) -> Drawing:
     """Return the figure with its points as data and in words."""
-    alt = "; ".join(f"{panel.title}: {spoken(panel.points)}" for panel in panels)
+    spoken = {
+        panel.title: ", ".join(f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in panel.points.itertuples())
+        for panel in panels
+    }
+    alt = "; ".join(f"{title}: {points or 'none'}" for title, points in spoken.items())
     missing = f" Not there, and so not shown: {', '.join(gaps)}." if gaps else ""
     points = {panel.title: panel.points[["name", "kind", "x", "y"]].to_dict("records") for panel in panels}
     return Drawing(figure, caption + missing, alt, {"gaps": gaps, "points": points})
 
 
-def spoken(points: pd.DataFrame) -> str:
-    """Return `base 27.3 at 3.3e+18, ...`."""
-    texts = (f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples(index=False))
-    return ", ".join(texts) or "none"
-
-
 def variations(paper: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of table3.csv."""
     millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
     kinds = [kind_of(experiment, paper) for experiment in paper.index]
     y = paper["bleu"].astype(float)

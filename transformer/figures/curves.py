@@ -11,7 +11,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.common.files import InputError
 from transformer.common.text import read_lines
-from transformer.figures.style import COLORS, GREY, PAGE_INCHES, Drawing
+from transformer.figures import COLORS
+from transformer.figures.style import GREY, PAGE_INCHES, Drawing
 
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 MEASURES = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
@@ -29,9 +30,12 @@ def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task
     logged = {name_of(path): read_curve(path) for path in metrics}
     columns = list(dict.fromkeys(column_of(name) for name in [*logged, *gaps]))
     figure = Figure(figsize=(PAGE_INCHES, 4.2), layout="constrained")
-    looks = looks_of(logged)
+    parsers = dict.fromkeys(line_of(name) for name in logged if column_of(name) == PARSER)
+    looks = EMPHASISED | dict(zip(parsers, COLORS[len(EMPHASISED) :], strict=False))
     outside = []
-    for panel, axes in figure.subplot_mosaic(panels(columns)).items():
+    # Row by row; that of parsers has the height of both.
+    panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in MEASURES]
+    for panel, axes in figure.subplot_mosaic(panels).items():
         column, measure = panel.split()
         of_column = {name: curve for name, curve in logged.items() if column_of(name) == column}
         draw(axes, of_column, measure, looks)
@@ -41,11 +45,6 @@ def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task
     add_legend(figure, list(looks))
     caption = caption_of(label, outside, gaps)
     return Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
-
-
-def panels(columns: list[str]) -> list[list[str]]:
-    """Return `column measure` of each panel, row by row; that of parsers has the height of both rows."""
-    return [[f"{column} {'dev_perplexity' if column == PARSER else row}" for column in columns] for row in MEASURES]
 
 
 def column_of(name: str) -> str:
@@ -58,12 +57,6 @@ def line_of(name: str) -> str:
     """Return what a run is called there: its experiment, or a parser's task."""
     task, experiment, _ = name.split("/")
     return task if experiment == PARSER else experiment
-
-
-def looks_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the colours of what is emphasised: base, big, and every parser."""
-    parsers = dict.fromkeys(line_of(name) for name in names if column_of(name) == PARSER)
-    return EMPHASISED | dict(zip(parsers, COLORS[len(EMPHASISED) :], strict=False))
 
 
 def read_curve(path: Path) -> pd.DataFrame:

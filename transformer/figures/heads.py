@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from transformer.common.files import InputError
+from transformer.figures import COLORS
 from transformer.figures.boxes import LINE_INCHES, canvas, label
-from transformer.figures.style import COLORS, COLUMN_INCHES, MEDIUM, Drawing
+from transformer.figures.style import COLUMN_INCHES, MEDIUM, Drawing
 from transformer.figures.tokens import CONTINUED
 
 FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
@@ -149,7 +150,12 @@ def figure5(attention: dict) -> Drawing:
         f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
         f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {READING}"
     )
-    alt = "; ".join(f"head {head + 1}: {typical(shown, head)}" for head in heads)
+
+    def typical(head: int) -> str:  # whom each word attends to most
+        most = shown.weights[head].argmax(axis=1)
+        return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
+
+    alt = "; ".join(f"head {head + 1}: {typical(head)}" for head in heads)
     return Drawing(figure, caption, alt, data(shown, entropies=bits, heads=heads, distance=apart))
 
 
@@ -162,12 +168,6 @@ def data(shown: Sentence, heads: Iterable[int] = (), **measured) -> dict:
 def listed(words: list[str], weights: np.ndarray) -> str:
     """Return the three words with most weight, and how much, for those who cannot see the lines."""
     return ", ".join(f"“{words[index]}” {weights[index]:.2f}" for index in np.argsort(-weights)[:3])
-
-
-def typical(shown: Sentence, head: int) -> str:
-    """Return whom each word attends to most."""
-    most = shown.weights[head].argmax(axis=1)
-    return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
 
 
 def height_of(shown: Sentence) -> float:
@@ -191,28 +191,20 @@ def draw(
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight)
         label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline")
     rows = range(count) if starts is None else starts
+
+    def strong(weights: np.ndarray) -> list[tuple[float, float]]:
+        return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= FAINTEST]
+
     for number, (head, color) in enumerate(heads.items()):
         # Side by side, so that their colours do not mix.
         shift = SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
         for row in rows:
-            draw_rays(axes, ends, heights[row], [y - shift for y in heights], shown.weights[head, row], color)
-        draw_cells(axes, ends[1] + CELL * number, heights, shown.weights[head, list(rows)].max(axis=0), color)
-
-
-def draw_rays(
-    axes: Axes, ends: tuple[float, float], start: float, heights: list[float], weights: np.ndarray, color: str
-) -> None:
-    """Draw lines from one word, each as opaque as its weight."""
-    for y, weight in zip(heights, weights, strict=True):
-        if weight >= FAINTEST:
-            axes.plot(ends, (start, y), color=color, alpha=min(1.0, weight), lw=1.4, solid_capstyle="butt")
-
-
-def draw_cells(axes: Axes, left: float, heights: list[float], weights: np.ndarray, color: str) -> None:
-    """Mark beside each word on the right the most that one head gives it from any word on the left."""
-    for y, weight in zip(heights, weights, strict=True):
-        if weight >= FAINTEST:
-            corner = left, y - SPACING * 0.45
+            for y, weight in strong(shown.weights[head, row]):
+                line = {"color": color, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
+                axes.plot(ends, (heights[row], y - shift), **line)
+        # On the right, the most that this head gives a word from any on the left.
+        for y, weight in strong(shown.weights[head, list(rows)].max(axis=0)):
+            corner = ends[1] + CELL * number, y - SPACING * 0.45
             axes.add_patch(Rectangle(corner, CELL, SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
 
 

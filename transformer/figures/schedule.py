@@ -3,7 +3,8 @@
 import numpy as np
 
 from transformer.config.experiment import Experiment
-from transformer.figures.style import COLORS, COLUMN_INCHES, MARKERS, Drawing, new
+from transformer.figures import COLORS
+from transformer.figures.style import COLUMN_INCHES, MARKERS, Drawing, new
 from transformer.training.optimizer import learning_rate
 
 POINTS = 500  # of a curve

@@ -55,7 +55,8 @@ def sublayers(layer: nn.Module, *inputs) -> list[Sublayer]:
     """Return the sub-layers of an encoder or decoder layer, in the order in which it calls them on `inputs`."""
     parts = [part for part in layer.children() if isinstance(part, MultiHead | FeedForward)]
     inside = {leaf for part in parts for leaf in part.modules()}
-    norms = [leaf for leaf in layer.modules() if is_leaf(leaf) and leaf not in inside]
+    leaves = [module for module in layer.modules() if module not in inside and not any(module.children())]
+    norms = [leaf for leaf in leaves if not isinstance(leaf, nn.Dropout)]  # which no figure shows
     order = called(layer, [*parts, *norms], *inputs)
     before = order[0] in norms
     sublayers = []
@@ -65,11 +66,6 @@ def sublayers(layer: nn.Module, *inputs) -> list[Sublayer]:
             names = [type(norm).__name__ for norm in beside if norm in norms]
             sublayers.append(Sublayer(part, "".join(names), before, goes_round(layer, part, *inputs)))
     return sublayers
-
-
-def is_leaf(module: nn.Module) -> bool:
-    """Return whether a module contains no others, and is not dropout, which no figure shows."""
-    return not isinstance(module, nn.Dropout) and not any(module.children())
 
 
 def called(module: nn.Module, parts: list[nn.Module], *inputs) -> list[nn.Module]:

@@ -11,12 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from transformer.common.files import replacing
+from transformer.figures import COLORS
 
 COLUMN_INCHES = 3.5  # one column of a two-column page
 PAGE_INCHES = 7.2  # both
 
-# 3 : 1 against white at least, as WCAG asks of lines: of Okabe and Ito's those that have it, then darker ones.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6A4CFF", "#7F0000", "#8A6D3B", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#767676"  # what stands behind; 4.5 : 1 against white, as text must
 

@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from transformer.figures.style import COLORS, COLUMN_INCHES, MARKERS, Drawing, new
+from transformer.figures import COLORS
+from transformer.figures.style import COLUMN_INCHES, MARKERS, Drawing, new
 from transformer.tables.costs import COSTS, growth
 
 CAPTION = (

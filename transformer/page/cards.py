@@ -34,6 +34,13 @@ def facts(run: dict, where: str) -> dict[str, str]:
     def entry(key: str):
         return item(run, key, where)
 
+    starts = [
+        f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
+        for start in entry("starts")
+    ]
+    taken = {}
+    if "taken" in run:
+        taken = {"Taken from": f"{run['taken']['from']}, run.json's SHA-256 {run['taken']['sha256']}"}
     return {
         "Commit": entry("commit"),
         "Data (SHA-256)": entry("data_sha256"),
@@ -44,21 +51,9 @@ def facts(run: dict, where: str) -> dict[str, str]:
         "FLOPs": flops_text(entry("flops")),
         "Time": f"{entry('seconds'):,.0f} s",
         "Hardware": entry("hardware"),
-        "Started": "; ".join(start_text(start) for start in entry("starts")),
+        "Started": "; ".join(starts),
         "Finished": entry("finished"),
-    } | taken_facts(run)
-
-
-def taken_facts(run: dict) -> dict[str, str]:
-    """Return where a run that was not trained here is from."""
-    if "taken" not in run:
-        return {}
-    return {"Taken from": f"{run['taken']['from']}, run.json's SHA-256 {run['taken']['sha256']}"}
-
-
-def start_text(start: dict) -> str:
-    """Return `2026-11-21T15:09:28+00:00 at step 0, 2 × NVIDIA H200`."""
-    return f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
+    } | taken
 
 
 def scored(path: str) -> Scored:

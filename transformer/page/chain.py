@@ -62,7 +62,9 @@ def chain(path: Path) -> Iterator[Link]:
     """Yield the links behind a score file, from the score to the data. Raises InputError where it is no run's score."""
     score, where = read_json(path), str(path)
     run, record, folder = read_run(score, where), score["run"], path.parent
-    yield Link("score", f"{path}: {number_of(path):.4f}, {signature(score)}")
+    scores = score["scores"]
+    signature = f"labelled F1 by {score['by']}" if "all" in scores else scores[scores["paper"]]["signature"]
+    yield Link("score", f"{path}: {number_of(path):.4f}, {signature}")
     for side in ("hyp", "ref", "test", "gold"):
         if side in score:
             yield checked(side, score[side], item(score, f"{side}_sha256", where), partial(sha256, score[side]))
@@ -74,10 +76,11 @@ def chain(path: Path) -> Iterator[Link]:
         yield Link("weights", f"{shown}; not taken with the run, so not checked")
     else:
         yield checked("weights", shown, used, lambda: sha256(weights))
-    shown = f"{folder}: {taken_text(record)}commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s"
-    shown += f" on {run['hardware']}"
+    shown = f"commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s on {run['hardware']}"
+    if taken := record.get("taken"):
+        shown = f"taken from {taken['from']} (run.json {taken['sha256'][:12]}), {shown}"
     trained = {key: value for key, value in record.items() if key not in ADDED}
-    yield checked("run", shown, trained, lambda: read_json(folder / "run.json"))
+    yield checked("run", f"{folder}: {shown}", trained, lambda: read_json(folder / "run.json"))
     experiment = folder / "experiment.yaml"
     shown = f"{experiment}: with the data, digest {run['digest'][:12]}"
     yield checked("experiment", shown, run["digest"], lambda: load(experiment).digest(run["data_sha256"]))
@@ -95,17 +98,6 @@ def checked(name: str, what: str, used: Any, now: Callable[[], Any]) -> Link:
         return Link(name, what, "" if now() == used else "has changed since")
     except (InputError, OSError) as error:
         return Link(name, what, f"cannot be checked: {error}")
-
-
-def taken_text(run: dict) -> str:
-    """Return where a run was taken from, with the checksum of its run.json there; empty if it was trained here."""
-    return f"taken from {run['taken']['from']} (run.json {run['taken']['sha256'][:12]}), " if "taken" in run else ""
-
-
-def signature(score: dict) -> str:
-    """Return how the number was computed."""
-    scores = score["scores"]
-    return f"labelled F1 by {score['by']}" if "all" in scores else scores[scores["paper"]]["signature"]
 
 
 def stale(path: Path) -> str:

@@ -15,8 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from transformer.common.files import InputError, read_json
-from transformer.figures import FIGURES
-from transformer.figures.style import COLORS
+from transformer.figures import COLORS, FIGURES
 from transformer.page.cards import Card, facts, scored
 from transformer.page.chain import SCORES, cell, stale
 from transformer.page.summary import closeness_of_table_2, closeness_of_table_4
@@ -43,17 +42,6 @@ class TablePart(NamedTuple):
     body: Markup
     stale: frozenset[str]  # the runs whose numbers in it are stale
     changed: dict[str, str]  # since it was made, by task/experiment
-
-
-class FigurePart(NamedTuple):
-    """A figure on the page."""
-
-    name: str
-    title: str
-    address: str  # its SVG as a data: address, which keeps the page one file
-    alt: str
-    wide: bool
-    caption: str
 
 
 class Gap(NamedTuple):
@@ -95,7 +83,9 @@ def table_part(path: Path, cards: Iterable[Card]) -> TablePart:
     values = (value for grid in grids for row in grid.rows for value in row.values())
     runs = {run for value in values if isinstance(value, Cell) for run in value.runs}
     changed = out_of_step(path, runs) if table.name in SCORES else {}
-    old = frozenset(run for run in runs if row_of(run) in changed) | scored_before(table.name, cards)
+    score = SCORES.get(table.name)  # chain.py knows it, or any stale score of a run counts
+    rescored = {card.run for card in cards if (score in card.stale if score else card.stale)}
+    old = frozenset(run for run in runs if row_of(run) in changed) | rescored
     return TablePart(table.name, table.title, html(table, old, f"{table.title}, scrolls"), old, changed)
 
 
@@ -118,22 +108,14 @@ def row_of(run: str) -> str:
     return run.rpartition("/")[0]
 
 
-def scored_before(table: str, cards: Iterable[Card]) -> set[str]:
-    """Return the runs whose score in a table is stale, or any score, where chain.py does not know the table."""
-    return {card.run for card in cards if (SCORES[table] in card.stale if table in SCORES else card.stale)}
-
-
-def figure_part(path: Path) -> FigurePart:
-    """Return a figure from NAME.svg, and from NAME.json beside it."""
+def figure_part(path: Path) -> dict:
+    """Return a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
     about = path.with_suffix(".json")
     content = read_json(about)
-    heading, alt, inches, caption = (item(content, key, str(about)) for key in ("title", "alt", "inches", "caption"))
-    try:
-        data = base64.b64encode(path.read_bytes()).decode()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    address = f"data:image/svg+xml;base64,{data}"
-    return FigurePart(path.stem, heading, address, alt, inches > COLUMN_INCHES, caption)
+    figure = {key: item(content, key, str(about)) for key in ("title", "alt", "caption")}
+    address = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    wide = item(content, "inches", str(about)) > COLUMN_INCHES
+    return figure | {"name": path.stem, "address": address, "wide": wide}
 
 
 def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
@@ -144,13 +126,6 @@ def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
     old = {run for table in tables if table.name in CLOSENESS for run in table.stale}
     grid = Grid(("Model", "Task"), rows)
     return html(Table("closeness", "How close", CLOSE_CAPTION, grid, []), old, "How close, scrolls")
-
-
-def read_runs(paths: Iterable[str]) -> tuple[dict[str, dict], list[Gap]]:
-    """Return the content of each run.json by the run's name, and the trainings that are not finished."""
-    there, gaps = files("Runs", paths)
-    runs = {path: read_json(path) for path in there}
-    return {run_name(run, path): run for path, run in runs.items()}, gaps
 
 
 def cards(runs: dict[str, dict], scores: Iterable[str]) -> list[Card]:
@@ -197,17 +172,11 @@ def shape(weights: Any) -> tuple[int, ...] | str:
 
 
 def render(**content: Any) -> str:
-    """Return the page. Its template shows what `content` holds."""
     jinja = environment(TEMPLATES)
-    jinja.filters |= {"embedded": embedded, "anchor": anchor}
+    jinja.filters |= {"embedded": embedded, "anchor": lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)}
     return jinja.get_template("report.html").render(**content, colors=COLORS)
 
 
 def embedded(data: Any) -> Markup:
     """Return JSON that no `</script>` in a text can end."""
     return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
-
-
-def anchor(run: str) -> str:
-    """Return an id for a run's card, without slash or dot."""
-    return "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from sacrebleu.metrics import CHRF
-
 from transformer.common.text import read_pairs
 from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
@@ -56,6 +54,8 @@ def gather(run: str, measure: str, scores: list[float], most: int, sample: Calla
 
 def translations(run: str, hypotheses: str | Path, sources: str | Path, references: str | Path, most: int) -> Samples:
     """Return samples of plain text, a sentence a line. Raises InputError where the files are not of equal length."""
+    from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
+
     originals = [source for source, _ in read_pairs(sources, references)]
     pairs = list(read_pairs(hypotheses, references))
     metric = CHRF()
@@ -104,19 +104,11 @@ def indented(tree: Tree) -> str:
             lines[-1] += ")"
             depth -= 1
         else:
-            end = end_of_flat(tree, place)
+            # Where the constituent has ended, if it holds words alone; else the next place.
+            end = next((n for n in range(place + 1, len(tree)) if isinstance(tree[n], Open | Close)), place)
+            flat = isinstance(event, Open) and isinstance(tree[end], Close)
+            end = end + 1 if flat else place + 1
             lines.append("  " * depth + bracketed(tree[place:end]))
             depth += isinstance(event, Open) and end == place + 1
         place = end
     return "\n".join(lines)
-
-
-def end_of_flat(tree: Tree, place: int) -> int:
-    """Return where the constituent that begins at `place` has ended, if it holds words alone; else the next place."""
-    if isinstance(tree[place], Open):
-        for end in range(place + 1, len(tree)):
-            if isinstance(tree[end], Open):
-                break
-            if isinstance(tree[end], Close):
-                return end + 1
-    return place + 1

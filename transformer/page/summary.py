@@ -70,17 +70,13 @@ def usage(runs: dict[str, dict]) -> list[Usage]:
     hardware: defaultdict[str, set[str]] = defaultdict(set)
     for name, run in runs.items():
         last = item(run, "starts", f"run {name}")[-1]
-        unit, processor, units = units_of(item(last, "hardware", f"run {name}, starts"))
-        units *= item(last, "processes", f"run {name}, starts")
+        processor, units = item(last, "hardware", f"run {name}, starts"), item(last, "processes", f"run {name}, starts")
+        unit, cores = "GPU", CORES.fullmatch(processor)
+        if cores:
+            unit, processor, units = "core", cores[1], units * int(cores[2])
         hours[unit].append(item(run, "seconds", f"run {name}") / HOUR * units)
         hardware[unit].add(processor)
     return [Usage(unit, sum(of_unit), len(of_unit), sorted(hardware[unit])) for unit, of_unit in sorted(hours.items())]
-
-
-def units_of(hardware: str) -> tuple[str, str, int]:
-    """Return the unit, the processor's name, and how many units one process had."""
-    cores = CORES.fullmatch(hardware)
-    return ("core", cores[1], int(cores[2])) if cores else ("GPU", hardware, 1)
 
 
 def moved(runs: dict[str, dict]) -> list[str]:

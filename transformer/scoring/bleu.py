@@ -33,8 +33,11 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
         raise InputError(f"BLEU: expected a hypothesis per reference, found {len(hypotheses)} and {len(references)}")
     if not hypotheses:
         raise InputError("BLEU: expected sentences, found none")
-    by_tokens = token_scores(hypotheses, references, language)
-    return {"paper": PAPER} | by_tokens | text_scores(hypotheses, references)
+    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
+    metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
+    metrics |= {"chrf2": CHRF(), "ter": TER()}
+    of_text = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
+    return {"paper": PAPER} | token_scores(hypotheses, references, language) | of_text
 
 
 def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
@@ -48,17 +51,11 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
         measures["compound_split"] = multi_bleu(*words, f"{moses}+split")
     words[1] = paper_reference(references, language)
     measures["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
-    words = [paper_tokens(normalize(side, language), language) for side in sides]
+    # Punctuation as Moses normalises it, which also changes dashes, spaces and the order of quote and comma.
+    normalizer = MosesPunctNormalizer(language)
+    words = [paper_tokens([normalizer.normalize(line) for line in side], language) for side in sides]
     measures["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
     return measures
-
-
-def text_scores(hypotheses: list[str], references: list[str]) -> dict:
-    """Return the measures that sacreBLEU takes of plain text."""
-    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
-    metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
-    metrics |= {"chrf2": CHRF(), "ter": TER()}
-    return {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
@@ -91,23 +88,14 @@ def tokenize(sentences: list[str], language: str, escape: bool = False) -> list[
     return [tokenizer.tokenize(line, escape=escape, return_str=True) for line in sentences]
 
 
-def normalize(sentences: list[str], language: str) -> list[str]:
-    """Normalise punctuation as Moses does, which also changes dashes, spaces and the order of quote and comma."""
-    normalizer = MosesPunctNormalizer(language)
-    return [normalizer.normalize(line) for line in sentences]
-
-
-def without_compounds(words: list[str], language: str) -> list[str]:
-    """Split German words at hyphens, as the authors did; leave other languages as they are."""
-    return split_compounds(words) if language == "de" else words
-
-
-def split_compounds(sentences: list[str]) -> list[str]:
-    """Split `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
+def without_compounds(sentences: list[str], language: str) -> list[str]:
+    """Split German `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
 
     Works on bytes, as perl does there: in `ä-ö-ü` a match takes only a part of `ö`, so that both hyphens are split; of
-    `a-b-c` only the first is.
+    `a-b-c` only the first is. Other languages are left as they are.
     """
+    if language != "de":
+        return sentences
     return [HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
 
 

@@ -24,8 +24,14 @@ def describe(run: Path | None, weights: Path | None, untaken: bool = False) -> d
     if run is None:
         return None
     weights, record = weights or run / "average.safetensors", read_json(run / "run.json")
+    if untaken:  # the steps are those that the experiment averages for weights of this name
+        training = load(run / "experiment.yaml").training
+        count = training.averaged_checkpoints if weights.name == "average.safetensors" else 1
+        steps = [training.steps - left * training.checkpoint_every for left in reversed(range(count))]
+    else:
+        steps = averaged_steps(weights, record.get("digest"))
     return record | {
-        "averaged_steps": configured_steps(run, weights) if untaken else averaged_steps(weights, record.get("digest")),
+        "averaged_steps": steps,
         "weights_sha256": None if untaken else sha256(weights),
         "decoding": asdict(load(run / "decoding.yaml", Decoding)),
     }
@@ -47,10 +53,3 @@ def read_header(weights: Path) -> dict:
             return description
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{weights}: cannot be read as weights of this project: {error}") from None
-
-
-def configured_steps(run: Path, weights: Path) -> list[int]:
-    """Return the steps that the experiment averages for weights of this name."""
-    training = load(run / "experiment.yaml").training
-    count = training.averaged_checkpoints if weights.name == "average.safetensors" else 1
-    return [training.steps - left * training.checkpoint_every for left in reversed(range(count))]

@@ -13,30 +13,26 @@ import json
 import os
 from pathlib import Path
 
-import torch
-
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, replacing
 from transformer.common.text import draw, read_lines
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
-from transformer.figures.attention import describe
-from transformer.model.weights import load_model
-from transformer.runtime.distributed import best_device
-from transformer.scoring.scorefiles import run_name
-from transformer.translation.translator import search
+
+# What loads torch or pandas is imported where it is used: a sentence that cannot be read is refused at once.
 
 
 def main(argv: list[str] | None = None) -> None:
     """Choose sentences, translate them, and write the weights of all heads."""
     args = parse(argv)
-    torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
     vocabulary = Subwords(args.run / "vocabulary.model")
     sentences = of_figures(args.figures) + of_text(args, experiment, vocabulary)
     if not sentences:
         raise InputError(f"{args.text}: expected a sentence of at most {args.longest} tokens, found none")
+    from transformer.scoring.scorefiles import run_name
+
     content = {
         "run": run_name(vars(experiment)),
         "label": experiment.label,
@@ -51,9 +47,8 @@ def main(argv: list[str] | None = None) -> None:
 
 def of_figures(figures: dict) -> list[dict]:
     """Return the sentences of the figures; figures of one sentence share it."""
-    texts = dict.fromkeys(entry["text"] for entry in figures.values())
     sentences = []
-    for text in texts:
+    for text in dict.fromkeys(entry["text"] for entry in figures.values()):
         own = {name: entry for name, entry in figures.items() if entry["text"] == text}
         title = " and ".join(name.replace("figure", "Figure ") for name in own)
         sentences.append({"title": title, "text": text, "figures": own})
@@ -81,6 +76,14 @@ def described(
     args: argparse.Namespace, experiment: Experiment, vocabulary: Subwords, sentences: list[dict]
 ) -> list[dict]:
     """Return the sentences with their tokens and weights."""
+    import torch
+
+    from transformer.figures.attention import describe
+    from transformer.model.weights import load_model
+    from transformer.runtime.distributed import best_device
+    from transformer.translation.translator import search
+
+    torch.set_num_threads(args.threads)
     model = load_model(args.weights or args.run / "average.safetensors", experiment.model).to(best_device())
     sources = encode(experiment, vocabulary, [sentence["text"] for sentence in sentences])
     translations = search(model, len(vocabulary), sources, load(args.run / "decoding.yaml", Decoding))
@@ -91,7 +94,6 @@ def described(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("attend", __doc__)
     parser.add_argument("--run", required=True, type=Path, help="folder of a trained run")
     parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")

@@ -49,12 +49,10 @@ def of_model(args: Namespace) -> Drawing:
 
 
 def of_attention(args: Namespace) -> Drawing:
-    """Draw Figure 3, 4 or 5."""
     return getattr(import_module("transformer.figures.heads"), args.name)(read_json(args.attention))
 
 
 def of_positions(args: Namespace) -> Drawing:
-    """Draw the positions of a trained model."""
     from transformer.figures.positions import positions
     from transformer.model.weights import load_model
     from transformer.scoring.scorefiles import run_name
@@ -64,14 +62,12 @@ def of_positions(args: Namespace) -> Drawing:
 
 
 def of_schedule(args: Namespace) -> Drawing:
-    """Draw the learning rate."""
     from transformer.figures.schedule import schedule
 
     return schedule([load(path) for path in args.experiment])
 
 
 def of_curves(args: Namespace) -> Drawing:
-    """Draw learning curves."""
     from transformer.figures.curves import curves, name_of
     from transformer.tables.notes import missing
     from transformer.tables.table3 import read_variations
@@ -80,31 +76,21 @@ def of_curves(args: Namespace) -> Drawing:
     return curves(args.metrics, gaps, read_variations(args.paper), args.task, args.label)
 
 
-def of_parameters(args: Namespace) -> Drawing:
-    """Draw BLEU over parameters."""
-    from transformer.figures.cost import bleu_parameters
-    from transformer.scoring.scorefiles import read_scores
-    from transformer.tables.notes import missing
-    from transformer.tables.table3 import read_variations
-
-    runs = read_scores(args.score)
-    return bleu_parameters(read_variations(args.paper), runs, args.label, missing(args.expected, runs["name"]))
-
-
-def of_flops(args: Namespace) -> Drawing:
-    """Draw BLEU over FLOPs."""
-    from transformer.figures.cost import bleu_flops
+def of_scores(args: Namespace) -> Drawing:
+    from transformer.figures.cost import bleu_flops, bleu_parameters
     from transformer.scoring.scorefiles import read_scores
     from transformer.tables.notes import missing
     from transformer.tables.table2 import read_systems
+    from transformer.tables.table3 import read_variations
 
     runs = read_scores(args.score)
     gaps = missing(args.expected, runs["name"])
+    if args.name == "bleu_parameters":
+        return bleu_parameters(read_variations(args.paper), runs, args.label, gaps)
     return bleu_flops(read_systems(args.paper), runs, read_scores(args.dev), args.label, gaps)
 
 
 def of_timing(args: Namespace) -> Drawing:
-    """Draw the times of layers."""
     from transformer.figures.timing import timing
     from transformer.tables.table1 import read_measured
 
@@ -121,8 +107,8 @@ DRAWN = {
     "positions": (of_positions, ["experiment", "weights"]),
     "schedule": (of_schedule, ["experiment"]),
     "curves": (of_curves, ["metrics", "expected", "paper", "task", "label"]),
-    "bleu_parameters": (of_parameters, ["score", "expected", "paper", "label"]),
-    "bleu_flops": (of_flops, ["score", "dev", "expected", "paper", "label"]),
+    "bleu_parameters": (of_scores, ["score", "expected", "paper", "label"]),
+    "bleu_flops": (of_scores, ["score", "dev", "expected", "paper", "label"]),
     "timing": (of_timing, ["measured"]),
 }
 

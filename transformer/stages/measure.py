@@ -33,8 +33,17 @@ def main(argv: list[str] | None = None) -> None:
     check(args)
     started = perf_counter()
     torch.set_num_threads(THREADS)
-    measured = {"times": times(args), "connections": [paths(name, n, args) for name in LAYER_TYPES for n in args.paths]}
-    measured |= {"seconds": perf_counter() - started} | origin()
+    sizes = [("n", n, args.width) for n in args.lengths] + [("d", args.length, d) for d in args.widths]
+    times = [timed(name, *size, args) for name in COSTS for size in sizes]
+    measured = {"times": times, "connections": [paths(name, n, args) for name in LAYER_TYPES for n in args.paths]}
+    measured |= {
+        "seconds": perf_counter() - started,
+        "hardware": provenance.hardware(torch.device("cpu")),
+        "threads": THREADS,
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "date": provenance.now(),
+    }
     with replacing(args.output) as file:
         json.dump(measured, file, indent=1)
     print(f"{args.output}: {len(measured['times'])} times, {measured['seconds']:.0f} seconds")
@@ -53,14 +62,11 @@ def check(args: argparse.Namespace) -> None:
         raise InputError(f"--seconds: expected more than 0, found {args.seconds}")
 
 
-def times(args: argparse.Namespace) -> list[dict]:
-    """Return a row for each type at each size; `grid` says which of n and d grows."""
-    sizes = [("n", n, args.width) for n in args.lengths] + [("d", args.length, d) for d in args.widths]
-    return [timed(name, *size, args) for name in COSTS for size in sizes]
-
-
 def timed(name: str, grid: str, n: int, d: int, args: argparse.Namespace) -> dict:
-    """Return a processor time in seconds, the distance between its quartiles, and the number of blocks behind it."""
+    """Return a processor time in seconds, the distance between its quartiles, and the number of blocks behind it.
+
+    grid: which of n and d grows.
+    """
     sizes = {"n": n, "d": d, "k": args.k, "r": args.r}
     variables = {"layer": LAYERS[name](d, args.k, args.r, 0), "x": torch.randn(n, d)}
     with torch.no_grad():
@@ -79,19 +85,7 @@ def paths(name: str, n: int, args: argparse.Namespace) -> dict:
     return {"layer": name, "n": n, "k": args.k, "r": args.r} | connections(layer, n, FEATURES)._asdict()
 
 
-def origin() -> dict:
-    """Return the machine, the versions, the commit and the time of the measurement."""
-    return {
-        "hardware": provenance.hardware(torch.device("cpu")),
-        "threads": THREADS,
-        "versions": provenance.versions(),
-        "commit": provenance.commit(),
-        "date": provenance.now(),
-    }
-
-
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("measure", __doc__)
     sizes = {"type": int, "required": True, "metavar": "N"}
     parser.add_argument("--lengths", nargs="+", help="the sequences that are timed", **sizes)

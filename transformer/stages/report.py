@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.common.files import replacing
+from transformer.common.files import read_json, replacing
 from transformer.page.page import (
     Gap,
     cards,
@@ -25,7 +25,6 @@ from transformer.page.page import (
     figure_part,
     files,
     read_attention,
-    read_runs,
     render,
     split,
     table_part,
@@ -33,10 +32,10 @@ from transformer.page.page import (
 )
 from transformer.page.samples import Samples, parses, translations
 from transformer.page.summary import moved, usage
+from transformer.scoring.scorefiles import run_name
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write the page."""
     args = parse(argv)
     parts, gaps = content(args)
     page = render(**parts, gaps=gaps)
@@ -51,13 +50,22 @@ def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
     tables, no_tables = split(args.table, missing)
     figures, no_figures = split(args.figure, missing)
     attention, no_attention = split([args.attention] if args.attention else [], missing)
-    runs, no_runs = read_runs(args.run)
+    finished, no_runs = files("Runs", args.run)
+    runs = {run_name(run, path): run for path, run in zip(finished, map(read_json, finished), strict=True)}
     scores, no_scores = files("Scores", args.score)
     run_cards = cards(runs, scores)
     shown = [table_part(path, run_cards) for path in tables]
     translated, no_translations = samples("Sample translations", args.translations, args.samples, translations)
     parsed, no_parses = samples("Sample parses", args.parses, args.samples, parses)
-    parts = about(args, runs) | {
+    parts = {
+        "title": args.title,
+        "label": args.label,
+        "scale": args.scale,
+        "languages": {name: (run["source"], run["target"]) for name, run in runs.items()},
+        "usage": usage(runs),
+        "moved": moved(runs),
+        "prices": {"core": args.core_hour, "GPU": args.gpu_hour},
+        "currency": args.currency,
         "closeness": close(tables, shown),
         "tables": shown,
         "figures": [figure_part(path) for path in figures],
@@ -68,20 +76,6 @@ def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
     }
     gaps = [Gap(title(name), why) for name, why in missing.items()]
     return parts, gaps + no_tables + no_figures + no_attention + no_runs + no_scores + no_translations + no_parses
-
-
-def about(args: argparse.Namespace, runs: dict[str, dict]) -> dict:
-    """Return what the page says of itself and of the trainings as a whole."""
-    return {
-        "title": args.title,
-        "label": args.label,
-        "scale": args.scale,
-        "languages": {name: (run["source"], run["target"]) for name, run in runs.items()},
-        "usage": usage(runs),
-        "moved": moved(runs),
-        "prices": {"core": args.core_hour, "GPU": args.gpu_hour},
-        "currency": args.currency,
-    }
 
 
 def samples(
@@ -99,7 +93,6 @@ def samples(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("report", __doc__)
     add = parser.add_argument
     add("--scale", required=True, help="its name in config.yaml; that of the paper's models and data is paper")

@@ -66,26 +66,21 @@ def subset(sides: list[list[str]], path: str) -> list[list[str]]:
 
 def listing(score: dict) -> str:
     """Return a line per measure, the paper's marked; then those of each subset."""
-    parts = {"": score} | {f" ({name})": part for name, part in score["subsets"].items()}
-    return "\n".join(line for name, part in parts.items() for line in listed(name, part))
-
-
-def listed(name: str, part: dict) -> list[str]:
-    """Return the lines of all sentences, or of a subset with this name."""
-    measures = dict(part["scores"])
-    paper = measures.pop("paper")
-    heading = "* the measure in the paper"
-    if "low" in measures[paper]:
-        heading += f"; 95 %: {measures[paper]['low']:.2f} – {measures[paper]['high']:.2f}"
-    lines = [f"{part['sentences']} sentences{name} ({heading}):"]
-    for measure, result in measures.items():
-        mark = "*" if measure == paper else " "
-        lines.append(f"{mark} {measure:14}  {result['score']:5.2f}  {result['signature']}")
-    return lines
+    lines = []
+    for name, part in ({"": score} | {f" ({name})": part for name, part in score["subsets"].items()}).items():
+        measures = dict(part["scores"])
+        paper = measures.pop("paper")
+        heading = "* the measure in the paper"
+        if "low" in measures[paper]:
+            heading += f"; 95 %: {measures[paper]['low']:.2f} – {measures[paper]['high']:.2f}"
+        lines.append(f"{part['sentences']} sentences{name} ({heading}):")
+        for measure, result in measures.items():
+            mark = "*" if measure == paper else " "
+            lines.append(f"{mark} {measure:14}  {result['score']:5.2f}  {result['signature']}")
+    return "\n".join(lines)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("score", __doc__)
     parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")

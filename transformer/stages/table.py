@@ -14,14 +14,15 @@ from importlib import import_module
 
 from transformer.commandline import stage_parser
 from transformer.tables import TABLES
-from transformer.tables.render import write
 
 
 def main(argv: list[str] | None = None) -> None:
     """Make the table and write all files."""
     args = parse(sys.argv[1:] if argv is None else argv)
-    table, frame = module(args.name).make(args)
-    write(table, args.output, frame)
+    from transformer.tables.render import write  # here, as pandas takes a while and --help needs none
+
+    made, frame = module(args.name).make(args)
+    write(made, args.output, frame)
     print(f"{args.output}.md: {len(frame)} rows")
 
 
@@ -36,6 +37,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     names = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(TABLES))
     for name in TABLES:
         table = names.add_parser(name)
+        table.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
         if argv[:1] == [name]:
             table.description = module(name).__doc__
             module(name).add_options(table)

@@ -3,7 +3,7 @@
 A new table needs three things. A module here, of its name, with
 
     TITLE               its heading on the page
-    add_options(parser) its inputs, as options of `python -m transformer table NAME`
+    add_options(parser) its inputs besides --paper, as options of `python -m transformer table NAME`
     make(args)          the table and the frame behind it, from these options
 
 its name in `TABLES`, and its inputs in workflow/inputs/tables.smk.

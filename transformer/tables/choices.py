@@ -4,6 +4,7 @@ They are how the same translations are scored, which weights and which search ma
 Nothing is trained for this: the last kind are runs of Table 3.
 """
 
+import math
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -46,20 +47,20 @@ class Base:
     def bleu(self) -> list[float]:
         return list(self.runs["bleu"])
 
-    def row(self, kind: str, choice: str, scores: list[float], p: float = float("nan")) -> dict:
+    def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
         """Return the row of one choice, from its scores for each run; without scores it was not run."""
         return row(kind, choice, scores, mean(scores) - mean(self.bleu), p, list(self.runs["name"]))
 
 
 def row(kind: str, choice: str, scores: list[float], difference: float, p: float, names: list[str]) -> dict:
     """Return the mean of `scores`, and the runs that they are of."""
-    runs = " ".join(names) if scores else ""
-    return dict(zip(COLUMNS, (kind, choice, mean(scores), difference, p, runs), strict=True))
+    values = (kind, choice, mean(scores), difference, p, " ".join(names) if scores else "")
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def mean(scores: list[float]) -> float:
     """Return the mean, or NaN without scores."""
-    return fmean(scores) if scores else float("nan")
+    return fmean(scores) if scores else math.nan
 
 
 def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses) -> list[dict]:
@@ -84,7 +85,9 @@ def slips(hypotheses: list[str], base: Base, vocabulary: Subwords, moses: Moses)
     reference, words = paper_reference(base.references, language), tokenize(hypotheses, language)
     escaped = paper_tokens(hypotheses, language, escape=True)
     twice = paper_tokens(tokenize(plain, language, escape=True), language, escape=True)
-    subwords = [in_subwords(side, vocabulary, moses) for side in (hypotheses, base.references)]
+    sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
+    # Words are the ids of subwords, without EOS.
+    subwords = [[" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides]
     return {
         "compounds not split": of_words(words, tokenize(plain, language)),
         "`&quot;` and the like left in the translation alone": of_words(escaped, reference),
@@ -97,12 +100,6 @@ def slips(hypotheses: list[str], base: Base, vocabulary: Subwords, moses: Moses)
 def of_words(hypotheses: list[str], references: list[str]) -> float:
     """Return BLEU of tokens as multi-bleu.perl counts it."""
     return measure(token_bleu(), hypotheses, references)["score"]
-
-
-def in_subwords(sentences: list[str], vocabulary: Subwords, moses: Moses) -> list[str]:
-    """Return sentences whose words are the ids of subwords, as the model writes them."""
-    ids = vocabulary.encode([moses.tokenize(line) for line in sentences])
-    return [" ".join(map(str, sentence[:-1])) for sentence in ids]  # without EOS
 
 
 def translating(base: Base, kind: str, choice: str, translations: list[list[str]]) -> dict:

@@ -28,7 +28,9 @@ class Connections(NamedTuple):
 def connections(layer: Callable[[int], nn.Module], n: int, d: int) -> Connections:
     """Return what connects n positions (2 or more). `layer` makes layer number 0, 1, ... of a stack, of width d."""
     layers = stack(layer, n, d)
-    return Connections(len(layers), longest_path(layers, n, d), longest_chain(layers[0], n, d))
+    output = layers[0].requires_grad_(False)(torch.randn(n, d, dtype=torch.float64, requires_grad=True))
+    chain = networkx.dag_longest_path_length(operators(output.grad_fn))
+    return Connections(len(layers), longest_path(layers, n, d), chain)
 
 
 def stack(layer: Callable[[int], nn.Module], n: int, d: int) -> list[nn.Module]:
@@ -75,13 +77,6 @@ def edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int,
     inputs = [((level, t), (level + 1, t)) for t in range(n)] if from_input else []
     states = [((level + 1, t - 1), (level + 1, t)) for t in range(1, n)] if from_state else []
     return inputs + states
-
-
-def longest_chain(layer: nn.Module, n: int, d: int) -> int:
-    """Return how many operators between input and output wait for each other, by the graph that autograd recorded."""
-    layer = layer.requires_grad_(False)
-    output = layer(torch.randn(n, d, dtype=torch.float64, requires_grad=True))
-    return networkx.dag_longest_path_length(operators(output.grad_fn))
 
 
 def operators(last: Any) -> networkx.DiGraph:

@@ -86,16 +86,16 @@ def grid_of(content: dict[str, Any]) -> Grid:
 
 def markdown(table: Table) -> str:
     """Return the caption, the table, then the notes."""
+
+    def written(note: Note) -> str:
+        if isinstance(note, str):
+            return note
+        if isinstance(note, Grid):
+            return tabulated(note, "pipe", lambda text: text.replace("|", r"\|"))
+        return "\n".join(f"- {line}" for line in note)
+
     label = f"**{table.label}** " if table.label else ""
-    return label + "\n\n".join([table.caption, *map(markdown_note, [table.grid, *table.notes])]) + "\n"
-
-
-def markdown_note(note: Note) -> str:
-    if isinstance(note, str):
-        return note
-    if isinstance(note, Grid):
-        return tabulated(note, "pipe", lambda text: text.replace("|", r"\|"))
-    return "\n".join(f"- {line}" for line in note)
+    return label + "\n\n".join(map(written, [table.caption, table.grid, *table.notes])) + "\n"
 
 
 def latex(table: Table) -> str:
@@ -130,18 +130,15 @@ def latex_grid(grid: Grid) -> str:
 def latex_text(text: str | Cell) -> str:
     r"""Escape a text; set code in \texttt, which may break after a mark."""
     parts = CODE.split(str(text))  # texts and codes in turn
-    return "".join(latex_code(part) if place % 2 else latex_plain(part) for place, part in enumerate(parts))
-
-
-def latex_plain(text: str) -> str:
-    text = POWER.sub("\0\\1\0", text)
-    text = "".join(IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in text)
-    return re.sub("\0([^\0]*)\0", r"$^{\1}$", text)
-
-
-def latex_code(text: str) -> str:
-    escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in text)
-    return r"\texttt{" + BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
+    for place, part in enumerate(parts):
+        if place % 2:
+            escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in part)
+            parts[place] = r"\texttt{" + BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
+        else:
+            raised = POWER.sub("\0\\1\0", part)
+            escaped = "".join(IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in raised)
+            parts[place] = re.sub("\0([^\0]*)\0", r"$^{\1}$", escaped)
+    return "".join(parts)
 
 
 def html(table: Table, stale: Collection[str] = (), scrolls: str = "") -> Markup:

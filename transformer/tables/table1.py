@@ -42,13 +42,10 @@ PATH_NOTE = (
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
     parser.add_argument("--measured", required=True, metavar="JSON", help="what the measure stage wrote")
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     measured = read_measured(args.measured)
     frame = compared(read_layers(args.paper), measured)
     return for_readers(frame, measured), frame
@@ -131,12 +128,15 @@ def for_readers(frame: pd.DataFrame, measured: dict[str, Any]) -> Table:
         f"and what waits for what, and how far it is, followed through layers at n = {lengths}."
     )
     times = pd.DataFrame(measured["times"])
-    grids = {f"Milliseconds for {other_sizes(of_grid)}:": grid for grid, of_grid in times.groupby("grid", sort=False)}
     notes = [timing_note(times), EXPONENTS_NOTE, power_grid(frame), SEQUENTIAL_NOTE, PATH_NOTE]
-    for heading, grid in grids.items():
-        notes += [heading, time_grid(times[times["grid"] == grid], grid)]
+    for grid, of_grid in times.groupby("grid", sort=False):
+        fixed = "d" if grid == "n" else "n"
+        notes += [f"Milliseconds for {fixed} = {of_grid[fixed].iloc[0]}:", time_grid(of_grid, grid)]
     rows = [cells(layer, row) for layer, row in frame.iterrows()]
-    return Table("table1", TITLE, caption, Grid(WORDS, rows), [*notes, "Where ours come from:", origin(measured)])
+    machine = {"Hardware": measured["hardware"], "PyTorch": measured["versions"]["torch"]}
+    machine |= {"Commit": measured["commit"], "Date": measured["date"]}
+    notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
+    return Table("table1", TITLE, caption, Grid(WORDS, rows), notes)
 
 
 def timing_note(times: pd.DataFrame) -> str:
@@ -155,21 +155,17 @@ def timing_note(times: pd.DataFrame) -> str:
 def cells(layer: str, row: pd.Series) -> Row:
     """Return one line of the table, each of the paper's cells beside ours."""
     timed = "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.2f} · d^{row['d_timed']:.2f}"
+    sequential, path = (", ".join(map(str, row.filter(regex=rf"^{name}_\d"))) for name in ("sequential", "path"))
     return {
         "Layer type": layer,
         "Complexity, paper": row["paper_complexity"],
         "Multiply-adds, ours": row["multiply_adds"],
         "Time, ours": timed,
         "Sequential, paper": row["paper_sequential"],
-        "Sequential, ours": listed(row.filter(regex=r"^sequential_\d")),
+        "Sequential, ours": sequential,
         "Path, paper": row["paper_path"],
-        "Path, ours": listed(row.filter(regex=r"^path_\d")),
+        "Path, ours": path,
     }
-
-
-def listed(numbers: pd.Series) -> str:
-    """Return `8, 16, 32, 64`."""
-    return ", ".join(str(number) for number in numbers)
 
 
 def power_grid(frame: pd.DataFrame) -> Grid:
@@ -182,12 +178,6 @@ def power_grid(frame: pd.DataFrame) -> Grid:
     return Grid(WORDS, rows)
 
 
-def other_sizes(times: pd.DataFrame) -> str:
-    """Return the size that does not grow, as `d = 128`."""
-    fixed = "d" if times["grid"].iloc[0] == "n" else "n"
-    return f"{fixed} = {times[fixed].iloc[0]}"
-
-
 def time_grid(times: pd.DataFrame, grid: str) -> Grid:
     """Return milliseconds, a row per layer type and a column per size."""
     rows = [
@@ -196,14 +186,3 @@ def time_grid(times: pd.DataFrame, grid: str) -> Grid:
         for layer, of_layer in times.groupby("layer", sort=False)
     ]
     return Grid(WORDS, rows)
-
-
-def origin(measured: dict[str, Any]) -> Grid:
-    """Return the machine, the code and the day."""
-    row = {
-        "Hardware": measured["hardware"],
-        "PyTorch": measured["versions"]["torch"],
-        "Commit": measured["commit"],
-        "Date": measured["date"],
-    }
-    return Grid(("Hardware", "Commit"), [row])

@@ -28,16 +28,11 @@ LADDER_NOTE = "The ladder, one output by every measure (* is the one in the tabl
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
-    parser.add_argument(
-        "--label", required=True, metavar="TEXT", help="the data behind our rows, shown in each of them"
-    )
+    parser.add_argument("--label", required=True, metavar="TEXT", help="the data behind our rows, shown in each")
     score_arguments(parser)
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     runs = read_scores(args.score)
     frame = systems(read_systems(args.paper), runs, args.label)
     return for_readers(frame, runs, args.label, args.expected), frame
@@ -66,21 +61,16 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str) -> pd.DataFrame:
     (`en-de_paper`) and the difference from it, FLOPs, number of seeds and the runs, then note. The paper's cells are
     text, as it printed them; its systems that say nothing about these tasks are left out, unless there are no runs.
     """
-    columns = [column for task in runs["task"].unique() for column in task_columns(task)]
+    names = [f"{measure}{end}" for measure in MEASURES for end in ("", "_sd")]
+    names += ["low", "high", "paper", "difference", "flops", "seeds", "runs"]
+    columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     printed = [row for row in paper if row.keys() & columns or not columns]
     rows = [our_system(same, label, printed) for _, same in runs.groupby("experiment", sort=False)]
     frame = pd.DataFrame(printed + rows, columns=["model", "by", "label", *columns, "note"])
     return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
 
 
-def task_columns(task: str) -> list[str]:
-    """Return the columns of one task."""
-    measures = [f"{task}_{measure}{end}" for measure in MEASURES for end in ("", "_sd")]
-    return [*measures, *(f"{task}_{name}" for name in ("low", "high", "paper", "difference", "flops", "seeds", "runs"))]
-
-
 def our_system(runs: pd.DataFrame, label: str, paper: list[dict]) -> dict:
-    """Return the row of one experiment."""
     row = {"model": system_name(runs["experiment"].iloc[0]), "by": "ours", "label": label}
     printed = next((cells for cells in paper if cells["model"] == row["model"]), {})
     for task, seeds in runs.groupby("task"):
@@ -116,7 +106,9 @@ def cells(row: dict, runs: pd.DataFrame) -> Row:
     is_ours, tasks = row["by"] == "ours", runs["task"].unique()
     own = runs[(runs["experiment"].map(system_name) == row["model"]) & is_ours]
     line = {"Model": row["model"], "From": f"ours: {row['label']}" if is_ours else row["by"]}
-    line["Seeds"] = seeds_text([row[f"{task}_seeds"] for task in tasks]) if is_ours else ""
+    seeds = ["0" if pd.isna(count) else str(count) for count in (row[f"{task}_seeds"] for task in tasks)]
+    # One number, or where tasks differ one for each, in their order.
+    line["Seeds"] = (seeds[0] if len(set(seeds)) == 1 else " / ".join(seeds)) if is_ours else ""
     for task in tasks:
         line |= bleu_cells(row, task, own[own["task"] == task])
     for task in tasks:
@@ -134,9 +126,3 @@ def bleu_cells(row: dict, task: str, runs: pd.DataFrame) -> Row:
     line["95 %"] = interval_cell(low, high, runs)
     line["difference"] = difference_cell(difference, papers, low, high, runs)
     return {f"{task.upper()} {heading}": cell for heading, cell in line.items()}
-
-
-def seeds_text(seeds: list[int]) -> str:
-    """Return `3`, or where tasks differ `3 / 1`, in their order; 0 for a task without a run."""
-    counts = ["0" if pd.isna(count) else str(count) for count in seeds]
-    return counts[0] if len(set(counts)) == 1 else " / ".join(counts)

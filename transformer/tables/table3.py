@@ -33,6 +33,9 @@ WORDS = ("Row", "Experiment", "Changed")
 
 PRINTED = ["perplexity", "bleu", "parameters"]  # by the paper, which leaves some blank
 
+MEASURED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # by ours, and where from
+MEAN = {"": "mean", "_sd": "std"}  # over seeds
+
 LEVEL = 0.05
 MARK = "†"
 MARK_NOTE = (
@@ -42,11 +45,13 @@ MARK_NOTE = (
     f"seed {SEED}. The test knows the chance that lies in the choice of sentences, not the one in training: another "
     "seed alone can move a row from one side to the other."
 )
+SHRINKING_NOTE = (
+    "The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {} and N by {}, and may set "
+    "further values of its own (`scales` in config.yaml), so that two rows can be one model."
+)
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
     parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
     parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
     parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
@@ -54,7 +59,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     runs = read_runs(args.score)
     frame = variations(read_variations(args.paper), runs)
     return for_readers(frame, runs, args.label, (args.width, args.depth), args.expected), frame
@@ -71,19 +75,15 @@ def read_runs(scores: list[str]) -> pd.DataFrame:
     runs = read_scores(scores)
     require_one("task", runs)
     for run in runs.itertuples():
-        check_run(run)
+        if pd.isna(run.dev_perplexity):
+            raise InputError(f"{run.file}, run: expected a dev_perplexity, found none")
+        if run.averaged_steps != [run.steps]:
+            expected = f"expected a score of step {run.steps} alone, found one of {run.averaged_steps}"
+            raise InputError(f"{run.file}: {expected}")
     for _, of_experiment in runs.groupby("experiment"):
         require_one("steps", of_experiment)
         require_one("parameters", of_experiment)
     return runs
-
-
-def check_run(run) -> None:
-    """Raise InputError if `run`, a row of `read_runs`, was not evaluated or is an average."""
-    if pd.isna(run.dev_perplexity):
-        raise InputError(f"{run.file}, run: expected a dev_perplexity, found none")
-    if run.averaged_steps != [run.steps]:
-        raise InputError(f"{run.file}: expected a score of step {run.steps} alone, found one of {run.averaged_steps}")
 
 
 def against_base(runs: pd.DataFrame) -> pd.DataFrame:
@@ -110,12 +110,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     p; then the paper's above its base's (`paper_difference`), and ours above the paper's (`from_paper`).
     """
     means = runs.groupby("experiment", sort=False).agg(
-        perplexity=("dev_perplexity", "mean"),
-        perplexity_sd=("dev_perplexity", "std"),
-        bleu=("bleu", "mean"),
-        bleu_sd=("bleu", "std"),
-        sacrebleu=("sacrebleu", "mean"),
-        sacrebleu_sd=("sacrebleu", "std"),
+        **{f"{name}{end}": (column, how) for name, column in MEASURED.items() for end, how in MEAN.items()},
         parameters=("parameters", "first"),
         steps=("steps", "first"),
         seeds=("seed", "count"),
@@ -147,7 +142,7 @@ def for_readers(
     )
     rows = [cells(row, runs) for row in frame.reset_index().to_dict("records")]
     notes = [*gaps(expected, runs), DIFFERENCE_NOTE, MARK_NOTE]
-    notes += [] if shrunk == (1, 1) else [shrinking_note(*shrunk)]
+    notes += [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
     if len(runs):
         base = runs[runs["experiment"] == "base"]
         notes += ["How base was scored (* is the variant in the table):", ladder(base)] if len(base) else []
@@ -190,11 +185,3 @@ def against_base_cell(row: dict, runs: pd.DataFrame) -> Cell:
 def count_text(count: int, unit: float, decimals: int) -> str:
     """Return `65.126`, or `100,000` where the unit is 1; blank for an experiment that was not run."""
     return "" if pd.isna(count) else f"{count / unit:,.{decimals}f}"
-
-
-def shrinking_note(width: int, depth: int) -> str:
-    """Return what the rows' values mean at a scale that is not the paper's."""
-    return (
-        f"The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {width} and N by "
-        f"{depth}, and may set further values of its own (`scales` in config.yaml), so that two rows can be one model."
-    )

@@ -5,7 +5,6 @@ Runs that differ only in their seed are averaged.
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -48,18 +47,8 @@ SILVER_NOTE = (
 PAPERS_NOTE = "The paper's, for the difference, is its Transformer with the same kind of training."
 
 
-class Task(NamedTuple):
-    """A task as config.yaml describes it: one of our rows."""
-
-    training: str  # what it learned from
-    label: str  # what it is tested on
-    silver: bool  # whether also from trees that no person made
-
-
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
-    parser.add_argument("--task", required=True, type=json_object, help="JSON: training and label of each task of ours")
+    parser.add_argument("--task", required=True, type=json_object, help="JSON: our tasks, one a row")
     parser.add_argument("--constrained", required=True, metavar="JSON", nargs="*", help="theirs, by constrained search")
     parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")
     parser.add_argument("--elsewhere-label", metavar="TEXT", help="names those trees")
@@ -74,12 +63,11 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     others = {"constrained": read_parses(args.constrained)}
     if args.elsewhere:
         others["elsewhere"] = read_parses(args.elsewhere)
-    tasks = {name: Task(**entry) for name, entry in args.task.items()}
     for task in runs["task"]:
-        if task not in tasks:
-            raise InputError(f"expected scores of {', '.join(tasks)}, found one of {task}")
-    frame = parsers(read_parsers(args.paper), runs, others, tasks)
-    return for_readers(frame, runs, args.elsewhere_label, tasks, args.expected), frame
+        if task not in args.task:
+            raise InputError(f"expected scores of {', '.join(args.task)}, found one of {task}")
+    frame = parsers(read_parsers(args.paper), runs, others, args.task)
+    return for_readers(frame, runs, args.elsewhere_label, args.task, args.expected), frame
 
 
 def read_parsers(path: str | Path) -> pd.DataFrame:
@@ -106,7 +94,6 @@ def read_parses(paths: list[str]) -> pd.DataFrame:
 
 
 def read_parse(path: str) -> dict:
-    """Return the row of one score file."""
     score = read_json(path)
     every, short = (item(item(score, "scores", path), part, f"{path}, scores") for part in ("all", "len40"))
     strict = item(item(score, "strict", path), "all", f"{path}, strict")
@@ -124,14 +111,16 @@ def read_parse(path: str) -> dict:
 
 
 def parsers(
-    paper: pd.DataFrame, runs: pd.DataFrame, others: dict[str, pd.DataFrame], tasks: dict[str, Task]
+    paper: pd.DataFrame, runs: pd.DataFrame, others: dict[str, pd.DataFrame], tasks: dict[str, dict]
 ) -> pd.DataFrame:
     """Return a row per parser: `paper` from `read_parsers`, then ours from `read_parses`, by their `tasks`.
 
-    others: other scores of the same runs by name: constrained and, on other trees, elsewhere. Columns: parser, by,
-    training, label, means over seeds with their standard deviations (`f1`, `f1_sd`), 95 % interval of F1 (`low`,
-    `high`), the paper's of the same training (`paper`) and the difference from it, sentences, steps, parameters, seeds,
-    runs, and for each of the others its F1 (`f1_constrained`). The paper's cells are text, as it printed them.
+    tasks: by name, what each learned from (`training`), is tested on (`label`), and whether it also learned from trees
+    that no person made (`silver`). others: other scores of the same runs by name: constrained and, on other trees,
+    elsewhere. Columns: parser, by, training, label, means over seeds with their standard deviations (`f1`, `f1_sd`),
+    95 % interval of F1 (`low`, `high`), the paper's of the same training (`paper`) and the difference from it,
+    sentences, steps, parameters, seeds, runs, and for each of the others its F1 (`f1_constrained`). The paper's cells
+    are text, as it printed them.
     """
     rows = runs.groupby("task", sort=False).agg(
         **{name: (name, "mean") for name in MEANS},
@@ -145,10 +134,10 @@ def parsers(
     printed = paper[paper["by"] == "paper"].set_index("training")["f1"].astype(float)
     for task, seeds in runs.groupby("task"):
         rows.loc[task, ["low", "high"]] = interval(seeds)
-        rows.loc[task, "paper"] = printed[SEMI_SUPERVISED if tasks[task].silver else WSJ]
+        rows.loc[task, "paper"] = printed[SEMI_SUPERVISED if tasks[task]["silver"] else WSJ]
         rows.loc[task, "difference"] = rows.loc[task, "f1"] - rows.loc[task, "paper"]
-    rows["training"] = [tasks[task].training for task in rows.index]
-    rows["label"] = [tasks[task].label for task in rows.index]
+    rows["training"] = [tasks[task]["training"] for task in rows.index]
+    rows["label"] = [tasks[task]["label"] for task in rows.index]
     frame = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
     order = ["parser", "by", "training", "label", *(c for name in MEANS for c in (name, f"{name}_sd"))]
     rest = [column for column in frame if column not in order]
@@ -156,7 +145,7 @@ def parsers(
 
 
 def for_readers(
-    frame: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None, tasks: dict[str, Task], expected: list[str]
+    frame: pd.DataFrame, runs: pd.DataFrame, elsewhere: str | None, tasks: dict[str, dict], expected: list[str]
 ) -> Table:
     """Return the table, with notes on how ours were computed and where they came from.
 
@@ -169,7 +158,7 @@ def for_readers(
     )
     rows = [cells(row, elsewhere, runs) for row in frame.to_dict("records")]
     notes = [*gaps(expected, runs), DIFFERENCE_NOTE, PAPERS_NOTE, SCORING_NOTE, REPAIR_NOTE]
-    notes += [SILVER_NOTE] if any(task.silver for task in tasks.values()) else []
+    notes += [SILVER_NOTE] if any(task["silver"] for task in tasks.values()) else []
     if len(runs):
         measures = {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"}
         notes += ["Where ours come from:", provenance(runs, measures)]
@@ -177,7 +166,6 @@ def for_readers(
 
 
 def cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
-    """Return one line of the table."""
     is_ours = row["by"] == "ours"
     own = runs[runs["task"] == row["task"]] if is_ours else runs[:0]
     papers, low, high, difference = (row.get(name) for name in ("paper", "low", "high", "difference"))

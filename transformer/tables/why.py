@@ -42,8 +42,6 @@ P_NOTE = (
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the table's inputs."""
-    parser.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed in Table 2")
     parser.add_argument("--label", required=True, metavar="TEXT", help="the test set")
     parser.add_argument("--hyp", required=True, metavar="FILE", nargs="*", help="what each score is of, in their order")
     parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
@@ -65,7 +63,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    """Return the table for readers, and the frame behind it."""
     runs, dev = read_scores(args.score), read_runs(args.dev_score)
     rows = of_test(args, runs) if len(runs) else []
     experiments = dict.fromkeys(name.split("/")[1] for name in args.expected)
@@ -160,7 +157,6 @@ def configured_note(run: pd.Series) -> str:
 
 
 def cells(row: dict) -> Row:
-    """Return one line of the table."""
     shown = {
         "BLEU": NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}",
         "Difference": difference_text(row["difference"], 2),

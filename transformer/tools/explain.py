@@ -14,7 +14,7 @@ from pathlib import Path
 
 from transformer.commandline import stage_parser
 from transformer.config.experiment import read_yaml
-from transformer.page.chain import SCORES, Link, cell, chain
+from transformer.page.chain import SCORES, cell, chain
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -24,20 +24,13 @@ def main(argv: list[str] | None = None) -> None:
     first, scores = cell(results, args.table, args.experiment, args.task)
     links = [first, *(link for path in scores for link in chain(path))]
     for link in links:
-        print(line(link))
+        mark = f"\n{'':12}STALE: {link.stale}" if link.stale else ""
+        print("\n" * (link.name == "score") + f"{link.name:12}{link.what}{mark}")  # a paragraph for each run
     if any(link.stale for link in links):
         sys.exit("STALE: run snakemake, and the table is made again from what is there")
 
 
-def line(link: Link) -> str:
-    """Return the link's line; the first link of a run begins a paragraph."""
-    mark = f"\n{'':12}STALE: {link.stale}" if link.stale else ""
-    space = "\n" if link.name == "score" else ""
-    return f"{space}{link.name:12}{link.what}{mark}"
-
-
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = stage_parser("explain", __doc__)
     parser.add_argument("table", choices=SCORES, help="the table")
     parser.add_argument("experiment", help="the row: base, big or another experiment; parser in table4")

@@ -32,7 +32,7 @@ from transformer.training.step import Learner, Update
 
 
 class TrainingError(Exception):
-    """What went wrong in a step, with the step and the batch; the saved states are intact."""
+    """An error in a step, with the step and the batch; the saved states are intact."""
 
 
 class Run:

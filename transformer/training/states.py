@@ -20,7 +20,7 @@ KEPT = 2  # the newest, and one before it in case a disk damages the newest
 
 @dataclass
 class Progress:
-    """How far a run has come."""
+    """A run's progress."""
 
     digest: str
     step: int = 0

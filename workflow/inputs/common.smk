@@ -66,7 +66,8 @@ def tables_of_scale(scale):
     """Return all tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
     if absent := absent_treebank(at(config, scale)):
         print(f"`all` leaves out table4: no folder {absent} with the Penn Treebank", file=sys.stderr)
-    return [table for table in runs_of_tables(at(config, scale)) if table != "table4" or not absent]
+    made = runs_of_tables(at(config, scale))
+    return [table for table in TABLES if table != "table4" or (table in made and not absent)]
 
 
 def memory(small, large=None, each_thread=0):

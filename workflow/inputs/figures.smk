@@ -40,45 +40,43 @@ def runs_of_curves(scale):
     return list(dict.fromkeys(run for table in tables for run in runs_of(table, scale)))
 
 
-def inputs_of_figure(wildcards):
-    """Return what a figure is drawn from, by the option of the figure stage that takes it."""
-    scale = wildcards.scale
+def sources_of_figure(figure, scale):
+    """Return what a figure is drawn from, by the option of the figure stage that takes it, and further options."""
 
     def scores(table, file):
         return present(files_of(runs_of(table, scale), scale, file))
 
-    match wildcards.figure:
+    match figure:
         case "figure1" | "figure2":
-            return {"experiment": base_run(scale, "experiment.yaml")}
+            return {"experiment": base_run(scale, "experiment.yaml")}, []
         case "figure3" | "figure4" | "figure5":
-            return {"attention": [f"results/{scale}/attention.json"]}
+            return {"attention": [f"results/{scale}/attention.json"]}, []
         case "positions":
-            files = ("experiment.yaml", "average.safetensors")
-            return dict(zip(("experiment", "weights"), ([path] for path in base_run(scale, *files)), strict=True))
+            experiment, weights = base_run(scale, "experiment.yaml", "average.safetensors")
+            return {"experiment": [experiment], "weights": [weights]}, []
         case "schedule":
-            return {"experiment": base_run(scale, "experiment.yaml", experiments=TABLE_2)}
+            return {"experiment": base_run(scale, "experiment.yaml", experiments=TABLE_2)}, []
         case "curves":
-            metrics = present(files_of(runs_of_curves(scale), scale, "metrics.jsonl"))
-            return {"metrics": metrics, "paper": paper("table3")}
+            runs, task = runs_of_curves(scale), first_task(scale)[0]
+            files = {"metrics": present(files_of(runs, scale, "metrics.jsonl")), "paper": paper("table3")}
+            return files, ["--task", task, "--label", label_of_table_3(scale), "--expected", *names(runs)]
         case "bleu_parameters":
-            return {"score": scores("table3", "dev.last.json"), "paper": paper("table3")}
+            files = {"score": scores("table3", "dev.last.json"), "paper": paper("table3")}
+            return files, ["--label", label_of_table_3(scale), "--expected", *names(runs_of("table3", scale))]
         case "bleu_flops":
             files = {"score": scores("table2", "test.json"), "dev": scores("table3", "dev.last.json")}
-            return files | {"paper": paper("table2")}
-    return {"measured": [f"results/{scale}/layers.json"]}
+            label, expected = config["scales"][scale]["label"], names(runs_of("table2", scale))
+            return files | {"paper": paper("table2")}, ["--label", label, "--expected", *expected]
+        case "timing":
+            return {"measured": [f"results/{scale}/layers.json"]}, []
+
+
+def inputs_of_figure(wildcards):
+    """Return what a figure is drawn from, by option."""
+    return sources_of_figure(wildcards.figure, wildcards.scale)[0]
 
 
 def options_of_figure(wildcards, input):
     """Return all options of the figure stage: the inputs, and what the figure says of them."""
-    scale = wildcards.scale
-    options = [word for name in inputs_of_figure(wildcards) for word in (f"--{name}", *input[name])]
-    match wildcards.figure:
-        case "curves":
-            options += ["--task", first_task(scale)[0], "--label", label_of_table_3(scale)]
-            options += ["--expected", *names(runs_of_curves(scale))]
-        case "bleu_parameters":
-            options += ["--label", label_of_table_3(scale), "--expected", *names(runs_of("table3", scale))]
-        case "bleu_flops":
-            label = config["scales"][scale]["label"]
-            options += ["--label", label, "--expected", *names(runs_of("table2", scale))]
-    return options
+    files, options = sources_of_figure(wildcards.figure, wildcards.scale)
+    return [word for name in files for word in (f"--{name}", *input[name])] + options

@@ -6,8 +6,7 @@ SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json
 
 def tables_of_page(wildcards):
     """Return the tables that can be made at this scale, in the page's order."""
-    made = tables_of_scale(wildcards.scale)
-    return [f"results/{wildcards.scale}/tables/{table}.json" for table in TABLES if table in made]
+    return [f"results/{wildcards.scale}/tables/{table}.json" for table in tables_of_scale(wildcards.scale)]
 
 
 def files_of_page(scale, file=None):
@@ -20,23 +19,22 @@ def files_of_page(scale, file=None):
 def samples_of_page(scale):
     """Return files by option: of every task its first run's output on the test set, and what it is compared with."""
     corpora, tasks = "resources/corpora", config["scales"][scale]["tasks"]
+
+    def first_output(table, task, file):  # that of the base model with the first seed
+        return files_of([run for run in runs_of(table, scale) if run.task == task][:1], scale, file)
+
     translations = [
         [ours, *(f"{corpora}/{tasks[task]['test']}.{tasks[task][side]}" for side in ("source", "target"))]
         for task in tasks
-        for ours in files_of(first_runs("table2", scale, task)[:1], scale, "test.hyp")
+        for ours in first_output("table2", task, "test.hyp")
     ]
     parsed = parsing_of(scale)["tasks"] if "table4" in tables_of_scale(scale) else {}
     parses = [
         [ours, f"{corpora}/{parsed[task]['test']}.trees"]
         for task in parsed
-        for ours in files_of(first_runs("table4", scale, task)[:1], scale, "test.trees")
+        for ours in first_output("table4", task, "test.trees")
     ]
     return {"--translations": translations, "--parses": parses}
-
-
-def first_runs(table, scale, task):
-    """Return the runs of one task in a table, that of the base model with the first seed first."""
-    return [run for run in runs_of(table, scale) if run.task == task]
 
 
 def files_of_samples(wildcards):

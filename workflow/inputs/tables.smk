@@ -25,7 +25,6 @@ def present(paths, beside=None):
 
 
 def names(runs):
-    """Return runs as task/experiment/seed."""
     return ["/".join(map(str, run)) for run in runs]
 
 
@@ -35,12 +34,10 @@ def first_task(scale):
 
 
 def label_of_table_3(scale):
-    """Return the name of the dev set behind our numbers."""
     return f"{scale}: {first_task(scale)[1]['dev']}"
 
 
 def paper(table):
-    """Return what the paper printed."""
     return [f"workflow/paper/{table}.csv"]
 
 
@@ -49,14 +46,12 @@ def paper(table):
 
 
 def table_2(scale):
-    """Return what Table 2 is made from."""
     runs = runs_of("table2", scale)
     files = {"paper": paper("table2"), "score": present(files_of(runs, scale, "test.json"))}
     return files, ["--label", config["scales"][scale]["label"], "--expected", *names(runs)]
 
 
 def table_3(scale):
-    """Return what Table 3 is made from."""
     runs = runs_of("table3", scale)
     files = {"paper": paper("table3"), "score": present(files_of(runs, scale, "dev.last.json"))}
     options = [word for key in ("width", "depth") for word in (f"--{key}", config["scales"][scale][key])]
@@ -64,7 +59,6 @@ def table_3(scale):
 
 
 def table_4(scale):
-    """Return what Table 4 is made from."""
     runs, tasks = runs_of("table4", scale), parsing_of(scale)["tasks"]
     elsewhere = [run for run in runs if "elsewhere" in tasks[run.task]]
     files = {
