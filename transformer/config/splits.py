@@ -1,4 +1,4 @@
-"""What is learned from is not tested on, whatever its name in config.yaml."""
+"""The rule that no text is both learned from and tested on, whatever its names in config.yaml."""
 
 import os
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ MEASURES = ("bleu", "sacrebleu")  # the variant that the paper reports for the l
 
 
 class Run(TypedDict):
-    """What a score file must say of its run."""
+    """The run behind a score, as a score file must describe it."""
 
     scale: str
     task: str

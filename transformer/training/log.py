@@ -1,4 +1,4 @@
-"""What a person and the tables see of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
+"""The log of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
 
 import json
 import time
