@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 from support.project import own_corpus
 from support.toy import make_experiment
 
@@ -15,6 +14,7 @@ from transformer.model.transformer import Transformer
 from transformer.plan import storage
 from transformer.runtime.writer import Writer
 from transformer.training import states
+from transformer.training.optimizer import adam
 
 SUM = "0" * 64
 PAPER = "scale=paper"
@@ -24,14 +24,10 @@ def test_a_run_keeps_what_is_written(tmp_path):
     """Two states, checkpoints of which one has two names, and the average are really written; headers hardly count."""
     run = make_experiment(model={"d_model": 128, "d_ff": 512}, averaged_checkpoints=3)
     model = Transformer(run.model)
-    adam = torch.optim.Adam(model.parameters())
-    for weight in model.parameters():
-        weight.grad = torch.zeros_like(weight)
-    adam.step()
-    saved = states.States(tmp_path / "state")
+    saved = states.States(tmp_path / "state", model, adam(model, run.training))
     with Writer() as writer:
         for step in (1, 2, 3):
-            saved.save(model, adam, states.Progress("digest", step=step), writer)
+            saved.save(states.Progress("digest", step=step), writer)
             weights.save(tmp_path / f"checkpoints/{step}.safetensors", model.state_dict(), {})
     weights.save(tmp_path / "average.safetensors", model.state_dict(), {})
     os.link(tmp_path / "checkpoints/3.safetensors", tmp_path / "last.safetensors")

@@ -101,7 +101,7 @@ def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
     assert module.TITLE
     assert module.make
     inputs = Path("workflow/inputs/tables.smk").read_text(encoding="utf-8")
-    assert f'"{name}": table_' in inputs
+    assert f'"{name}": ' in inputs[inputs.index("TABLES = {") :]
 
 
 @pytest.mark.slow
