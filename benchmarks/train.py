@@ -167,7 +167,7 @@ def speeds(system: Taken) -> list[float]:
 def utilisation(model: Model, system: Taken, ceiling: float) -> float:
     """Model FLOP utilisation: what the model's products need for the tokens that are no padding, of what bare ones get.
 
-    The median over turns of training_flops(tokens) / (seconds x ceiling); ceiling in FLOP/s (transformer/cost.py).
+    The median over turns of training_flops(tokens) / (seconds x ceiling); ceiling in FLOP/s (model/cost.py).
     """
     flops = [sum(training_flops(model, sums_of(step.lengths)) for step in turn) for turn in system.turns]
     return median(each / (seconds * ceiling) for each, seconds in zip(flops, system.seconds, strict=True))

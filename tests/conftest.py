@@ -19,11 +19,6 @@ os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors
 settings.register_profile("any machine", deadline=None)  # a slow one breaks no property
 settings.load_profile("any machine")
 
-# Downloads, as `transformer fetch --mirror` reads them, which may lie beside the checkout.
-MIRROR = Path(__file__).parents[2] / "shared/mirror"
-if MIRROR.is_dir():
-    os.environ.setdefault("TRANSFORMER_MIRROR", str(MIRROR))
-
 
 def pytest_collection_modifyitems(items):
     """Begin with the longest tests, which would otherwise be waited for at the end."""

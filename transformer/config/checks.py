@@ -54,7 +54,7 @@ def check_schema(config: dict) -> None:
 
 @cache
 def validator() -> Any:
-    """Return what compares a configuration with the schema."""
+    """Return the validator of the schema."""
     return Validator(read_yaml(SCHEMA))
 
 
@@ -73,8 +73,8 @@ def check_names(config: dict) -> None:
     for table, experiments in (("table2", TABLE_2), ("why", WHY)):
         for experiment in experiments:
             if experiment not in config["experiments"]:
-                experiments = ", ".join(config["experiments"])
-                refuse("experiments", f"expected '{experiment}', which {table} compares, found {experiments}")
+                known = ", ".join(config["experiments"])
+                refuse("experiments", f"expected '{experiment}', which {table} compares, found {known}")
     for name, corpus in config["corpora"].items():
         for place, entry in places_of(corpus).items():
             if "download" in entry:

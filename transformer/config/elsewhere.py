@@ -42,7 +42,7 @@ def tasks_read(config: dict) -> dict[str, dict]:
 
 
 def makers(config: dict) -> dict[RunName, RunName]:
-    """Return, by the name of each parser that learns from another's trees, that other run, which must end first."""
+    """Return the run whose trees a parser learns from, and which must end first, by the name of each such parser."""
     seeds, tasks = parsing_of(config)["seeds"], tasks_read(config)
     return {
         RunName(name, PARSER, seed): RunName(task["silver"]["parser"], PARSER, seeds[0])

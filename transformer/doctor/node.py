@@ -69,6 +69,8 @@ def check_node_downloads(config: dict, mirror: str, submits: bool) -> Iterator[F
     problems = [finding for finding in findings if finding.level in ("warning", "error")]
     yield from (finding for finding in problems if finding.subject == "corpora")
     if lost := [finding.subject for finding in problems if finding.subject != "corpora"]:
-        yield note("downloads", f"not to be had here ({lost[0]}); no matter, Snakemake fetches where it runs itself")
+        yield note(
+            "downloads", f"cannot be fetched from here ({lost[0]}); no matter, Snakemake fetches where it runs itself"
+        )
     else:
         yield ok("downloads", "can be had")

@@ -55,8 +55,8 @@ def bleu_flops(paper: list[dict], runs: pd.DataFrame, dev: pd.DataFrame, label: 
         titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {label}"
         rows.append([Panel(titles[0], systems(paper, task)), Panel(titles[1], ours)])
     figure, grid = panels_of(rows, FLOPS)
-    for panels, of_row in zip(rows, grid, strict=True):
-        draw_systems(of_row, panels)
+    for panels, axes_row in zip(rows, grid, strict=True):
+        draw_systems(axes_row, panels)
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours, filled: {label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from time and "
@@ -106,11 +106,11 @@ def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
 def panels_of(rows: list[list[Panel]], xlabel: str):
     """Return a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     figure, grid = new(PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
-    for panels, of_row in zip(rows, grid, strict=True):
+    for panels, axes_row in zip(rows, grid, strict=True):
         if overlap(*(panel.points["x"] for panel in panels)):
-            of_row[1].sharex(of_row[0])
-            of_row[1].sharey(of_row[0])
-        for panel, axes in zip(panels, of_row, strict=True):
+            axes_row[1].sharex(axes_row[0])
+            axes_row[1].sharey(axes_row[0])
+        for panel, axes in zip(panels, axes_row, strict=True):
             axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, TITLE))
             axes.margins(0.15)
             axes.grid(True)
@@ -136,9 +136,9 @@ def overlap(one: pd.Series, other: pd.Series) -> bool:
     return bool(len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max())
 
 
-def draw_kinds(of_row: list[Axes], panels: list[Panel]) -> None:
+def draw_kinds(axes_row: list[Axes], panels: list[Panel]) -> None:
     """Draw Table 3's rows: a colour and a marker for each letter, with names for base and big."""
-    for axes, panel in zip(of_row, panels, strict=True):
+    for axes, panel in zip(axes_row, panels, strict=True):
         for (kind, title), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=True):
             points = panel.points[panel.points["kind"] == kind]
             if len(points):
@@ -146,13 +146,15 @@ def draw_kinds(of_row: list[Axes], panels: list[Panel]) -> None:
                 draw_points(axes, points, color=color, marker=marker, label=title, **above)
         if len(panel.points):
             tick(axes, EngFormatter(sep=""))
-    for axes, panel in zip(of_row, panels, strict=True):
+    for axes, panel in zip(axes_row, panels, strict=True):
         place_labels(axes, panel.points[panel.points["name"].isin(NAMED)], panel.points)
-    handles = {text: handle for axes in of_row for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    of_row[0].figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
+    handles = {
+        text: handle for axes in axes_row for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    axes_row[0].figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
 
 
-def draw_systems(of_row: list[Axes], panels: list[Panel]) -> None:
+def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
     """Draw Table 2's rows, each with its name, and Table 3's behind ours."""
     looks = {
         "published": {"color": GREY, "marker": "s"},
@@ -160,14 +162,14 @@ def draw_systems(of_row: list[Axes], panels: list[Panel]) -> None:
         "dev": {"color": COLORS[1], "marker": "o", "mfc": "none", "alpha": 0.6},
         "test set": {"color": COLORS[1], "marker": "D"},
     }
-    for axes, panel in zip(of_row, panels, strict=True):
+    for axes, panel in zip(axes_row, panels, strict=True):
         for kind, look in looks.items():
             draw_points(axes, panel.points[panel.points["kind"] == kind], **look)
         low, high = axes.get_xlim()
         if len(panel.points):
             axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
             tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
-    for axes, panel in zip(of_row, panels, strict=True):
+    for axes, panel in zip(axes_row, panels, strict=True):
         place_labels(axes, panel.points[panel.points["kind"] != "dev"], panel.points)
 
 

@@ -50,7 +50,7 @@ DATELESS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
 
 
 class Drawing(NamedTuple):
-    """A figure with what is said of it: a caption, a text for those who cannot see it, and the numbers behind both."""
+    """A figure with its caption, a text for people who cannot see it, and the numbers behind both."""
 
     figure: Figure
     caption: str

@@ -78,7 +78,7 @@ def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tenso
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
     """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1).
 
-    With it goes a header, {"digest", "steps"}. Raises InputError on a step that comes twice or on mixed runs.
+    The second value is a header, {"digest", "steps"}. Raises InputError on a step that comes twice or on mixed runs.
     """
     total: dict[str, Tensor] = {}
     digests, steps = set(), []

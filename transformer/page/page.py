@@ -83,7 +83,7 @@ def table_part(path: Path, cards: Iterable[Card]) -> TablePart:
     values = (value for grid in grids for row in grid.rows for value in row.values())
     runs = {run for value in values if isinstance(value, Cell) for run in value.runs}
     changed = out_of_step(path, runs) if table.name in SCORES else {}
-    score = SCORES.get(table.name)  # chain.py knows it, or any stale score of a run counts
+    score = SCORES.get(table.name)  # of a table that chain.py cannot check, any stale score of a run counts
     rescored = {card.run for card in cards if (score in card.stale if score else card.stale)}
     old = frozenset(run for run in runs if row_of(run) in changed) | rescored
     return TablePart(table.name, table.title, html(table, old, f"{table.title}, scrolls"), old, changed)

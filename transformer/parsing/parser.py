@@ -22,7 +22,7 @@ TOO_LONG = "more subwords than the model has positions for"
 class Parse(NamedTuple):
     """A tree over exactly the given words, what had to be repaired in it, and its score.
 
-    score: log-probability over length penalty (search.py); None where the sentence was too long to be read.
+    score: log-probability over length penalty (translation/search.py); None where the sentence was too long to be read.
     """
 
     tree: Tree

@@ -9,10 +9,8 @@ import pandas as pd
 
 from transformer.common.files import InputError, read_json
 
-MEASURES = ("bleu", "sacrebleu")  # the variant that the paper reports for the language, and sacreBLEU
 
-
-class Run(TypedDict):
+class RunRecord(TypedDict):
     """The run behind a score, as a score file must describe it."""
 
     scale: str
@@ -33,7 +31,7 @@ class Run(TypedDict):
     decoding: dict[str, Any]
 
 
-class Score(Run):
+class Score(RunRecord):
     """A translation's score: the row of one file, with the keys of its run."""
 
     file: str
@@ -94,12 +92,12 @@ def read_score(path: str) -> Score:
     return Score(**run, **top, **scores, file=path, name=run_name(run), paper=paper, variants=variants)
 
 
-def read_run(score: Any, path: str) -> Run:
+def read_run(score: Any, path: str) -> RunRecord:
     """Return the record of the run in a score file's content. Raises InputError naming the file."""
     run = item(score, "run", path)
     if run is None:
         raise InputError(f"{path}: expected a score with its run (--run), found one without")
-    return Run(**{key: item(run, key, f"{path}, run") for key in Run.__annotations__})
+    return RunRecord(**{key: item(run, key, f"{path}, run") for key in RunRecord.__annotations__})
 
 
 def run_name(run: dict, where: str = "run") -> str:

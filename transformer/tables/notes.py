@@ -8,7 +8,7 @@ from transformer.scoring.significance import RESAMPLES
 from transformer.tables.cells import WITHIN, averaged_text, flops_text, mean_text, ours
 from transformer.tables.render import Grid
 
-MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # of scorefiles.py, with their headings
+MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # of scoring/scorefiles.py, with their headings
 
 DIFFERENCE_NOTE = (
     f"95 %: where the score lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. It knows "

@@ -39,7 +39,7 @@ Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
 
 @dataclass(frozen=True)
 class Table:
-    """A table with what is said of it. `code` in caption and notes is set as code."""
+    """A table with its caption and notes, in which text in backquotes is set as code."""
 
     name: str  # table2: then its caption begins with Table 2
     title: str  # its heading on the page
@@ -151,7 +151,7 @@ def html(table: Table, stale: Collection[str] = (), scrolls: str = "") -> Markup
 
 
 def environment(templates: Path) -> jinja2.Environment:
-    """Return what fills the templates of a folder: it escapes all but `Markup`, and sets `code` by `marked`."""
+    """Return the environment of a folder's templates: it escapes all but `Markup`, and sets `code` by `marked`."""
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         autoescape=True,

@@ -11,7 +11,7 @@ import pandas as pd
 from transformer.commandline import json_object, score_arguments
 from transformer.common.files import InputError, read_json
 from transformer.parsing.brackets import SHORT
-from transformer.scoring.scorefiles import Run, check_runs, item, read_run, require_one, run_name
+from transformer.scoring.scorefiles import RunRecord, check_runs, item, read_run, require_one, run_name
 from transformer.tables.cells import Cell, Row, difference_cell, interval, interval_cell, mean_text, ours
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import DIFFERENCE_NOTE, gaps, provenance
@@ -59,6 +59,9 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     """Return the table for readers, and the frame behind it. Raises InputError on a score of an unknown task."""
     if (not args.elsewhere) != (args.elsewhere_label is None):
         raise InputError("--elsewhere and --elsewhere-label go together")
+    for name, entry in args.task.items():
+        for key in ("training", "label", "silver"):
+            item(entry, key, f"--task: {name}")
     runs = read_parses(args.score)
     others = {"constrained": read_parses(args.constrained)}
     if args.elsewhere:
@@ -81,11 +84,11 @@ def read_parsers(path: str | Path) -> pd.DataFrame:
 
 
 def read_parses(paths: list[str]) -> pd.DataFrame:
-    """Return a row per score file (evalb --gold-tags --parses --run --json): `MEANS`, sentences and the keys of `Run`.
+    """Return a row per score file (evalb --gold-tags --parses --run --json): `MEANS`, sentences, `RunRecord`'s keys.
 
     Raises InputError where a file is not a whole score of a parser's run, and where files do not belong in one table.
     """
-    columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *Run.__annotations__]
+    columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *RunRecord.__annotations__]
     runs = pd.DataFrame([read_parse(path) for path in paths], columns=columns)
     check_runs(runs)
     for _, of_task in runs.groupby("task"):

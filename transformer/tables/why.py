@@ -82,14 +82,14 @@ def of_test(args: Namespace, runs: pd.DataFrame) -> list[dict]:
     rows = [base.row("configured", "as configured", base.bleu)]
     rows += scoring(base, subsets, Subwords(args.run / "vocabulary.model"), moses)
     rows.append(translating(base, "averaging", averaged, read_all(args.last, args.ref, runs)))
-    for changes, paths in map(search, args.otherwise):
+    for changes, paths in map(read_otherwise, args.otherwise):
         Decoding.read(decoding | changes, "--otherwise")
         choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
         rows.append(translating(base, "decoding", choice, read_all(paths, args.ref, runs)))
     return rows + seeds(base)
 
 
-def search(words: list[str]) -> tuple[dict, list[str]]:
+def read_otherwise(words: list[str]) -> tuple[dict, list[str]]:
     """Return what one --otherwise changes, and its translations. Raises InputError where the former is no JSON."""
     changes, *paths = words
     try:

@@ -3,9 +3,9 @@
     python -m transformer explain table2 base en-de
     python -m transformer explain table4 parser supervised --scale demo
 
-The cell is BLEU, or F1, of an experiment on a task. Printed are the scores that it is the mean of, what was scored, how
-it was decoded, the weights, the run, its experiment and its data. A link that has changed since the number was made is
-marked STALE, and the exit code is 1. The scale is config.yaml's if not given.
+The cell is BLEU, or F1, of an experiment on a task. The chain begins with the scores whose mean it is; then come the
+text that was scored, the decoding, the weights, the run, its experiment and its data. A link that has changed since the
+number was made is marked STALE, and the exit code is 1. The scale is config.yaml's if not given.
 """
 
 import argparse
@@ -13,14 +13,14 @@ import sys
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.config.experiment import read_yaml
+from transformer.config import settings
 from transformer.page.chain import SCORES, cell, chain
 
 
 def main(argv: list[str] | None = None) -> None:
     """Print a line per link."""
     args = parse(argv)
-    results = Path("results", args.scale or read_yaml("config.yaml")["scale"])
+    results = Path("results", args.scale or settings.read([], [])["scale"])
     first, scores = cell(results, args.table, args.experiment, args.task)
     links = [first, *(link for path in scores for link in chain(path))]
     for link in links:

@@ -77,8 +77,8 @@ class ParallelText:
     ) -> Batch:
         """Return the pairs at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
 
-        With `room`, for flash attention: sentences of PAD fill both sides up to `sizes`, so that compiled code always
-        meets the same shapes. Their labels are PAD, which no loss counts.
+        With `room`, for flash attention: sentences of PAD fill both sides up to `packed.sizes`, so that compiled code
+        always meets the same shapes. Their labels are PAD, which no loss counts.
         """
         source, source_lengths = self.source.gather(indices)
         labels, target_lengths = self.target.gather(indices)

@@ -23,7 +23,7 @@ class Logger:
     """
 
     def __init__(self, experiment: Experiment, progress: Progress, folder: Path, writes: bool):
-        """progress: the run's own, which goes on. writes: only one of the processes should."""
+        """Open the log. progress: the run's own, which goes on. writes: only one of the processes should."""
         self.experiment, self.progress, self.folder, self.writes = experiment, progress, folder, writes
         self.name = f"{experiment.task} {experiment.experiment} seed {experiment.seed}"
         self.first = progress.step

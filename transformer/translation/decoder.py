@@ -140,7 +140,7 @@ class CachedDecoder:
 
 
 def keep(x: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
-    """Return `x[sentences]` in the memory of x: copied are only the rows that change their place, to `moved`."""
+    """Return `x[sentences]` in the memory of x: only rows that change their place are copied, to `moved`."""
     if len(moved):
         x[moved] = x[sentences[moved]]
     return x[: len(sentences)]

@@ -11,7 +11,8 @@ from transformer.common.files import InputError, read_json, replacing, sha256
 from transformer.common.provenance import commit, now
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
-from transformer.model import weights as checkpoints
+from transformer.model.weights import load_model
+from transformer.scoring.origin import averaged_steps, read_header
 from transformer.translation.ctranslate2 import save_ctranslate2
 
 FORMATS = ("safetensors", "ctranslate2")
@@ -26,12 +27,10 @@ def export(run: Path, weights: Path, to: Path, form: str) -> None:
     Raises InputError where a file of the run is missing or damaged, on weights of another training, where `to` is
     no export, and on a model that the format cannot express.
     """
-    model = checkpoints.load_model(weights, load(run / "experiment.yaml").model)
+    model = load_model(weights, load(run / "experiment.yaml").model)
     load(run / "decoding.yaml", Decoding)
-    vocabulary, (_, origin) = Subwords(run / "vocabulary.model"), checkpoints.load(weights)
-    digest = read_json(run / "run.json").get("digest")
-    if origin.get("digest") != digest:
-        raise InputError(f"{weights}: expected weights of the training {digest}, found {origin.get('digest')}")
+    vocabulary, origin = Subwords(run / "vocabulary.model"), read_header(weights)
+    averaged_steps(weights, read_json(run / "run.json").get("digest"))  # raises where they are of another training
     with replacing_folder(to) as folder:
         for name in COPIED:
             shutil.copyfile(run / name, folder / name)

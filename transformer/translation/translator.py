@@ -83,7 +83,7 @@ def search(
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
     weights: Weights | None = None,
 ) -> list[tuple[list[int], float]]:
-    """Translate token ids to token ids below `vocabulary`, without EOS, and their score (search.py).
+    """Translate token ids to token ids below `vocabulary`, without EOS, and their score (translation/search.py).
 
     Sentences of similar length are decoded together. No output is longer than the model has positions for. steer: turns
     a decoder for the sentences of these indices into one that allows fewer tokens. weights: the model's, if they were

@@ -10,6 +10,8 @@ from transformer.config.runs import PARSER, TABLE_2, runs_of_tables
 from transformer.config.scales import at, tasks_of
 from transformer.config.scales import parsing_of as parsing_at
 
+# The code of beam search; the rest of its package exports.
+SEARCH = ["model", "translation/decoder.py", "translation/search.py", "translation/translator.py"]
 FIRST = 10  # priority of what long chains of jobs wait for
 
 
@@ -24,9 +26,12 @@ def any_of(names):
 
 
 def package(*names):
-    """Return the code and the templates in these folders of the package: where one changes, a rule runs again."""
-    folders = [Path("transformer", name) for name in names]
-    return sorted(str(path) for folder in folders for path in folder.rglob("*.*") if "__pycache__" not in path.parts)
+    """Return the code in these folders and files of the package, templates too: where it changes, a rule runs again."""
+    files = []
+    for place in (Path("transformer", name) for name in names):
+        code = [place] if place.is_file() else [path for path in place.rglob("*.*") if "__pycache__" not in path.parts]
+        files += code or sys.exit(f"Snakefile: {place}: expected code there, on which rules depend, found none")
+    return sorted(map(str, files))
 
 
 def parsing_of(scale):

@@ -1,4 +1,4 @@
-# The questions of rules/take.smk: which files were made elsewhere, and which of a taken run are not to be had.
+# The questions of rules/take.smk: which files were made elsewhere, and which files a taken run lacks.
 import hashlib
 import os
 import re

@@ -7,7 +7,7 @@ WEIGHTS = {
     ".last": "last.safetensors",  # Table 3 does not (§6.2)
 }
 
-# How a translation decodes otherwise than is configured, by what it adds to the translation's name (why.smk).
+# How a translation decodes otherwise than is configured, by what it adds to the translation's name (table_why in tables.smk).
 CHANGES = {
     "": {},
     ".beam-1": {"beam": 1},

@@ -6,7 +6,7 @@ rule attend:
         lambda wildcards: base_run(wildcards.scale, "experiment.yaml", "decoding.yaml", "vocabulary.model"),
         weights=lambda wildcards: base_run(wildcards.scale, "average.safetensors"),
         text=text_of_attention,
-        code=package("figures", "translation"),
+        code=package(*SEARCH, "figures/attention.py", "figures/tokens.py", "stages/attend.py"),
     output:
         "results/{scale}/attention.json",
     log:
@@ -32,7 +32,7 @@ rule attend:
 rule figure:
     input:
         unpack(inputs_of_figure),
-        code=package("figures"),
+        code=package("figures", "model", "scoring", "tables", "training/optimizer.py", "stages/figure.py"),
     output:
         multiext("results/{scale}/figures/{figure}", ".pdf", ".png", ".json"),
         svg=report(

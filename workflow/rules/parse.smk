@@ -55,7 +55,11 @@ rule parse:
             "average.safetensors",
         ),
         words="results/{scale}/data/{task}/{split}.source.tok",
-        code=package("parsing", "translation"),
+        code=package(
+            *SEARCH,
+            *collect("parsing/{name}.py", name=["constraint", "linearization", "parser", "trees"]),
+            "stages/parse.py",
+        ),
     output:
         trees="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
@@ -86,7 +90,7 @@ rule evalb:
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code=package("parsing", "scoring"),
+        code=package("parsing", "scoring", "stages/evalb.py"),
     output:
         "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:

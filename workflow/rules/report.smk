@@ -14,7 +14,7 @@ rule report:
             f"results/{wildcards.scale}/attention.json" if base_is_trained(wildcards.scale) else []
         ),
         samples=files_of_samples,
-        code=package("page", "tables", "scoring"),
+        code=package("figures", "page", "parsing", "scoring", "tables", "stages/report.py"),
     output:
         "results/{scale}/report.html",
     log:

@@ -3,7 +3,7 @@
 
 rule measure:
     input:
-        code=package("tables"),
+        code=package("model", "tables/costs.py", "tables/layers.py", "tables/paths.py", "stages/measure.py"),
     output:
         "results/{scale}/layers.json",
     log:

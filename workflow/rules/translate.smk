@@ -28,7 +28,7 @@ rule translate:
         ),
         weights=weights_of,
         text=side("source"),
-        code=package("translation"),
+        code=package(*SEARCH, "stages/translate.py"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}{change}.hyp",
     log:
@@ -65,7 +65,7 @@ rule score:
             "decoding.yaml",
         ),
         weights=weights_of_score,
-        code=package("scoring"),
+        code=package("scoring", "stages/score.py"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
     log:
