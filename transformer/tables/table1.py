@@ -143,7 +143,7 @@ def timing_note(times: pd.DataFrame) -> str:
     """Return what was timed, in words."""
     k, r = times["k"].iloc[0], times["r"].iloc[0]
     return (
-        "Times are of one layer on one sequence, without gradients: processor time on one thread, the median of repeated "
+        "Times: one layer on one sequence, without gradients: processor time on one thread, the median of repeated "
         "calls. Self-attention is equation 1 with Q = K = V = x, as the paper's complexity leaves projections out; the "
         "row with projections is §3.2.2's whole layer, with one head, which multiplies as much as h narrower ones. "
         f"Restricted self-attention multiplies no more than its r = {r} neighbours. The recurrent layer is "
