@@ -1,1 +1,1 @@
-"""How fast this project is, beside its peers on the same data, sizes and machine. See README.md."""
+"""Measurements of this project's speed beside its peers', on the same data, sizes and machine. See README.md."""

@@ -1,10 +1,11 @@
-"""How fast a model translates, beside CTranslate2, JoeyNMT and Hugging Face's Transformers with the same weights.
+"""The speed of translation, beside CTranslate2, JoeyNMT and Hugging Face's Transformers with the same weights.
 
     python -m benchmarks.decode --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
 
-Takes sentences of the dev set, cut into subwords already, in chunks of one batch, and of a batch for each thread by the
-run's own `batch_tokens`. Every system, in a process of its own, translates a chunk before any goes on to the next; only
-one works at a time. Then all are compared: how many outputs are this project's, greedy and by the run's beam, and BLEU.
+The sentences are the dev set's first, already cut into subwords. A chunk of them is one batch or, by the run's own
+`batch_tokens`, a batch for each thread. Every system, in a process of its own, translates a chunk before any goes on to
+the next; only one works at a time. Then the outputs are compared: how many are the same as this project's, greedy and
+by the run's beam, and BLEU.
 """
 
 import argparse
@@ -40,7 +41,7 @@ GREEDY = 1  # beam
 
 @dataclass
 class Translated:
-    """What one system made of the sentences by one setting: ids by their indices, and the seconds of each chunk."""
+    """One system's outputs by one setting: ids by the sentences' indices, and the seconds of each chunk."""
 
     setting: str
     outputs: dict[int, list[int]] = field(default_factory=dict)
@@ -48,13 +49,13 @@ class Translated:
 
     @property
     def tokens(self) -> int:
-        """Of the outputs, with EOS."""
+        """Return the number of tokens in the outputs, EOS among them."""
         return sum(map(len, self.outputs.values())) + len(self.outputs)
 
 
 @dataclass(frozen=True)
 class Text:
-    """Source sentences, and indices of them to be translated together, in batches of at most `tokens` tokens."""
+    """Source sentences, and chunks of their indices to translate together, in batches of at most `tokens` tokens."""
 
     sources: list[list[int]]
     chunks: list[list[int]]
@@ -65,7 +66,7 @@ class Text:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure each batch size, compare, write, print."""
+    """Measure each batch size, compare the systems, and write and print the result."""
     args = parse(argv)
     torch.set_num_threads(args.threads)
     decoding = load(args.run / "decoding.yaml", Decoding)
@@ -95,7 +96,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = parser_of("decode", __doc__)
     parser.add_argument("--run", type=Path, required=True, help="a trained run")
     parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
@@ -108,20 +109,20 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def side(data: Path, name: str, count: int) -> list[list[int]]:
-    """The dev set's first sentences on one side, as ids that end in EOS."""
+    """Return the dev set's first sentences on one side, as ids that end in EOS."""
     array = TokenArray.open(*(data / f"dev.{name}.{kind}" for kind in ("ids", "offsets")))
     return [array[index].tolist() for index in range(min(count, len(array)))]
 
 
 def chunked(sources: list[list[int]], size: int | str, batch_tokens: int, threads: int) -> Text:
-    """Of so many sentences, which may be one batch; by tokens, of one batch for each thread."""
+    """Cut the sentences into chunks: by number, of one batch; by tokens, of one batch for each thread."""
     if size == TOKENS:
         return Text(sources, batches(sources, size, batch_tokens * threads), batch_tokens)
     return Text(sources, batches(sources, size, batch_tokens), ANY)
 
 
 def warm_up(workers: dict[str, Worker], sources: list[list[int]], beam: int) -> None:
-    """Whatever is done but once is done here."""
+    """Translate a few sentences, so that no measurement has the work that is done only once."""
     text = Text(sources, [list(range(min(8, len(sources))))], ANY)
     rounds(workers, text, beam)
 
@@ -129,7 +130,7 @@ def warm_up(workers: dict[str, Worker], sources: list[list[int]], beam: int) -> 
 def rounds(
     workers: dict[str, Worker], text: Text, beam: int, settings: int | None = None
 ) -> dict[str, list[Translated]]:
-    """Every system on every chunk, chunk by chunk, by each of its settings, or the first so many."""
+    """Translate every chunk by every system, in turns, with each of its settings or the first `settings` of them."""
     taken = {name: [Translated(each) for each in worker.settings[:settings]] for name, worker in workers.items()}
     for chunk in text.chunks:
         # Systems alternate within a turn, too: what ran just before would find the machine's caches full of its own.
@@ -145,29 +146,32 @@ def rounds(
 
 
 def count_steps(worker: Worker, text: Text, beam: int) -> int:
-    """The decoder's, summed over the sentences that were in each."""
+    """Count the decoder's steps, each of them once for every sentence in it."""
     return sum(worker.timed("steps", text.sentences(chunk), beam, text.tokens)[1] for chunk in text.chunks)
 
 
 def batches(sources: list[list[int]], size: int | str, batch_tokens: int) -> list[list[int]]:
-    """Indices of the sentences, sorted by length, so many in a batch; by tokens, at most `batch_tokens` padded ones."""
-    found: list[list[int]] = []
+    """Return batches of the sentences' indices, sorted by length.
+
+    A batch has `size` sentences or, if `size` is TOKENS, at most `batch_tokens` padded tokens.
+    """
+    groups: list[list[int]] = []
     for index in sorted(range(len(sources)), key=lambda index: -len(sources[index])):
-        most = max(1, batch_tokens // len(sources[found[-1][0]])) if size == TOKENS and found else size
-        if found and len(found[-1]) < most:
-            found[-1].append(index)
+        most = max(1, batch_tokens // len(sources[groups[-1][0]])) if size == TOKENS and groups else size
+        if groups and len(groups[-1]) < most:
+            groups[-1].append(index)
         else:
-            found.append([index])
-    return found
+            groups.append([index])
+    return groups
 
 
 def fastest(taken: list[Translated]) -> Translated:
-    """Of a system's settings."""
+    """Return the outputs of the setting that took the least time."""
     return min(taken, key=lambda each: sum(each.seconds))
 
 
 def speeds(taken: dict[str, list[Translated]]) -> dict[str, dict]:
-    """Of one batch size, the speed of each system by its fastest setting: over all chunks, and beside the first's."""
+    """Return each system's speed by its fastest setting: over all chunks, and beside the first system's."""
     best = {name: fastest(settings) for name, settings in taken.items()}
     first = next(iter(best.values()))
     return {
@@ -178,14 +182,14 @@ def speeds(taken: dict[str, list[Translated]]) -> dict[str, dict]:
             "tokens_per_second": each.tokens / sum(each.seconds),
             "times_slower": ratio(each.seconds, first.seconds),
             "setting": each.setting,
-            "seconds_by_setting": {other.setting: sum(other.seconds) for other in taken[name]},
+            "seconds_by_setting": {outputs.setting: sum(outputs.seconds) for outputs in taken[name]},
         }
         for name, each in best.items()
     }
 
 
 def work_of(by_beam: dict[str, Translated], steps: dict[str, int]) -> dict[str, dict]:
-    """Of each system, by sentence: steps in which the decoder had it, and tokens of its output, EOS among them."""
+    """Return two means for each system: the decoder's steps and the output's tokens, with EOS, per sentence."""
     return {
         name: {"steps": steps[name] / len(each.outputs), "tokens": each.tokens / len(each.outputs)}
         for name, each in by_beam.items()
@@ -195,7 +199,7 @@ def work_of(by_beam: dict[str, Translated], steps: dict[str, int]) -> dict[str, 
 def quality(
     by_beam: dict[str, Translated], greedy: dict, references: list[list[int]], vocabulary: Subwords
 ) -> dict[str, dict]:
-    """BLEU of each system's outputs, on tokens, and how many of them are the first system's, word for word."""
+    """Return BLEU of each system's outputs, on tokens, and the shares that equal the first system's, word for word."""
     truth = vocabulary.decode(references)
     outputs_of = {name: each.outputs for name, each in by_beam.items()}
     return {
@@ -209,34 +213,34 @@ def quality(
 
 
 def same(outputs: dict[int, list[int]], of_all: dict[str, dict[int, list[int]]]) -> float:
-    """The part of the outputs that are the first system's."""
+    """Return the share of the outputs that are the same as the first system's."""
     first = next(iter(of_all.values()))
     return sum(first[index] == ids for index, ids in outputs.items()) / len(outputs)
 
 
 def table(result: dict) -> str:
-    """The result in Markdown."""
+    """Return the result in Markdown."""
     rows = [row(name, title, result) for name, title in result["names"].items()]
     title = f"Translating {result['sentences']} sentences with a beam of {result['beam']}: sentences/s by batch"
     return markdown(title, rows, result)
 
 
 def row(name: str, title: str, result: dict) -> dict:
-    """A line of the table."""
+    """Return a system's line of the table."""
     ours = next(iter(result["names"].values()))
     of_sizes = {size: systems[name] for size, systems in result["batches"].items()}
     best = max(result["batches"][size][name]["sentences_per_second"] for size in of_sizes)
     first = max(next(iter(systems.values()))["sentences_per_second"] for systems in result["batches"].values())
-    found = result["quality"][name]
+    scores = result["quality"][name]
     return {
         "System": title,
         **{heading(size): f"{each['sentences_per_second']:,.1f}" for size, each in of_sizes.items()},
         f"{ours.capitalize()} is faster": f"{first / best:.2f} x",
         "Steps": f"{result['work'][name]['steps']:.1f}",
         "Tokens": f"{result['work'][name]['tokens']:.1f}",
-        "BLEU": f"{found['bleu']:.2f}",
-        "Same by beam": f"{found['same_by_beam']:.1%}",
-        "Same greedy": f"{found['same_greedy']:.1%}",
+        "BLEU": f"{scores['bleu']:.2f}",
+        "Same by beam": f"{scores['same_by_beam']:.1%}",
+        "Same greedy": f"{scores['same_greedy']:.1%}",
     }
 
 

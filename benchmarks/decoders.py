@@ -27,7 +27,7 @@ LIMITS = [("tokens", ANY), ("tokens", 1024), ("examples", ANY), ("examples", 32)
 
 @dataclass(frozen=True)
 class Trained:
-    """What is translated with: the model, in evaluation mode, and the folders of its run and its data."""
+    """A trained model, in evaluation mode, with all that a search needs, and the folders of its run and its data."""
 
     model: Transformer
     vocabulary: Subwords
@@ -37,12 +37,12 @@ class Trained:
     threads: int
 
     def limits(self, sentences: list[list[int]]) -> list[int]:
-        """The most tokens of each output. Toolkits that have one limit for a batch get the largest, and are cut."""
+        """Return the most tokens of each output. Toolkits with one limit a batch get the largest; outputs are cut."""
         return [len(sentence) + self.decoding.extra_length for sentence in sentences]
 
 
 def open_run(run: Path, data: Path, weights: Path | None, threads: int) -> Trained:
-    """A trained run; its average.safetensors, where no other weights are given."""
+    """Open a trained run, with the weights of its average.safetensors where no others are given."""
     experiment = load(run / "experiment.yaml")
     model = load_model(weights or run / "average.safetensors", experiment.model).to(best_device())
     vocabulary = Subwords(data / "vocabulary.model")
@@ -50,10 +50,11 @@ def open_run(run: Path, data: Path, weights: Path | None, threads: int) -> Train
 
 
 class Ours:
-    """Each system has a `name`, and one or more `settings`, of which its fastest counts.
+    """This project's search, with the methods that every system has.
 
-    `translate` takes sentences, token ids that end in EOS, to ids without it, in batches of at most `tokens` padded
-    tokens. `steps` counts the decoder's steps on the way: sentences in them, summed over steps.
+    A system has a `name`, and one or more `settings`, of which the fastest counts. `translate` turns sentences, token
+    ids that end in EOS, into ids without EOS, in batches of at most `tokens` padded tokens. `steps` counts the
+    decoder's steps in doing so, each of them once for every sentence in it.
     """
 
     name = "this project"
@@ -75,13 +76,13 @@ class Ours:
     ) -> list[list[int]]:
         decoding = replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
         rows = len(self.trained.vocabulary)
-        found = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights)
-        return [ids for ids, _ in found]
+        pairs = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights)
+        return [ids for ids, _ in pairs]
 
 
 @dataclass
 class Counted:
-    """A decoder that leaves in `counts` of how many sentences each step was."""
+    """A decoder that appends the number of sentences in each step to `counts`."""
 
     decoder: Decoder
     counts: list[int]
@@ -95,9 +96,10 @@ class Counted:
 
 
 class CTranslate2:
-    """In float32, by `translate_batch`. A setting: translations side by side, threads of each, and the most in a batch.
+    """CTranslate2's `translate_batch`, in float32.
 
-    A batch never takes more than one translation's share of the sentences.
+    A setting is the number of translations side by side, the threads of each, and the limit on the size of a batch. A
+    batch never takes more than one translation's share of the sentences.
     """
 
     name = "CTranslate2, float32"
@@ -131,19 +133,20 @@ class CTranslate2:
         sizes = list(map(len, sentences)) if unit == "tokens" else [1] * len(sentences)
         share = -(-sum(sizes) // inter)
         size = max(min(limit, share, tokens if unit == "tokens" else ANY), *sizes, 1)
-        found = self.call(inter, sentences, beam, max_batch_size=size, batch_type=unit)
+        results = self.call(inter, sentences, beam, max_batch_size=size, batch_type=unit)
         limits = self.trained.limits(sentences)
         return [
-            [self.ids[name] for name in each.hypotheses[0]][:length] for each, length in zip(found, limits, strict=True)
+            [self.ids[name] for name in result.hypotheses[0]][:length]
+            for result, length in zip(results, limits, strict=True)
         ]
 
     def steps(self, sentences: list[list[int]], beam: int, tokens: int) -> int:
-        """A sentence's search ends with the last of its `beam` hypotheses; then it leaves the batch."""
-        found = self.call(1, sentences, beam, num_hypotheses=beam, return_end_token=True)
-        return sum(max(map(len, each.hypotheses)) for each in found)
+        """Count the steps: a sentence leaves the batch when the last of its `beam` hypotheses has ended."""
+        results = self.call(1, sentences, beam, num_hypotheses=beam, return_end_token=True)
+        return sum(max(map(len, result.hypotheses)) for result in results)
 
     def call(self, inter: int, sentences: list[list[int]], beam: int, **options: object) -> list:
-        """Its TranslationResult of each sentence."""
+        """Return CTranslate2's TranslationResult of each sentence."""
         return self.translators[inter].translate_batch(
             [[self.engine.source[token] for token in sentence] for sentence in sentences],
             beam_size=beam,
@@ -158,25 +161,23 @@ class CTranslate2:
 
 
 class CTranslate2Int8(CTranslate2):
-    """In int8."""
-
     name = "CTranslate2, int8"
     compute_type = "int8"
 
 
 def divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 class Toolkit:
-    """What decodes one padded batch at a time, by `decode`, with all threads in each product."""
+    """A system that decodes one padded batch at a time, by `decode`, with all threads in each product."""
 
     settings = ("",)
     trained: Trained
     layer: nn.Module  # which every step of the decoder calls once, with a row per hypothesis
 
     def decode(self, sentences: list[list[int]], beam: int) -> list[list[int]]:
-        """One batch."""
+        """Translate one batch."""
         raise NotImplementedError
 
     def translate(self, sentences: list[list[int]], beam: int, tokens: int, setting: int = 0) -> list[list[int]]:
@@ -194,7 +195,7 @@ class Toolkit:
 
 @contextmanager
 def counting(layer: nn.Module) -> Iterator[list[int]]:
-    """The rows of each call of `layer`."""
+    """Yield a list, to which each call of `layer` appends the number of its rows."""
     rows: list[int] = []
     hook = layer.register_forward_hook(lambda _, __, output: rows.append(len(output)))
     try:

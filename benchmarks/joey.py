@@ -1,7 +1,7 @@
 """JoeyNMT, a teaching toolkit that is in use, driven by its own TrainManager, data loader, batching and loss.
 
-Its SentencePiece tokeniser does not work with this project's version, so it is given this project's subwords as words,
-each written as the number of its row: that saves it the work of cutting text into subwords.
+Its SentencePiece tokeniser does not work with this project's version, so it gets this project's subwords as words,
+each written as the number of its row. That saves it the work of cutting text into subwords.
 """
 
 import logging
@@ -21,7 +21,7 @@ SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 
 
 class Joey:
-    """The system. On a GPU it computes in float16, as JoeyNMT does when it is told to use fp16; else in float32."""
+    """JoeyNMT's training. On a GPU it computes in float16, as JoeyNMT does with its option fp16; else in float32."""
 
     name = "JoeyNMT"
 
@@ -39,19 +39,19 @@ class Joey:
         self.step, self.close = self.loop.step, self.loop.close
 
     def train(self) -> None:
-        """What `python -m joeynmt train` does, with a TrainManager that is halted before each step."""
+        """Do what `python -m joeynmt train` does, with a TrainManager that is halted before each step."""
         from joeynmt.config import parse_global_args, set_validation_args
         from joeynmt.prediction import prepare
 
         args = parse_global_args(self.settings, rank=0, mode="train")
         model, train, dev, _ = prepare(args, rank=0, mode="train")
-        names = {"model_dir": args.model_dir, "device": args.device, "n_gpu": args.n_gpu, "autocast": args.autocast}
-        about = {"seed": args.seed, "train_args": args.train, "dev_args": set_validation_args(args.test)}
-        halting_manager()(rank=0, model=model, **names, **about).train_and_validate(train, dev)
+        options = {"model_dir": args.model_dir, "device": args.device, "n_gpu": args.n_gpu, "autocast": args.autocast}
+        sections = {"seed": args.seed, "train_args": args.train, "dev_args": set_validation_args(args.test)}
+        halting_manager()(rank=0, model=model, **options, **sections).train_and_validate(train, dev)
 
 
 def halting_manager() -> type:
-    """JoeyNMT's TrainManager, halted before each step."""
+    """Return a subclass of JoeyNMT's TrainManager that halts before each step."""
     from joeynmt.training import TrainManager
 
     class Halting(TrainManager):
@@ -64,7 +64,7 @@ def halting_manager() -> type:
 
 
 def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
-    """JoeyNMT's configuration of the same model, training and data."""
+    """Return JoeyNMT's configuration of the same model, training and data."""
     experiment, training = workload.experiment, workload.experiment.training
     side = {"level": "word", "lowercase": False, "max_length": -1, "voc_file": str(folder / "words.txt")}
     symbols = {
@@ -108,7 +108,7 @@ def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
 
 
 def network(model: Model) -> dict:
-    """The `model` of JoeyNMT's configuration. Raises LeftOut where JoeyNMT has no such model."""
+    """Return the `model` of JoeyNMT's configuration. Raises LeftOut where JoeyNMT has no such model."""
     if model.d_k * model.h != model.d_model or model.d_v != model.d_k:
         raise LeftOut("JoeyNMT has no d_k and d_v of their own")
     if model.positions != "sinusoid" or model.sinusoids != "interleaved" or model.target_spaces:
@@ -129,7 +129,7 @@ def network(model: Model) -> dict:
 
 
 def write_words(path: Path, text: ParallelText) -> None:
-    """Both sides of a corpus as plain text, a word for each token but EOS."""
+    """Write both sides of a corpus as plain text, one word for each token except EOS."""
     for side, sentences in (("source", text.source), ("target", text.target)):
         with open(f"{path}.{side}", "w", encoding="utf-8") as file:
             for index in range(len(sentences)):
@@ -137,5 +137,5 @@ def write_words(path: Path, text: ParallelText) -> None:
 
 
 def write_vocabulary(path: Path, rows: int) -> None:
-    """The words, in their order; JoeyNMT puts four of its own before them, so that it has one row more."""
+    """Write the words in their order; JoeyNMT puts four of its own before them, so that it has one row more."""
     path.write_text("".join(f"{token}\n" for token in range(UNK + 1, rows)), encoding="utf-8")

@@ -22,7 +22,7 @@ IDS = {"unk_id": ROW[UNK], "pad_id": ROW[PAD], "bos_id": ROW[PAD], "eos_id": ROW
 
 
 class JoeyDecoder(Toolkit):
-    """The system; the decoder keeps no keys and values, but reads the whole hypothesis again at each token."""
+    """JoeyNMT's search. Its decoder keeps no keys and values, but reads the whole hypothesis again at each token."""
 
     name = "JoeyNMT"
 
@@ -45,15 +45,15 @@ class JoeyDecoder(Toolkit):
         batch = Batch(source, lengths, None, None, None, order, self.device, ROW[PAD], ROW[EOS], is_train=False)
         batch.sort_by_src_length()
         limits, alpha = self.trained.limits(sentences), self.trained.decoding.alpha
-        found, _, _ = search(self.model, batch, max(limits), beam, alpha, min_output_length=0)
+        hypotheses, _, _ = search(self.model, batch, max(limits), beam, alpha, min_output_length=0)
         results = [[]] * len(sentences)
-        for index, row in zip(batch.indices.tolist(), found, strict=True):
+        for index, row in zip(batch.indices.tolist(), hypotheses, strict=True):
             results[index] = cut(row)[: limits[index]]
         return results
 
 
 def cut(row: np.ndarray) -> list[int]:
-    """JoeyNMT's rows up to EOS as our ids."""
+    """Return JoeyNMT's rows up to EOS as our ids."""
     ours = {there: here for here, there in ROW.items()}
     ids = row.tolist()
     end = ids.index(ROW[EOS]) if ROW[EOS] in ids else len(ids)
@@ -62,7 +62,7 @@ def cut(row: np.ndarray) -> list[int]:
 
 @torch.no_grad()
 def mapped(ours: Transformer, rows: int) -> nn.Module:
-    """JoeyNMT's model with our weights, the embedding's first `rows`. Raises LeftOut where it has no such model."""
+    """Return JoeyNMT's model with our weights, the embedding's first `rows`. Raises LeftOut where it has none such."""
     from joeynmt.model import build_model
     from joeynmt.vocabulary import Vocabulary
 
@@ -81,7 +81,7 @@ def mapped(ours: Transformer, rows: int) -> nn.Module:
 
 
 def copy_embedding(theirs: nn.Module, ours: Transformer) -> None:
-    """PAD, which starts the decoder, is a zero vector there; in the softmax it has its row."""
+    """Copy the embedding. PAD, which starts the decoder, is a zero vector there; in the softmax it has its row."""
     weight = ours.embedding.weight[: theirs.decoder.output_size].clone()
     for here, there in ROW.items():
         weight[there] = ours.embedding.weight[here]
@@ -91,7 +91,7 @@ def copy_embedding(theirs: nn.Module, ours: Transformer) -> None:
 
 
 def copy_rest(theirs: nn.Module, mine: nn.Module, norms: list[nn.LayerNorm]) -> None:
-    """The feed-forward, and the norms in their order."""
+    """Copy the feed-forward, and the norms in their order."""
     theirs.feed_forward.pwff_layer[0].load_state_dict(mine.feed_forward.inner.state_dict())
     theirs.feed_forward.pwff_layer[3].load_state_dict(mine.feed_forward.outer.state_dict())
     for there, here in zip([*norms, theirs.feed_forward.layer_norm], mine.residuals, strict=True):
@@ -99,5 +99,5 @@ def copy_rest(theirs: nn.Module, mine: nn.Module, norms: list[nn.LayerNorm]) -> 
 
 
 def attention(theirs: nn.Module) -> tuple[nn.Linear, ...]:
-    """Its layers for queries, keys, values and output."""
+    """Return an attention's layers for queries, keys, values and output."""
     return theirs.q_layer, theirs.k_layer, theirs.v_layer, theirs.output_layer

@@ -1,7 +1,7 @@
 """Training loops that take turns: each is halted before every one of its steps, in one thread of one process.
 
-So a system is driven by its own loop, with its own batching, logging and bookkeeping, and yet step by step beside the
-others: whatever else the machine does slows all of them alike.
+Each system runs its own loop, with its own batching, logging and bookkeeping, and still goes step by step beside the
+others, so that whatever else the machine does slows all of them alike.
 """
 
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from greenlet import getcurrent, greenlet
 
 @dataclass
 class Step:
-    """What one step learned from.
+    """The batch that one step learned from, and its loss.
 
     lengths: [2, pairs] tokens, source and target. positions: places in the padded grids of both sides, tokens or not.
-    loss: gives it, label-smoothed, per target token, in nats; None where it is not comparable. It may wait for a GPU.
+    loss: returns it, label-smoothed, per target token, in nats; None where it is not comparable. It may wait for a GPU.
     """
 
     lengths: np.ndarray
@@ -39,7 +39,7 @@ class Loop:
         return done
 
     def close(self) -> None:
-        """End the loop where it is halted; its own cleaning up is done."""
+        """End the loop where it is halted, and let it clean up."""
         self.greenlet.throw()
 
 
@@ -49,5 +49,5 @@ def pause(step: Step) -> None:
 
 
 def grid(lengths: np.ndarray) -> int:
-    """Places in the padded grids of a batch of these lengths [2, pairs]."""
+    """Return the number of places in the padded grids of a batch of these lengths [2, pairs]."""
     return int(lengths.max(axis=1).sum() * lengths.shape[1])

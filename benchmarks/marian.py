@@ -1,4 +1,4 @@
-"""Hugging Face's MarianMTModel, its `generate`, with this project's weights."""
+"""Hugging Face's MarianMTModel and its `generate`, with this project's weights."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer
 
 
 class Marian(Toolkit):
-    """The system. Positions are a table there, which takes ours; LayerNorm's epsilon is set to ours."""
+    """MarianMTModel's search. The model's table of positions takes ours; LayerNorm's epsilon is set to ours."""
 
     name = "Transformers (MarianMTModel)"
 
@@ -31,7 +31,7 @@ class Marian(Toolkit):
         rows = [torch.tensor(sentence) for sentence in sentences]
         limits = self.trained.limits(sentences)
         source = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
-        found = self.model.generate(
+        outputs = self.model.generate(
             input_ids=source,
             attention_mask=(source != PAD).long(),
             num_beams=beam,
@@ -40,11 +40,11 @@ class Marian(Toolkit):
             suppress_tokens=[PAD, *range(len(self.trained.vocabulary), len(self.trained.model.embedding.weight))],
             do_sample=False,
         )
-        return [cut(row[1:])[:limit] for row, limit in zip(found.tolist(), limits, strict=True)]
+        return [cut(row[1:])[:limit] for row, limit in zip(outputs.tolist(), limits, strict=True)]
 
 
 def cut(ids: list[int]) -> list[int]:
-    """Up to EOS."""
+    """Return the ids before EOS."""
     return ids[: ids.index(EOS)] if EOS in ids else ids
 
 
@@ -58,7 +58,7 @@ def refuse(config: Model) -> None:
 
 @torch.no_grad()
 def mapped(ours: Transformer) -> nn.Module:
-    """MarianMTModel with our weights."""
+    """Return MarianMTModel with our weights."""
     from transformers import MarianConfig, MarianMTModel
 
     config = ours.config
@@ -88,7 +88,7 @@ def mapped(ours: Transformer) -> nn.Module:
 
 
 def copy_embedding(theirs: nn.Module, ours: Transformer) -> None:
-    """PAD, which starts the decoder, is a zero vector; in the softmax it has its row."""
+    """Copy the embedding. PAD, which starts the decoder, is a zero vector there; in the softmax it has its row."""
     weight = ours.embedding.weight
     theirs.lm_head.weight.copy_(weight)
     for part in (theirs.model.encoder, theirs.model.decoder):
@@ -98,7 +98,7 @@ def copy_embedding(theirs: nn.Module, ours: Transformer) -> None:
 
 
 def copy_layer(theirs: nn.Module, mine: nn.Module, norms: list[nn.LayerNorm]) -> None:
-    """Self-attention, the feed-forward, and the norms in their order."""
+    """Copy the self-attention, the feed-forward, and the norms in their order."""
     fill(attention(theirs.self_attn), mine.self_attention)
     theirs.fc1.load_state_dict(mine.feed_forward.inner.state_dict())
     theirs.fc2.load_state_dict(mine.feed_forward.outer.state_dict())
@@ -108,5 +108,5 @@ def copy_layer(theirs: nn.Module, mine: nn.Module, norms: list[nn.LayerNorm]) ->
 
 
 def attention(theirs: nn.Module) -> tuple[nn.Linear, ...]:
-    """Its layers for queries, keys, values and output."""
+    """Return an attention's layers for queries, keys, values and output."""
     return theirs.q_proj, theirs.k_proj, theirs.v_proj, theirs.out_proj

@@ -16,7 +16,7 @@ from transformer.training.step import Update
 
 
 class Halting(Run):
-    """A run that others take turns with."""
+    """A run that halts before each step, so that others take their turns."""
 
     def update(self, indices: np.ndarray, *rest) -> Update:
         lengths = self.text.lengths[:, indices]
@@ -29,13 +29,13 @@ class Halting(Run):
 
 
 class Signals:
-    """Of those that stop a training, none."""
+    """Signals that never stop a training."""
 
     received = None
 
 
 class Ours:
-    """The system: `step`, `close`, and the type of its matrix products."""
+    """This project's training: `step`, `close`, and the type of its matrix products."""
 
     name = "this project"
 

@@ -1,7 +1,7 @@
 """The loop that a person writes around torch.nn.Transformer: padded batches, PyTorch's own loss and Adam.
 
-It is given this project's batches and first weights, equation 3's rate, and dropout in the same places; so its loss
-falls as this project's does, but for what dropout draws.
+It gets this project's batches and first weights, equation 3's rate, and dropout in the same places, so that its loss
+falls as this project's does, apart from dropout's random draws.
 """
 
 import math
@@ -44,18 +44,18 @@ class Network(nn.Module):
             self.drop_as_the_paper_does(theirs)
 
     def stack(self) -> list[nn.Module]:
-        """The layers, the encoder's first."""
+        """Return the layers, the encoder's first."""
         return [*self.layers.encoder.layers, *self.layers.decoder.layers]
 
     def drop_as_the_paper_does(self, layer: nn.Module) -> None:
-        """On sub-layer outputs alone; PyTorch's layer also has it within the feed-forward and on attention weights."""
+        """Drop nothing in the feed-forward, and attention weights by P_drop_attention; PyTorch has one rate for all."""
         layer.dropout.p = 0.0
         for module in layer.modules():
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = self.config.P_drop_attention
 
     def forward(self, source: Tensor, target: Tensor, labels: Tensor, epsilon: float) -> Tensor:
-        """Mean smoothed cross-entropy. source: [B, L_s]. target, shifted right, and labels: [B, L_t]."""
+        """Return the mean smoothed cross-entropy. source: [B, L_s]. target, shifted right, and labels: [B, L_t]."""
         padding = source == PAD
         causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1], device=target.device)
         masks = {"src_key_padding_mask": padding, "memory_key_padding_mask": padding, "tgt_mask": causal}
@@ -92,7 +92,7 @@ def copy_layer(theirs: nn.Module, mine: nn.Module) -> None:
 
 
 def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAttention) -> None:
-    """Queries, keys and values are one matrix there."""
+    """Copy an attention's weights; queries, keys and values are one matrix there."""
     weight, bias = projections(mine)
     theirs.in_proj_weight.copy_(weight)
     theirs.in_proj_bias.copy_(bias)
@@ -100,7 +100,7 @@ def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAtt
 
 
 class Plain:
-    """The system; its matrix products are float32, as PyTorch has them unless it is told otherwise."""
+    """The loop; its matrix products are float32, which is PyTorch's default."""
 
     name = "torch.nn.Transformer"
     compiled = False
@@ -128,7 +128,7 @@ class Plain:
             step.loss = self.learn(indices, self.rate(number)).item
 
     def batches(self) -> Iterator[np.ndarray]:
-        """This project's, in its order."""
+        """Yield this project's batches, in its order."""
         epoch, experiment = 0, self.workload.experiment
         while True:
             yield from plan(experiment.seed, epoch, self.workload.text.lengths, self.workload.budgets)
@@ -139,7 +139,7 @@ class Plain:
         return self.training.rate * learning_rate(step, d_model, warmup_steps)
 
     def learn(self, indices: np.ndarray, rate: float) -> Tensor:
-        """One step on the batch of these pairs; the loss."""
+        """Make one step on the batch of these pairs, and return the loss."""
         text = self.workload.text
         source, labels = (self.pad([side[index] for index in indices]) for side in (text.source, text.target))
         target = F.pad(labels[:, :-1], (1, 0), value=PAD)
@@ -153,13 +153,13 @@ class Plain:
         return loss.detach()
 
     def pad(self, sentences: list[np.ndarray]) -> Tensor:
-        """[B, L] token ids."""
+        """Return the sentences as padded token ids [B, L]."""
         rows = [torch.from_numpy(sentence.astype(np.int64)) for sentence in sentences]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
 
 
 class PlainAsOurs(Plain):
-    """The same with this project's type of products."""
+    """The plain loop with this project's type of products."""
 
     name = "torch.nn.Transformer, products as this project's"
 
@@ -171,7 +171,7 @@ class PlainAsOurs(Plain):
 
 
 class PlainCompiled(Plain):
-    """And compiled."""
+    """The plain loop with this project's type of products, compiled."""
 
     name = "torch.nn.Transformer, compiled, products as this project's"
     compiled = True

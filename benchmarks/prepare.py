@@ -1,10 +1,10 @@
-"""How fast text is prepared, and in how much memory: the stages tokenize, vocabulary and encode, at growing sizes.
+"""The speed and the memory of text preparation: the stages tokenize, vocabulary and encode, at growing sizes.
 
     python -m benchmarks.prepare                               # 0.1, 1 and 4 million pairs
     python -m benchmarks.prepare --pairs 100000 --processes 8  # one size
 
-Runs the stages as the workflow's rules do, as processes, on a parallel corpus drawn at random; disk for it is needed:
-0.6 GB a million pairs. Speed in lines per second of processor time does not depend on what else the machine does.
+The stages run as processes, as in the workflow's rules, on a parallel corpus drawn at random, which needs 0.6 GB of
+disk a million pairs. Speed in lines per second of processor time does not depend on what else the machine does.
 """
 
 import argparse
@@ -35,10 +35,10 @@ HOUR = 3600  # seconds
 
 @dataclass
 class Use:
-    """What one stage took.
+    """The time and the memory that one stage took.
 
-    seconds: of the clock. cpu_seconds: of all its processes. main_cpu_seconds: of the one that hands out the work.
-    peak_bytes: of resident memory, all its processes together.
+    seconds: of the clock. cpu_seconds: of all its processes. main_cpu_seconds: of the process that hands out the work.
+    peak_bytes: the most resident memory of all its processes together.
     """
 
     seconds: float
@@ -48,7 +48,7 @@ class Use:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure each size, the smallest first; write after each."""
+    """Measure each size, the smallest first, and write the result after each."""
     args = parse(argv)
     result = circumstances("prepare", args) | {"processes": args.processes, "sizes": []}
     config = read_yaml(CONFIG)["preparation"]
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = parser_of("prepare", __doc__)
     parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 1_000_000, 4_000_000], help="sizes")
     parser.add_argument("--vocabulary", type=int, default=37_000, help="subwords")
@@ -69,7 +69,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def measure(folder: Path, pairs: int, args: argparse.Namespace, preparation: dict) -> dict:
-    """What each stage took for so many pairs. A line is a sentence of one language; there are two to a pair."""
+    """Measure each stage on so many pairs. A line is a sentence of one language; a pair has two."""
     data, started = folder / "data", time.monotonic()
     corpora = {"train": (pairs, 1), "dev": (DEV, 2)}
     for split, (count, seed) in corpora.items():
@@ -91,7 +91,7 @@ def measure(folder: Path, pairs: int, args: argparse.Namespace, preparation: dic
 
 
 def tokenize(folder: Path, split: str, preparation: dict, processes: int) -> list:
-    """The command that tokenises a split into folder/data."""
+    """Return the command that tokenises a split into folder/data."""
     source, target = (folder / f"{split}.{language}" for language in LANGUAGES)
     options = ["--preparation", json.dumps(preparation), "--processes", processes, "--output", folder / "data" / split]
     return ["tokenize", "--source", source, "--target", target, "--languages", *LANGUAGES, *options]
@@ -114,7 +114,7 @@ def run(stage: list) -> Use:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process and all that it started hold."""
+    """Return the bytes of memory that a process and all its descendants hold."""
     try:
         process = psutil.Process(pid)
         return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
@@ -123,7 +123,7 @@ def resident(pid: int) -> int:
 
 
 def own_seconds(pid: int) -> float:
-    """Processor time of a process without those that it started."""
+    """Return a process's own processor time, without that of the processes that it started."""
     try:
         times = psutil.Process(pid).cpu_times()
         return times.user + times.system
@@ -132,7 +132,7 @@ def own_seconds(pid: int) -> float:
 
 
 def numbers(use: Use, lines: int, total: int) -> dict:
-    """What the JSON says of a stage that took so many lines. total: how many it takes of 36 million pairs."""
+    """Return a stage's numbers for the JSON. lines: how many it read. total: how many it reads of 36 million pairs."""
     return vars(use) | {
         "lines": lines,
         "lines_per_second": lines / use.seconds,
@@ -142,19 +142,19 @@ def numbers(use: Use, lines: int, total: int) -> dict:
 
 
 def hours(use: Use, lines: int, total: int) -> float:
-    """For `total` lines on 16 cores: the work shared out, unless the process that hands it out needs longer."""
+    """Return the hours for `total` lines on 16 cores: the work shared out, or the main process's if that is more."""
     longest = max(use.cpu_seconds / CORES, use.main_cpu_seconds)
     return longest * total / lines / HOUR
 
 
 def table(result: dict) -> str:
-    """The result in Markdown."""
+    """Return the result in Markdown."""
     rows = [row(size, name, use) for size in result["sizes"] for name, use in size["stages"].items()]
     return markdown(f"Preparation with {result['processes']} processes", rows, result)
 
 
 def row(size: dict, name: str, use: dict) -> dict:
-    """A line of the table."""
+    """Return a stage's line of the table."""
     return {
         "Pairs": f"{size['pairs']:,}",
         "Stage": name,

@@ -1,4 +1,4 @@
-"""What every benchmark leaves: a JSON file, and a table of it in Markdown beside it and on the screen."""
+"""The results that every benchmark leaves: a JSON file, and a table in Markdown beside it and on the screen."""
 
 import argparse
 import importlib.metadata
@@ -21,7 +21,7 @@ PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip know
 
 
 def command(main: Callable[[], None]) -> None:
-    """Run `main`; bad input ends it with one line."""
+    """Run `main`; exit with one line on bad input."""
     try:
         main()
     except InputError as error:
@@ -29,11 +29,11 @@ def command(main: Callable[[], None]) -> None:
 
 
 class LeftOut(Exception):
-    """Why a system takes no part in a benchmark."""
+    """The reason why a system takes no part in a benchmark."""
 
 
 def require(distribution: str) -> str:
-    """The version of an installed peer. Raises LeftOut where it is not installed."""
+    """Return the version of an installed peer. Raises LeftOut where it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -41,9 +41,9 @@ def require(distribution: str) -> str:
 
 
 def open_systems(kinds: dict, names: list[str], work: object, folder: Path) -> tuple[dict, dict[str, str]]:
-    """Of the `kinds` of system that are named, those that can do this work, each in a folder of its own.
+    """Open the named `kinds` of system for this work, each in a folder of its own.
 
-    And the reason of each of the others.
+    Return those that can do it, and the reasons why the others cannot, by the others' titles.
     """
     systems, left_out = {}, {}
     for name in names:
@@ -57,7 +57,7 @@ def open_systems(kinds: dict, names: list[str], work: object, folder: Path) -> t
 
 
 def parser_of(benchmark: str, manual: str | None) -> argparse.ArgumentParser:
-    """The parser of `python -m benchmarks.BENCHMARK`, with the options that all have."""
+    """Return the parser of `python -m benchmarks.BENCHMARK`, with the options that all benchmarks have."""
     parser = argparse.ArgumentParser(
         prog=f"benchmarks.{benchmark}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -67,7 +67,7 @@ def parser_of(benchmark: str, manual: str | None) -> argparse.ArgumentParser:
 
 
 def circumstances(benchmark: str, args: argparse.Namespace) -> dict:
-    """What the numbers depend on beside the data: code, libraries, machine, time, and what was asked for."""
+    """Return what the numbers depend on beside the data: code, libraries, machine, time, and what was asked for."""
     return {
         "benchmark": benchmark,
         "measured": provenance.now(),
@@ -81,23 +81,23 @@ def circumstances(benchmark: str, args: argparse.Namespace) -> dict:
 
 
 def plain(value: object) -> object:
-    """An argument as JSON can hold it; of a path, its name alone."""
+    """Return an argument as JSON can hold it; a path becomes its name."""
     return value.name if isinstance(value, Path) else value
 
 
 def peers() -> dict[str, str | None]:
-    """The version of each peer, None where it is not installed."""
-    found = {}
+    """Return the version of each peer, None where it is not installed."""
+    versions = {}
     for distribution in PEERS:
         try:
-            found[distribution] = require(distribution)
+            versions[distribution] = require(distribution)
         except LeftOut:
-            found[distribution] = None
-    return found
+            versions[distribution] = None
+    return versions
 
 
 def leave(result: dict, table: str, args: argparse.Namespace, label: str) -> None:
-    """Print the table, and write both files, aside and renamed."""
+    """Print the table, and replace both files."""
     output = args.output or FOLDER / f"{result['benchmark']}-{label}.json"
     with replacing(output) as file:
         json.dump(result, file, indent=1, ensure_ascii=False)
@@ -108,25 +108,25 @@ def leave(result: dict, table: str, args: argparse.Namespace, label: str) -> Non
 
 
 def markdown(title: str, rows: list[dict], result: dict, notes: Iterable[str] = ()) -> str:
-    """A title, a table of `rows`, notes, who was left out and why, and the circumstances."""
+    """Return a title, a table of `rows`, notes, the systems left out and why, and the circumstances."""
     grid = tabulate(rows, headers="keys", tablefmt="pipe", disable_numparse=True, stralign="right")
     absent = [f"Left out: {name}: {reason}." for name, reason in result.get("left_out", {}).items()]
     versions = [f"{name} {version}" for name, version in result["versions"].items() if version]
     commit, changes, _ = result["commit"].partition("+changes")
-    about = (
+    footer = (
         f"{result['hardware']}; {result['measured'][:10]}; commit {commit[:12]}{changes}; {', '.join(versions)}."
         f" {result['arguments']['note']}"
     )
-    return "\n\n".join([f"**{title}**", grid, *notes, *absent, about.strip()]) + "\n"
+    return "\n\n".join([f"**{title}**", grid, *notes, *absent, footer.strip()]) + "\n"
 
 
-def ratio(numbers: list[float], others: list[float]) -> float:
-    """How many times the others these are: the median over rounds, each of which ran both in turn."""
-    return median(number / other for number, other in zip(numbers, others, strict=True))
+def ratio(numerators: list[float], denominators: list[float]) -> float:
+    """Return the median of the ratios over rounds, each of which ran both systems in turn."""
+    return median(top / bottom for top, bottom in zip(numerators, denominators, strict=True))
 
 
 def peak_memory() -> int:
-    """Bytes: the most that this process has held of its GPU; where it has none, of the machine's memory."""
+    """Return the most bytes that this process has held of its GPU or, without a GPU, of the machine's memory."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
     # Not getrusage: its peak begins with that of the process which started this one.

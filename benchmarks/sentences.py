@@ -1,4 +1,4 @@
-"""A parallel corpus of any size, drawn at random: words as frequent as Zipf's law has it, lines as long as WMT's.
+"""A parallel corpus of any size, drawn at random: words are as frequent as in Zipf's law, lines as long as WMT's.
 
 Its text has what costs a tokeniser time: commas, quotes, abbreviations, numbers, apostrophes, and words by the million.
 """
@@ -29,7 +29,7 @@ def write_corpus(files: dict[str, Path], pairs: int, seed: int) -> None:
 
 
 def spellings(language: str) -> list[str]:
-    """TYPES words, the frequent ones short."""
+    """Return TYPES words, of which the frequent ones are short."""
     syllables = [consonant + vowel for consonant in CONSONANTS[language] for vowel in VOWELS[language]]
     words = list(syllables)
     for word in words:  # which grows meanwhile
@@ -39,16 +39,16 @@ def spellings(language: str) -> list[str]:
 
 
 def draw_lengths(random: np.random.Generator, count: int) -> np.ndarray:
-    """In words, of so many lines; both languages have the same."""
+    """Draw the lengths of `count` lines, in words; both languages have the same lengths."""
     return random.gamma(SHAPE, WORDS / SHAPE, count).clip(1, LONGEST).astype(int)
 
 
 def lines(random: np.random.Generator, words: list[str], lengths: np.ndarray) -> Iterator[str]:
-    """Lines of these lengths, each with its end."""
+    """Yield lines of these lengths, each with its line end."""
     total = lengths.sum()
     # Zipf's law for a continuous rank: the logarithm of the rank is uniform.
     ranks = (len(words) ** random.random(total)).astype(int) - 1
-    text = [words[rank] + AFTER[what] for rank, what in zip(ranks, random.integers(0, len(AFTER), total), strict=True)]
+    text = [words[rank] + AFTER[kind] for rank, kind in zip(ranks, random.integers(0, len(AFTER), total), strict=True)]
     for end, length in zip(np.cumsum(lengths), lengths, strict=True):
         line = "".join(text[end - length : end])
         yield f"{line[0].upper()}{line[1:].rstrip(' ,:–')}.\n"

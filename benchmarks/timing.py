@@ -1,4 +1,4 @@
-"""Seconds, and what of the machine they are measured against."""
+"""The time that work takes, and the speed of matrix products to compare it with."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -12,7 +12,7 @@ PRODUCT = {"cuda": (8192, 8), "cpu": (1536, 1)}  # rows of a square matrix, and 
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds until the device has done it, and what it returned."""
+    """Run `action`; return the seconds until the device has done it, and its value."""
     synchronize()
     started = perf_counter()
     value = action()
@@ -27,7 +27,7 @@ def synchronize() -> None:
 
 
 def product_speed(dtype: torch.dtype) -> float:
-    """Floating-point operations a second in the product of two large square matrices."""
+    """Return the floating-point operations a second in the product of two large square matrices."""
     device = best_device()
     size, times = PRODUCT[device.type]
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))

@@ -1,11 +1,11 @@
-"""How fast a model trains, beside JoeyNMT and a plain loop around torch.nn.Transformer.
+"""The speed of training, beside JoeyNMT and a plain loop around torch.nn.Transformer.
 
     python -m benchmarks.train --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
     python -m benchmarks.train --model base                  # the paper's batches, on random sentences: for a GPU
     python -m benchmarks.train --model base --tokens 2000    # smaller batches
 
 Each system's own training loop runs in this one process, a step of each in turn, so that all meet the same machine. The
-matrix products that they are measured against run in between, too. Peak memory is that of a process of a system's own.
+matrix products that they are compared with run in between, too. For peak memory, each system runs in its own process.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Taken:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, write, print."""
+    """Measure all systems, and write and print the result."""
     args = parse(argv)
     torch.set_num_threads(args.threads)
     workload = open_workload(args)
@@ -76,11 +76,11 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = parser_of("train", __doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run", type=Path, help="a run of the pipeline, trained or not")
-    what.add_argument("--model", choices=("base", "big"), help="the paper's, on random sentences of WMT's lengths")
+    workload = parser.add_mutually_exclusive_group(required=True)
+    workload.add_argument("--run", type=Path, help="a run of the pipeline, trained or not")
+    workload.add_argument("--model", choices=("base", "big"), help="the paper's, on random sentences of WMT's lengths")
     parser.add_argument("--data", type=Path, help="with --run: the folder of its data")
     parser.add_argument("--pairs", type=int, default=100_000, help="with --model: how many random pairs")
     parser.add_argument("--tokens", type=int, help="tokens in a batch, on either side; the experiment's if not given")
@@ -108,7 +108,7 @@ def open_workload(args: argparse.Namespace) -> Workload:
 def take_turns(
     systems: dict, warm_up: int, steps: int, in_a_row: int
 ) -> tuple[dict[str, Taken], dict[torch.dtype, list[float]]]:
-    """Steps of each system in turn, then the speed of bare matrix products of each type, and so on."""
+    """Let each system take a turn, then measure bare matrix products of each type; repeat until all steps are done."""
     taken = {name: Taken(system.dtype) for name, system in systems.items()}
     products = {system.dtype: [] for system in systems.values()}
     for system in systems.values():
@@ -125,7 +125,7 @@ def take_turns(
 
 
 def measured(taken: dict[str, Taken], workload: Workload, products: dict[torch.dtype, list[float]]) -> dict[str, dict]:
-    """The numbers of each system, by its name on the command line."""
+    """Return the numbers of each system, by its name on the command line."""
     model, result = workload.experiment.model, {}
     first = next(iter(taken.values()))
     for name, system in taken.items():
@@ -138,7 +138,7 @@ def measured(taken: dict[str, Taken], workload: Workload, products: dict[torch.d
 
 
 def numbers(system: Taken, model: Model, ceiling: float) -> dict:
-    """The numbers of one system that need no other."""
+    """Return those numbers of a system that depend on no other system."""
     source, target = tokens_of(system)
     positions = sum(step.positions for step in system.steps)
     return {
@@ -155,44 +155,44 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
 
 
 def tokens_of(system: Taken) -> tuple[list[int], list[int]]:
-    """Source and target tokens of each turn, without padding."""
+    """Return the source and the target tokens of each turn, without padding."""
     return tuple([sum(int(step.lengths[side].sum()) for step in turn) for turn in system.turns] for side in (0, 1))
 
 
 def speeds(system: Taken) -> list[float]:
-    """Target tokens a second in each turn."""
+    """Return the target tokens a second in each turn."""
     return [tokens / seconds for tokens, seconds in zip(tokens_of(system)[1], system.seconds, strict=True)]
 
 
 def utilisation(model: Model, system: Taken, ceiling: float) -> float:
-    """Model FLOP utilisation: what the model's products need for the tokens that are no padding, of what bare ones get.
+    """Return the model FLOP utilisation: the FLOP/s for tokens, without padding, as a share of bare products'.
 
-    The median over turns of training_flops(tokens) / (seconds x ceiling); ceiling in FLOP/s (model/cost.py).
+    It is the median over turns of training_flops(tokens) / (seconds x ceiling), where `ceiling` is in FLOP/s.
     """
     flops = [sum(training_flops(model, sums_of(step.lengths)) for step in turn) for turn in system.turns]
     return median(each / (seconds * ceiling) for each, seconds in zip(flops, system.seconds, strict=True))
 
 
 def tokens_a_step(system: Taken) -> float:
-    """The mean number of target tokens."""
+    """Return the mean number of target tokens in a step."""
     return sum(tokens_of(system)[1]) / len(system.steps)
 
 
 def hours(steps: int, target_tokens: float, system: Taken) -> float:
-    """Until `system` has learned from as many tokens as so many steps of `target_tokens` have."""
+    """Return the hours until `system` has learned from `steps` times `target_tokens` target tokens."""
     return steps * target_tokens / median(speeds(system)) / HOUR
 
 
 def losses(taken: dict[str, Taken], every: int) -> dict[str, list[float]]:
-    """The mean loss of every so many steps, of systems that had the same batches."""
-    found = {}
+    """Return the mean losses of `every` steps each, for the systems that had the same batches."""
+    means = {}
     for name, system in taken.items():
         steps = system.steps
         if steps[0].loss:
             numbers = [step.loss() for step in steps]
             starts = range(0, len(numbers) - every + 1, every)
-            found[name] = [sum(numbers[start : start + every]) / every for start in starts]
-    return found
+            means[name] = [sum(numbers[start : start + every]) / every for start in starts]
+    return means
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -200,7 +200,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def alone(name: str, args: argparse.Namespace) -> int:
-    """Bytes that a system holds at most in a process of its own."""
+    """Return the most bytes that a system holds in a process of its own."""
     with TemporaryDirectory() as folder:
         output = Path(folder) / "alone.json"
         options = {"systems": name, "steps": args.memory_steps, "in-a-row": 1, "warm-up": 0, "memory-steps": 0}
@@ -212,21 +212,21 @@ def alone(name: str, args: argparse.Namespace) -> int:
 
 
 def table(result: dict) -> str:
-    """The result in Markdown."""
+    """Return the result in Markdown."""
     rows = [row(system, result["systems"]) for system in result["systems"].values()]
     title = f"Training: {result['model']}, batches of {result['budgets'][0]:,} + {result['budgets'][1]:,} tokens"
     return markdown(title, rows, result, ending_losses(result))
 
 
 def ending_losses(result: dict) -> list[str]:
-    """A line: how far systems came that had the same batches."""
-    last = [f"{result['systems'][name]['name']} {found[-1]:.3f}" for name, found in result["losses"].items() if found]
+    """Return a line with the last losses of the systems that had the same batches, or no line."""
+    last = [f"{result['systems'][name]['name']} {means[-1]:.3f}" for name, means in result["losses"].items() if means]
     taken = result["arguments"]["warm_up"] + result["arguments"]["steps"]
     return [f"Loss on the same batches around step {taken}: {'; '.join(last)}."] if last else []
 
 
 def row(system: dict, systems: dict) -> dict:
-    """A line of the table."""
+    """Return a system's line of the table."""
     first = next(iter(systems.values()))
     peak = system.get("peak_bytes")
     return {
@@ -244,7 +244,7 @@ def row(system: dict, systems: dict) -> dict:
 
 
 def pairs_of_hours(system: dict) -> list[tuple[int, float]]:
-    """By steps; JSON knows no keys but text."""
+    """Return pairs of steps and hours; the steps may be text, as all keys of JSON are."""
     return [(int(steps), hours) for steps, hours in system["hours"].items()]
 
 

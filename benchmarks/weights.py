@@ -7,7 +7,7 @@ from transformer.model.attention import CrossAttention, SelfAttention
 
 
 def projections(mine: SelfAttention | CrossAttention) -> tuple[Tensor, Tensor]:
-    """Weight and bias of queries, keys and values, side by side."""
+    """Return the weight and the bias of queries, keys and values, side by side."""
     parts = [mine.query_key_value] if isinstance(mine, SelfAttention) else [mine.query, mine.key_value]
     return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
 

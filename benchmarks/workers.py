@@ -24,7 +24,7 @@ system: Any = None  # of this process, where it is a worker
 
 @dataclass(frozen=True)
 class Apart:
-    """A `kind` of system that is opened in a process of its own, which ends with `stack`. threads: what it may use."""
+    """A `kind` of system that is opened in a process of its own with so many `threads`, which ends with `stack`."""
 
     kind: type
     threads: int
@@ -35,7 +35,7 @@ class Apart:
         return self.kind.name
 
     def __call__(self, work: Callable[[], object], folder: Path) -> "Worker":
-        """work: makes in the new process what `kind` works with. Raises what `kind` raises."""
+        """Open the system with what `work` makes in the new process. Raises what `kind` raises."""
         pool = self.stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
         with environment(ENVIRONMENT):
             settings = pool.submit(start, self.kind, self.threads, work, folder)
@@ -44,18 +44,18 @@ class Apart:
 
 @dataclass(frozen=True)
 class Worker:
-    """The process, and the system's settings."""
+    """A process with a system in it, and the system's settings."""
 
     pool: ProcessPoolExecutor
     settings: list[str]
 
     def timed(self, method: str, *arguments: object) -> tuple[float, Any]:
-        """Seconds that the system's `method` took, as its own process has it, and what it returned."""
+        """Call the system's `method`; return the seconds that it took, by its own process's clock, and its value."""
         return self.pool.submit(call, method, arguments).result()
 
 
 def start(kind: type, threads: int, work: Callable[[], object], folder: Path) -> list[str]:
-    """In the worker: open the system. Returns its settings."""
+    """Open the system in this worker, and return its settings."""
     global system
     torch.set_num_threads(threads)
     system = kind(work(), folder)
@@ -63,13 +63,13 @@ def start(kind: type, threads: int, work: Callable[[], object], folder: Path) ->
 
 
 def call(method: str, arguments: tuple) -> tuple[float, Any]:
-    """In the worker."""
+    """Call a method of this worker's system; return its seconds and its value."""
     return timed(lambda: getattr(system, method)(*arguments))
 
 
 @contextmanager
 def environment(variables: dict[str, str]) -> Iterator[None]:
-    """The environment of processes that start within."""
+    """Set variables in the environment of the processes that start within the block."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:

@@ -1,11 +1,11 @@
-"""What `make` takes, by rule of the workflow: from the log of a finished run of Snakemake.
+"""The time that `make` takes, by rule of the workflow, from the log of a finished run of Snakemake.
 
     python -m benchmarks.workflow                                      # the newest log in .snakemake/log
     python -m benchmarks.workflow --from .snakemake/log/2026-11-21T120000.000000.snakemake.log
     python -m benchmarks.workflow --run --cores all --forceall         # runs Snakemake with these options
 
 A rule's wall-clock time is summed over its jobs, of which several run at once; the whole run's is from first to last.
-The log does not tell what of it the processor worked: --run watches that, by stage of the package.
+The log has no processor time: --run measures that, by stage of the package.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Job:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Read, sum, write, print."""
+    """Sum the jobs of a log, and write and print the result."""
     parser = parser_of("workflow", __doc__)
     parser.add_argument("--from", dest="log", type=Path, metavar="LOG", help="the newest if not given")
     parser.add_argument("--label", default="demo", help="what was made, in the result's name")
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def run(options: list[str]) -> dict[str, float]:
-    """Run Snakemake to its end: processor seconds by stage. Raises CalledProcessError where it fails."""
+    """Run Snakemake to its end; return processor seconds by stage. Raises CalledProcessError where it fails."""
     argv = [sys.executable, "-m", "snakemake", *options]
     seen: dict[tuple[int, float], tuple[str, float]] = {}  # by process, as the same number may come again
     with subprocess.Popen(argv) as process:
@@ -77,7 +77,7 @@ def run(options: list[str]) -> dict[str, float]:
 
 
 def note(process: psutil.Process, seen: dict) -> None:
-    """What a process has worked up to now, and those that it waited for, if it runs a stage."""
+    """Record the processor time of a process and of those that it waited for, if it runs a stage."""
     try:
         words, times = process.cmdline(), process.cpu_times()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):  # it has just ended
@@ -88,7 +88,7 @@ def note(process: psutil.Process, seen: dict) -> None:
 
 
 def newest(folder: Path) -> Path:
-    """The newest log. Raises InputError where there is none."""
+    """Return the newest log. Raises InputError where there is none."""
     logs = sorted(folder.glob("*.snakemake.log"))
     if not logs:
         raise InputError(f"{folder}: expected a log of Snakemake, found none")
@@ -96,20 +96,20 @@ def newest(folder: Path) -> Path:
 
 
 def read_jobs(log: Path) -> list[Job]:
-    """The jobs that finished. Raises InputError where the log has none."""
+    """Return the jobs that finished. Raises InputError where the log has none."""
     jobs: dict[str, Job] = {}
-    time, job = None, None
+    stamp, job = None, None
     for line in log.read_text(encoding="utf-8").splitlines():
-        if found := STAMP.match(line):
-            time = datetime.strptime(found[1], "%a %b %d %H:%M:%S %Y")
-        elif found := RULE.match(line):
-            job = Job(found[1], time)
-        elif found := JOB.match(line):
-            jobs[found[1]] = job
-        elif found := THREADS.match(line):
-            job.threads = int(found[1])
-        elif found := FINISHED.match(line):
-            jobs[found[1]].ended = time
+        if match := STAMP.match(line):
+            stamp = datetime.strptime(match[1], "%a %b %d %H:%M:%S %Y")
+        elif match := RULE.match(line):
+            job = Job(match[1], stamp)
+        elif match := JOB.match(line):
+            jobs[match[1]] = job
+        elif match := THREADS.match(line):
+            job.threads = int(match[1])
+        elif match := FINISHED.match(line):
+            jobs[match[1]].ended = stamp
     finished = [job for job in jobs.values() if job.ended]
     if not finished:
         raise InputError(f"{log}: expected finished jobs, found none")
@@ -117,16 +117,16 @@ def read_jobs(log: Path) -> list[Job]:
 
 
 def summed(jobs: list[Job]) -> dict:
-    """Seconds of the whole, and by rule."""
+    """Sum the jobs: the seconds of the whole run, and each rule's numbers."""
     rules: defaultdict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         rules[job.rule].append(job)
     whole = max(job.ended for job in jobs) - min(job.started for job in jobs)
-    return {"jobs": len(jobs), "seconds": whole.total_seconds(), "rules": {name: of(rules[name]) for name in rules}}
+    return {"jobs": len(jobs), "seconds": whole.total_seconds(), "rules": {name: totals(rules[name]) for name in rules}}
 
 
-def of(jobs: list[Job]) -> dict:
-    """One rule's numbers."""
+def totals(jobs: list[Job]) -> dict:
+    """Return one rule's numbers."""
     return {
         "jobs": len(jobs),
         "seconds": sum(job.seconds for job in jobs),
@@ -135,7 +135,7 @@ def of(jobs: list[Job]) -> dict:
 
 
 def table(result: dict) -> str:
-    """The result in Markdown, the longest first."""
+    """Return the result in Markdown, the longest rule first."""
     by_time = sorted(result["rules"].items(), key=lambda pair: -pair[1]["core_seconds"])
     title = f"The workflow, {result['label']}: {result['jobs']} jobs in {result['seconds'] / 60:.1f} minutes"
     if result["cpu_seconds"]:
@@ -144,7 +144,7 @@ def table(result: dict) -> str:
 
 
 def row(name: str, rule: dict, cpu_seconds: dict[str, float]) -> dict:
-    """A line of the table. Of rules whose stage has another name, the processor time is not in it."""
+    """Return a rule's line of the table, without processor time if its stage has another name."""
     cells = {"Rule": name, "Jobs": str(rule["jobs"]), "Seconds": f"{rule['seconds']:,.0f}"}
     cells["Seconds x threads"] = f"{rule['core_seconds']:,.0f}"
     return cells | ({"CPU seconds": f"{cpu_seconds[name]:,.0f}" if name in cpu_seconds else ""} if cpu_seconds else {})

@@ -1,4 +1,4 @@
-"""What is trained on: a run of the pipeline with its data, or the paper's models on sentences drawn at random."""
+"""The work of a training: a run of the pipeline with its data, or the paper's models on sentences drawn at random."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ SHAPE, MEAN, SPREAD, LONGEST = 2.0, 27.0, 0.2, 250
 
 @dataclass(frozen=True)
 class Workload:
-    """An experiment and the text that it is trained on; label: what it is, in a file's name."""
+    """An experiment and the text that it is trained on; label: its part of a file's name."""
 
     experiment: Experiment
     text: ParallelText
@@ -30,12 +30,12 @@ class Workload:
 
     @property
     def budgets(self) -> tuple[int, int]:
-        """The most source and target tokens in a batch."""
+        """Return the most source and target tokens in a batch."""
         return self.experiment.training.source_tokens, self.experiment.training.target_tokens
 
 
 def of_run(run: Path, data: Path) -> Workload:
-    """A run of the pipeline, before or after it is trained."""
+    """Open a run of the pipeline, before or after it is trained."""
     experiment = load(run / "experiment.yaml")
     text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
     label = f"{experiment.scale}-{experiment.experiment}"
@@ -43,7 +43,7 @@ def of_run(run: Path, data: Path) -> Workload:
 
 
 def of_paper(model: str, pairs: int) -> Workload:
-    """The paper's base or big model for English-German on so many `pairs`, whose tokens mean nothing."""
+    """Set up the paper's base or big model for English-German, on `pairs` whose tokens mean nothing."""
     config = read_yaml(CONFIG)
     scale = config["scales"]["paper"]
     task = scale["tasks"]["en-de"]
@@ -58,20 +58,20 @@ def of_paper(model: str, pairs: int) -> Workload:
 
 
 def unending(experiment: Experiment) -> Experiment:
-    """The same experiment, which logs as ever, and neither ends nor evaluates nor saves."""
+    """Return the experiment so that it logs as ever, but never ends, evaluates or saves."""
     running = replace(experiment.running, evaluate_every=NEVER, save_every=NEVER)
     training = replace(experiment.training, steps=NEVER)
     return replace(experiment, training=training, running=running)
 
 
 def with_tokens(workload: Workload, tokens: int) -> Workload:
-    """The same with batches of at most `tokens` on either side."""
+    """Return the workload with batches of at most `tokens` tokens on either side."""
     training = replace(workload.experiment.training, source_tokens=tokens, target_tokens=tokens)
     return replace(workload, experiment=replace(workload.experiment, training=training))
 
 
 def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:
-    """Sentence pairs with WMT's lengths, whose subwords are as frequent as Zipf's law has it."""
+    """Draw sentence pairs with WMT's lengths, whose subwords are as frequent as in Zipf's law."""
     random = np.random.default_rng(seed)
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = (lengths, lengths * np.exp(random.normal(0, SPREAD, pairs)))
@@ -79,7 +79,7 @@ def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:
 
 
 def random_side(random: np.random.Generator, lengths: np.ndarray, vocabulary: int) -> TokenArray:
-    """Sentences of these lengths, EOS included."""
+    """Draw sentences of these lengths, EOS included."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     frequencies = (1 / np.arange(1, vocabulary - UNK)).cumsum()
     ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1

@@ -1,4 +1,4 @@
-"""Linters and formatters find no fault, nor is a docstring of the package a clause without a subject."""
+"""Linters and formatters find no fault, and docstrings are no clauses without a subject."""
 
 import ast
 import os
@@ -38,7 +38,8 @@ def test_clean(command: str):
 def test_docstrings_are_sentences():
     clauses = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {docstring.splitlines()[0]}"
-        for path in sorted((ROOT / "transformer").rglob("*.py"))
+        for folder in ("transformer", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, DOCUMENTED) and CLAUSE.match(docstring := ast.get_docstring(node) or "")
     ]
