@@ -25,7 +25,6 @@ def made(tmp_path_factory):
         make_data(folder / data, random_lines(1, 60), random_lines(2, 20))
         make_run(folder / run, make_experiment(steps=8))
         (folder / "paper.csv").write_text(ROWS)
-        (folder / "config.yaml").write_text("scale: toy\n")
         (folder / "test.en").write_text("ab cd\nef gh ij\n")
         __main__.main(["train", run, "--data", data, "--threads", "1"])
         __main__.main(["average", "--run", run])
@@ -46,7 +45,7 @@ def project(made, tmp_path, monkeypatch):
 
 
 def explained(capsys) -> str:
-    __main__.main(["explain", "table2", "base", "en-de"])
+    __main__.main(["explain", "table2", "base", "en-de", "--scale", "toy"])
     return capsys.readouterr().out
 
 
@@ -109,7 +108,7 @@ def test_a_cell_older_than_its_score(project, capsys):
     shown = table.read_text().splitlines()[-1].split(",")[3]
     table.write_text(table.read_text().replace(f",{shown},", ",12.5,"))
     with pytest.raises(SystemExit, match="STALE"):
-        __main__.main(["explain", "table2", "base", "en-de"])
+        __main__.main(["explain", "table2", "base", "en-de", "--scale", "toy"])
     assert f"STALE: its scores make {float(shown):.4f} now" in capsys.readouterr().out
 
 
@@ -125,7 +124,7 @@ def test_a_cell_older_than_its_score(project, capsys):
 )
 def test_what_is_not_there(project, words, expected):
     with pytest.raises(SystemExit, match=f"transformer explain: error: {expected}"):
-        __main__.main(["explain", *words.split()])
+        __main__.main(["explain", "--scale", "toy", *words.split()])
 
 
 def test_an_experiment_is_what_it_was_read_from(project):
