@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.project import ROOT
 from support.toy import make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__
@@ -133,3 +134,12 @@ def test_an_experiment_is_what_it_was_read_from(project):
     save(load(run / "experiment.yaml"), run / "experiment.yaml")
     (run / "experiment.yaml").write_text((run / "experiment.yaml").read_text() + "# a comment\n")
     assert stale(run / "test.json") == ""
+
+
+def test_the_scale_is_that_of_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text(
+        (ROOT / "config.yaml").read_text("utf-8").replace("scale: demo", "scale: paper")
+    )
+    with pytest.raises(SystemExit, match=r"results/paper/tables/table2\.csv: "):
+        __main__.main(["explain", "table2", "base", "en-de"])
