@@ -38,7 +38,7 @@ include: "workflow/inputs/page.smk"
 wildcard_constraints:
     scale=any_of(config["scales"]),
     task=any_of(names_of_tasks("tasks") | names_of_tasks("parsing")),
-    experiment=any_of([*config["experiments"], PARSER]),
+    experiment=any_of([*experiments_of(config), PARSER]),
     seed=r"\d+",
     split="train|dev|test|elsewhere",
     weights=any_of(WEIGHTS),

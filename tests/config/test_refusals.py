@@ -124,7 +124,7 @@ SCHEMA = [  # one or two of each kind; nan and infinity are numbers to the schem
     ({"base/N": True}, "base.N: True is not of type 'integer'"),
     ({"base/N": 6.0}, "base.N: 6.0 is not of type 'integer'"),
     ({"base/P_drop": 1.0}, "base.P_drop: 1.0 is greater than or equal to the maximum of 1"),
-    ({"base/positions": "learnt"}, "base.positions: 'learnt' is not one of ['sinusoid', 'learned', 'words']"),
+    ({"base/positions": "learnt"}, "base.positions: 'learnt' is not one of ['sinusoid', 'learned', 'words', 'none']"),
     ({"optimizer/epsilon": "1e-9"}, "optimizer.epsilon: '1e-9' is not of type 'number'"),  # to YAML 1.1 a text
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: 'cheap' is not one of ['unknown']"),
     ({"report/gpu_hour": -1}, "report.gpu_hour: -1 is less than the minimum of 0"),
@@ -156,8 +156,14 @@ NAMES = [
 ]
 REFERENCES = [  # a name in < > stands for the names in that section of config.yaml
     ({"scale": "large"}, "scale: expected one of scales (demo, multi30k, paper, mine, ptb), found 'large'"),
-    ({"scales/mine/experiments/x": {}}, "scales.mine.experiments: expected one of <experiments>, found 'x'"),
-    ({f"{EN_CS}/experiments": {"x": {}}}, f"{IN_EN_CS}.experiments: expected one of <experiments>, found 'x'"),
+    (
+        {"scales/mine/experiments/x": {}},
+        "scales.mine.experiments: expected <one of the rows>, found 'x'",
+    ),
+    (
+        {f"{EN_CS}/experiments": {"x": {}}},
+        f"{IN_EN_CS}.experiments: expected <one of the rows>, found 'x'",
+    ),
     ({f"{EN_CS}/dev": "x"}, f"{IN_EN_CS}: expected one of <corpora>, found 'x'"),
     ({f"{EN_CS}/subsets": {"part": "x"}}, f"{IN_EN_CS}: expected one of <corpora>, found 'x'"),
     ({f"{ALONE}/dev": "x"}, f"{IN_ALONE}: expected one of <corpora>, found 'x'"),
@@ -177,8 +183,20 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
     ({"scales/mine/from": {"./a/1": FOLDER}}, "scales.mine.from../a/1: expected one of the tasks (en-cs), found '.'"),
     (
         {"scales/mine/from": {"en-cs/x/1": FOLDER}},
-        "scales.mine.from.en-cs/x/1: expected one of the <experiments>, found 'x'",
+        "scales.mine.from.en-cs/x/1: expected one of the experiments (<rows>), found 'x'",
     ),
+    ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
+    (
+        {"claims/additive": {"attention": "additive", "scaled": False}},
+        "scales.demo: en-de: additive: model: scaled: expected true with attention 'additive', which has no product to"
+        " scale, found false",
+    ),
+    (
+        {"base/positions": "words", "claims/untied": {"tied": False}},
+        "scales.demo: en-de: untied: model: tied: expected true with positions 'words', whose embeddings share their"
+        " words, found false",
+    ),
+    ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
     (
         {"scales/ptb/from": {"alone/base/1": FOLDER}},
         "scales.ptb.from.alone/base/1: expected one of the experiments (parser), found 'base'",
@@ -234,6 +252,8 @@ SHARED = [
 def test_refused_in_one_line(good, changes, line):
     for section in ("experiments", "corpora", "downloads"):
         line = line.replace(f"<{section}>", f"{section} ({', '.join(good[section])})")
+    rows = ", ".join([*good["experiments"], *good["claims"]])
+    line = line.replace("<one of the rows>", f"one of experiments and claims ({rows})").replace("<rows>", rows)
     with pytest.raises(InputError) as refused:
         check(changed(good, changes))
     assert str(refused.value) == f"config.yaml: {line}"

@@ -91,8 +91,9 @@ def backward(ctx, gradient):
 equation.register_autograd(backward, setup_context=remember)
 
 
-def stand_in(Q, K, V, q, k, L_q, L_k, *, window_size):
+def stand_in(Q, K, V, q, k, L_q, L_k, *, scale, window_size):
     assert window_size in ((-1, 0), (-1, -1))
+    assert scale == Q.shape[-1] ** -0.5
     return equation(Q, K, V, q, k, L_q, L_k, window_size == (-1, 0))
 
 
