@@ -9,6 +9,13 @@ TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are al
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
 # The experiments with which Table 5 compares the claims.
 TABLE_5 = ("base", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
+# What is measured on trained runs for Table 5 (transformer/probes), and on which experiments.
+PROBED = {
+    "averaging": ("base",),
+    "heads": ("base",),
+    "lengths": ("base", "learned-positions", "no-positions"),
+    "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
+}
 TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
 
 

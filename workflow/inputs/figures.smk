@@ -3,7 +3,7 @@ import json
 import os
 
 FIGURES = ["figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves"]
-FIGURES += ["bleu_parameters", "bleu_flops", "timing"]  # as on the page
+FIGURES += ["bleu_parameters", "bleu_flops", "timing", "bleu_length", "head_importance"]  # as on the page
 OF_SENTENCES = {"figure3", "figure4", "figure5"}  # which config.yaml names
 
 
@@ -25,6 +25,8 @@ def figures_of_scale(scale):
     left_out = OF_SENTENCES - set(config["scales"][scale].get("figures", {}))
     if not base_is_trained(scale):
         left_out |= OF_SENTENCES | {"positions"}
+    if not present(base_run(scale, "heads.json")):
+        left_out |= {"head_importance"}
     return [figure for figure in FIGURES if figure not in left_out]
 
 
@@ -67,6 +69,12 @@ def sources_of_figure(figure, scale):
             files = {"score": scores("table2", "test.json"), "dev": scores("table3", "dev.last.json")}
             label, expected = config["scales"][scale]["label"], names(runs_of("table2", scale))
             return files | {"paper": paper("table2")}, ["--label", label, "--expected", *expected]
+        case "bleu_length":
+            runs = probed("lengths", scale)
+            files = {"lengths": present(files_of(runs, scale, "lengths.json"))}
+            return files, ["--label", label_of_table_3(scale), "--expected", *names(runs)]
+        case "head_importance":
+            return {"heads": base_run(scale, "heads.json")}, []
         case "timing":
             return {"measured": [f"results/{scale}/layers.json"]}, []
 

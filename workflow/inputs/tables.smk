@@ -78,6 +78,18 @@ def table_4(scale):
     return files, options
 
 
+def probed(probe, scale):
+    """Return the runs of Table 5 that a probe measures."""
+    return [run for run in runs_of("table5", scale) if run.experiment in PROBED[probe]]
+
+
+def table_5(scale):
+    runs = runs_of("table5", scale)
+    files = {"paper": paper("table5"), "score": present(files_of(runs, scale, "dev.last.json"))}
+    files |= {probe: present(files_of(probed(probe, scale), scale, f"{probe}.json")) for probe in PROBED}
+    return files, ["--label", label_of_table_3(scale), "--expected", *names(runs)]
+
+
 def table_why(scale):
     """Return what the table `why` is made from; of a partial page, another search's translations all or none."""
     runs, (_, task) = runs_of("why", scale), first_task(scale)
@@ -112,6 +124,7 @@ TABLES = {
     "table2": table_2,
     "table3": table_3,
     "table4": table_4,
+    "table5": table_5,
     "why": table_why,
 }  # as on the page
 
