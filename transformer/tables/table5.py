@@ -92,7 +92,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     frames = frames_of(measured)
     claims = read_claims(args.paper)
     comparisons = [comparison for claim in claims for comparison in compare(claim, runs, frames)]
-    frame = pd.DataFrame([record(comparison) for comparison in comparisons])
+    frame = pd.DataFrame([record(comparison) for comparison in comparisons]).astype({"seeds": "Int64"})
     return for_readers(claims, comparisons, runs, (measured, frames), args.label, args.expected), frame
 
 
