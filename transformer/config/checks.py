@@ -156,8 +156,8 @@ def check_run(config: dict, run: str, where: str) -> None:
 
 def check_models(config: dict, where: str) -> None:
     """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
-    runs = {run for of_table in runs_of_tables(config).values() for run in of_table}
-    for task, experiment in sorted({(run.task, run.experiment) for run in runs}):
+    runs = [run for of_table in runs_of_tables(config).values() for run in of_table]
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in runs):
         try:
             resolve(parts(config, RunName(task, experiment, seed=0)))
         except InputError as error:

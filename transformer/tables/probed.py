@@ -1,4 +1,4 @@
-"""What the probes measured on trained runs (transformer/probes), as points for comparisons and as grids for Table 5."""
+"""Measurements of trained runs (transformer/probes), as points for comparisons and as grids for Table 5."""
 
 from collections.abc import Iterable
 from typing import Any
