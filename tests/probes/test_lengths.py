@@ -81,7 +81,7 @@ def test_what_the_groups_hold(lengths, place):
 def test_groups_are_scored_as_the_stages_score_them(lengths, place, tmp_path):
     count, lines = counter(place), dev(place)
     ordered = sorted(lines, key=count)
-    texts = [ordered[:11], ordered[31:]]
+    texts = [ordered[:11], ordered[11:21], ordered[21:31], ordered[31:]]
     for times in (1, 2):
         texts.append([])
         text = ""
@@ -90,11 +90,12 @@ def test_groups_are_scored_as_the_stages_score_them(lengths, place, tmp_path):
             if count(text) >= times * longest(place):
                 texts[-1].append(text)
                 text = ""
-    scores = [lengths["groups"][number] for number in (0, 3, 4, 5)]
-    for group, text in zip(scores, texts, strict=True):
+    for group, text in zip(lengths["groups"], texts, strict=True):
         expected = by_stages(place / "run", (text, text), tmp_path)
         assert group["sentences"] == len(text)
         assert {key: group[key] for key in expected} == expected
+    assert max(group["bleu"] for group in lengths["groups"]) > 0
+    assert len({group["length_ratio"] for group in lengths["groups"]}) > 2
 
 
 def test_joined_sentences_without_positions_are_skipped_and_counted(own, lengths):

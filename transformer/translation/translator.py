@@ -70,7 +70,7 @@ class Translator:
 
     @property
     def longest(self) -> int:
-        """The most tokens that a sentence may have, EOS included: the translation may be `extra_length` longer."""
+        """Return the most tokens that a sentence may have, EOS included: a translation may be `extra_length` longer."""
         return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]]) -> list[tuple[list[int], float]]:
