@@ -14,7 +14,7 @@ rule probe:
         weights="results/{scale}/runs/{task}/{experiment}/{seed}/average.safetensors",
         source=dev_side("source"),
         target=dev_side("target"),
-        code=package(*SEARCH, "probes", "scoring", "stages/probe.py"),
+        code=package(*SEARCH, "probes", "scoring", "training/batches.py", "training/loss.py", "stages/probe.py"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{probe}.json",
     log:
