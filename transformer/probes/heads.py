@@ -25,9 +25,8 @@ from transformer.commandline import positive
 from transformer.common.text import draw
 
 if TYPE_CHECKING:
-    from transformer.probes.measures import Subject
-
     from transformer.probes.masking import TeacherForced
+    from transformer.probes.measures import Subject
 
 SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
 DIGITS = 6  # of a loss or a distance
