@@ -106,10 +106,10 @@ def finish(axes: Axes, probes: list[Probe]) -> None:
 def caption(probes: list[Probe], limits: list[int], label: str, gaps: list[str]) -> str:
     """Return what is shown, of which runs, and what is not."""
     text = (
-        f"BLEU by the length of sentences of the dev set: {label}. Filled: single sentences, in groups by length; "
+        f"BLEU by the length of sentences of the dev set of {label}. Filled: single sentences, in groups by length; "
         "hollow: neighbours joined until their tokens are a multiple of the longest source sentence in training. Bars "
-        "hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: lines are to be "
-        "compared with each other at one length."
+        "hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: lines can be "
+        "compared at one length."
     )
     if limits:
         text += f" Dotted: the longest source sentence in training, {' and '.join(map(str, limits))} tokens."
