@@ -17,9 +17,9 @@ from support.toy import (
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD
 from transformer.data.subwords import Subwords
-from transformer.figures.attention import weights
 from transformer.figures.tokens import names
 from transformer.model.attention import MultiHead, SelfAttention
+from transformer.model.overheard import weights
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.model.weights import save
