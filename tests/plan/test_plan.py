@@ -189,7 +189,10 @@ def test_configuration_is_laid_over_as_snakemake_does(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--config", "scales={demo: {width: 7}}"], r"config\.yaml: scales\.demo: en-de: base: d_model: 512 cannot be divided by 7"),
+        (
+            ["--config", "scales={demo: {width: 7}}"],
+            r"config\.yaml: scales\.demo: en-de: base: d_model: 512 cannot be divided by 7",
+        ),
         (["--config", f"scales={{demo: {{tasks: {{en-de: {{from: {TAKEN}}}}}}}}}"], r"elsewhere/SHA256SUMS: cannot .*"),
         (["--gpu", "h300"], r"--gpu: expected one of b200, .*v100, found h300"),
     ],

@@ -20,6 +20,7 @@ OWN = {
     "lengths": ["--data", "data", "--times", "1"],
     "averaging": ["--checkpoints", "1"],
     "smoothing": ["--beams", "1"],
+    "heads": ["--choose", "5"],
 }
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 

@@ -9,4 +9,4 @@ and its name in `PROBES`. What several probes need is in measures.py. That loads
 import it where they use it: `probe NAME --help` waits for neither.
 """
 
-PROBES = ("lengths", "averaging", "smoothing")
+PROBES = ("lengths", "averaging", "smoothing", "heads")

@@ -3,7 +3,7 @@ import json
 import os
 
 FIGURES = ["figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves"]
-FIGURES += ["bleu_parameters", "bleu_flops", "timing", "bleu_length", "head_importance"]  # as on the page
+FIGURES += ["bleu_parameters", "bleu_flops", "timing", "head_importance", "bleu_length"]  # as on the page
 OF_SENTENCES = {"figure3", "figure4", "figure5"}  # which config.yaml names
 
 
