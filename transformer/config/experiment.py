@@ -99,7 +99,7 @@ class Model(Section):
 
     @property
     def departures(self) -> str:
-        """What Table 5 changes in the paper's model, such as "norm pre, tied false"; empty where it changes nothing."""
+        """The options of Table 5 that are not the paper's, such as "norm pre, tied false"; empty where all are."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         values = {key: getattr(self, key) for key in defaults if defaults[key] is not dataclasses.MISSING}
         changed = {key: value for key, value in values.items() if value != defaults[key]}
