@@ -54,6 +54,20 @@ def test_what_table_5_changes_is_the_papers_unless_a_row_says_otherwise(parts, t
     assert resolve(parts | {"rows": [*parts["rows"], {"tied": False}]}).digest("data") != run.digest("data")
 
 
+@pytest.mark.parametrize(
+    ("changes", "departures"),
+    [
+        ({}, ""),
+        ({"positions": "learned"}, ""),  # a row of Table 3
+        ({"positions": "none", "residual": False, "tied": False}, "residual false, tied false, positions none"),
+        ({"attention": "additive", "norm": "pre"}, "norm pre, attention additive"),
+        ({"scaled": False}, "scaled false"),
+    ],
+)
+def test_departures_from_the_papers_model_are_named(parts, changes, departures):
+    assert resolve(parts | {"rows": [*parts["rows"], changes]}).model.departures == departures
+
+
 def test_fidelity_names_values_of_the_model_and_nothing_else_changes(parts):
     text, code = resolve(parts), resolve(parts | {"fidelity": "paper-code"})
     assert (code.fidelity, code.model.sinusoids, code.model.target_spaces) == ("paper-code", "concatenated", 32)

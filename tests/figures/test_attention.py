@@ -36,9 +36,10 @@ def values(module: MultiHead, given: tuple) -> torch.Tensor:
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "scaled": False}, {"attention": "additive"}], ids=str)
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_weights_times_values_are_the_layers_output(kind):
-    model = random_model(1)
+def test_weights_times_values_are_the_layers_output(kind, changes):
+    model = random_model(1, **changes)
     stack = model.encoder if kind == "encoder" else model.decoder
     modules = [layer.cross_attention if kind == "cross" else layer.self_attention for layer in stack]
     seen = []

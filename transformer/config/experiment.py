@@ -97,6 +97,15 @@ class Model(Section):
                 "tied: expected true with positions 'words', whose embeddings share their words, found false"
             )
 
+    @property
+    def departures(self) -> str:
+        """The options of Table 5 that are not the paper's, such as "norm pre, tied false"; empty where all are."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        values = {key: getattr(self, key) for key in defaults if defaults[key] is not dataclasses.MISSING}
+        changed = {key: value for key, value in values.items() if value != defaults[key]}
+        changed |= {"positions": "none"} if self.positions == "none" else {}
+        return ", ".join(f"{key} {str(value).lower()}" for key, value in changed.items())
+
 
 @dataclass(frozen=True)
 class Training(Section):

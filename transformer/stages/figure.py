@@ -41,12 +41,13 @@ OPTIONS = {
 
 def of_model(args: Namespace) -> Drawing:
     """Draw Figure 1 or 2, of an untrained model."""
-    from transformer.figures import architecture
+    from transformer.figures.architecture import figure1
+    from transformer.figures.multihead import figure2
     from transformer.model.transformer import Transformer
     from transformer.scoring.scorefiles import run_name
 
     experiment = load(args.experiment[0])
-    draw = getattr(architecture, args.name)
+    draw = {"figure1": figure1, "figure2": figure2}[args.name]
     return draw(Transformer(experiment.model).eval(), run_name(vars(experiment)))
 
 
