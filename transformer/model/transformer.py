@@ -174,12 +174,13 @@ class Embedding(nn.Module):
         """
         tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
         x = tokens * (ids != PAD).unsqueeze(-1)
-        if self.position_table is not None:
-            x = x + F.embedding(positions, self.position_table)
+        table = self.position_table
+        if table is not None:
+            x = x + F.embedding(positions, table)
         if self.new_word is None:
             return x
         words = self.count_words(ids, positions) if words is None else words
-        return x + F.embedding(words.clamp(min=0), self.position_table.flip(1))
+        return x + F.embedding(words.clamp(min=0), table.flip(1))
 
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Return for each token how many words have begun in its sentence, less one: [n], sentences laid end to end."""

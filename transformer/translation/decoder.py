@@ -3,9 +3,6 @@
 Shapes: B sentences of K hypotheses each, so B * K rows; M places in a cache, L in a memory; V embedding rows.
 """
 
-from collections.abc import Callable
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -47,12 +44,15 @@ class LayerWeights:
         """Return equation 2 (§3.3)."""
         return self.outer(self.inner(x).relu_())
 
-    def around(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return what transformer.Residual does without dropout; writes over what `sublayer` returns."""
-        norm = self.norms[number]
-        out = sublayer(x if self.post else norm(x))
-        out = out.add_(x) if self.residual else out
-        return norm(out) if self.post else out
+    def before(self, number: int, x: Tensor) -> Tensor:
+        """Return what sub-layer `number` is given, as in transformer.Residual."""
+        return x if self.post else self.norms[number](x)
+
+    def after(self, number: int, x: Tensor, out: Tensor) -> Tensor:
+        """Return what transformer.Residual makes of x and the sub-layer's output; writes over the latter."""
+        if self.residual:
+            out.add_(x)
+        return self.norms[number](out) if self.post else out
 
 
 def rows(linear: nn.Linear) -> Tensor:
@@ -101,9 +101,9 @@ class CachedDecoder:
         self.length += 1
         places = self.take_places(tokens.shape[1])
         for layer, past, memory in zip(self.weights.layers, self.past, self.memory, strict=True):
-            x = layer.around(0, x, partial(self.self_attention, layer, past, places))
-            x = layer.around(1, x, partial(self.cross_attention, layer, memory))
-            x = layer.around(2, x, layer.feed_forward)
+            x = layer.after(0, x, self.self_attention(layer, past, layer.before(0, x), places))
+            x = layer.after(1, x, self.cross_attention(layer, memory, layer.before(1, x)))
+            x = layer.after(2, x, layer.feed_forward(layer.before(2, x)))
         return self.log_probabilities(self.weights.norm(x)).unflatten(0, tokens.shape)
 
     def log_probabilities(self, x: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class CachedDecoder:
         self.seen.scatter_(3, places[:, None, :, None], 0.0)
         return places
 
-    def self_attention(self, layer: LayerWeights, past: list[Tensor], places: Tensor, x: Tensor) -> Tensor:
+    def self_attention(self, layer: LayerWeights, past: list[Tensor], x: Tensor, places: Tensor) -> Tensor:
         """Attend from x [B * K, d_model], whose keys and values are put at `places`, to `past`. Returns as x."""
         keys, values = past
         Q, K, V = layer.query_key_value(x).split(layer.widths, dim=1)
