@@ -41,7 +41,10 @@ SEED_NOTE = (
     "The test knows the chance that lies in the choice of sentences, not the one in training: where there is one seed, "
     "another can move a small difference from one side to the other."
 )
-TRAINED_NOTE = "The trained rows; config.yaml says in what each differs from base."
+TRAINED_NOTE = (
+    "The trained rows; config.yaml says in what each differs from base. How much slower additive attention is, Table 1 "
+    "measures."
+)
 AVERAGING_NOTE = "Checkpoints averaged (§6.1): the last so many of base; no more are kept than a run averages."
 SMOOTHING_NOTE = (
     "Label smoothing (§5.4). Calibration error: the mean distance between how sure the model is of its most probable "
