@@ -10,7 +10,7 @@ from transformer import __main__
 from transformer.config.experiment import Decoding, load, save
 from transformer.data.subwords import Subwords
 from transformer.model.packed import POSITIONS
-from transformer.probes.lengths import Sentence, by_length, join
+from transformer.probes.lengths import Sentence, by_length, join, join_within
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -27,6 +27,11 @@ def sentences(*sources: str) -> list[Sentence]:
 def test_neighbours_are_joined_until_they_are_long_enough():
     joined = join(sentences("a b", "c", "d", "e f g", "h", "i j k"), 4, words)
     assert joined == [("a b c d", "A B C D", 4), ("e f g h", "E F G H", 4)]  # "i j k" alone is too short
+
+
+def test_neighbours_are_joined_as_long_as_they_are_no_longer():
+    joined = join_within(sentences("a b", "c", "d", "e f g", "h i j k l", "m"), 4, words)
+    assert joined == [("a b c d", "A B C D", 4)]  # the others stay alone
 
 
 def test_a_sentence_that_is_long_enough_stays_alone():
@@ -73,23 +78,26 @@ def test_what_the_groups_hold(lengths, place):
     tokens = sorted(map(counter(place), dev(place)))
     quarters = [tokens[:11], tokens[11:21], tokens[21:31], tokens[31:]]
     assert [group["tokens"] for group in singles] == pytest.approx([np.mean(quarter) for quarter in quarters])
-    for times, group in enumerate(joined, start=1):
-        assert times * longest(place) <= group["tokens"] < (times + 1) * longest(place)
-        assert group["sentences"] > 2
+    within, twice = joined
+    assert singles[3]["tokens"] < within["tokens"] <= longest(place)
+    assert 2 * longest(place) <= twice["tokens"] < 3 * longest(place)
+    assert within["sentences"] > twice["sentences"] > 2
 
 
 def test_groups_are_scored_as_the_stages_score_them(lengths, place, tmp_path):
     count, lines = counter(place), dev(place)
     ordered = sorted(lines, key=count)
     texts = [ordered[:11], ordered[11:21], ordered[21:31], ordered[31:]]
-    for times in (1, 2):
-        texts.append([])
-        text = ""
-        for line in lines:
-            text = f"{text} {line}".strip()
-            if count(text) >= times * longest(place):
-                texts[-1].append(text)
-                text = ""
+    within, twice, text = [[]], [], ""
+    for line in lines:
+        if count(" ".join([*within[-1], line])) > longest(place):
+            within.append([])
+        within[-1].append(line)
+        text = f"{text} {line}".strip()
+        if count(text) >= 2 * longest(place):
+            twice.append(text)
+            text = ""
+    texts += [[" ".join(parts) for parts in within if len(parts) > 1], twice]
     for group, text in zip(lengths["groups"], texts, strict=True):
         expected = by_stages(place / "run", (text, text), tmp_path)
         assert group["sentences"] == len(text)

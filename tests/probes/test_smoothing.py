@@ -7,6 +7,7 @@ import pytest
 from support.probing import by_stages, measured
 
 from transformer.probes.smoothing import calibration
+from transformer.scoring.significance import limits
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -47,6 +48,8 @@ def test_of_the_training_and_the_dev_set(smoothing, place):
     assert smoothing["epsilon_ls"] == 0.1
     average = measured(place, "averaging", "--checkpoints", 3)["averages"][0]
     assert smoothing["perplexity"] == average["perplexity"]
+    low, high = limits(smoothing["perplexity_draws"])
+    assert low < smoothing["perplexity"] < high
     tokens = sum(entry["tokens"] for entry in smoothing["calibration"]["bins"])
     dev = np.fromfile(place / "data" / "dev.target.offsets", dtype="<i8")
     assert tokens == dev[-1]

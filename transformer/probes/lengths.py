@@ -1,11 +1,11 @@
 """Measure how BLEU depends on the length of a sentence, also far beyond the sentences of the training (§3.5).
 
 Payload: "positions", the model's encoding; "longest", the tokens of the longest source sentence in training; "skipped",
-how many joined sentences were left out, as the model has too few positions for them; and "groups", a list with "times"
-(null for single sentences, which are in four groups by length; t where neighbours were joined until the source had t
-times the longest), "sentences", "tokens" (mean of the source, EOS included), BLEU and its interval ("bleu", "low",
-"high", "draws") and "length_ratio", the words of the translations over those of the references. A t of which no joined
-sentence is left has no group.
+how many joined sentences were left out, as the model has too few positions for them; and "groups", a list with "times",
+"sentences", "tokens" (mean of the source, EOS included), BLEU and its interval ("bleu", "low", "high", "draws") and
+"length_ratio", the words of the translations over those of the references. "times" is null for single sentences, which
+are in four groups by length; 1 where as many neighbours were joined as have no more tokens than the longest; another t
+where they were joined until they had t times as many. A t of which no joined sentence is left has no group.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=positive,
         metavar="T",
-        help="join sentences until they have T times the tokens of the longest in training",
+        help="join sentences until they have T times the tokens of the longest in training; with 1, no more tokens",
     )
 
 
@@ -56,7 +56,8 @@ def make(subject: "Subject", args: argparse.Namespace) -> dict:
     groups: list[tuple[int | None, list[Sentence]]] = [(None, group) for group in by_length(sentences)]
     skipped = 0
     for times in args.times:
-        joined = join(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
+        way = join_within if times == 1 else join
+        joined = way(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
         fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
         skipped += len(joined) - len(fitting)
         groups += [(times, fitting)] if fitting else []
@@ -95,12 +96,30 @@ def join(sentences: list[Sentence], least: int, count: Callable[[str], int]) -> 
     joined, parts = [], []
     for sentence in sentences:
         parts.append(sentence)
-        source = " ".join(part.source for part in parts)
-        tokens = count(source)
-        if tokens >= least:
-            joined.append(Sentence(source, " ".join(part.reference for part in parts), tokens))
+        if (whole := merged(parts, count)).tokens >= least:
+            joined.append(whole)
             parts = []
     return joined
+
+
+def join_within(sentences: list[Sentence], most: int, count: Callable[[str], int]) -> list[Sentence]:
+    """Return neighbours joined by spaces, as many as have `most` tokens together; what stays alone is dropped.
+
+    They are as unlike the training's sentences as other joined ones are, but no longer.
+    """
+    joined: list[list[Sentence]] = []
+    for sentence in sentences:
+        if joined and merged([*joined[-1], sentence], count).tokens <= most:
+            joined[-1].append(sentence)
+        else:
+            joined.append([sentence])
+    return [merged(parts, count) for parts in joined if len(parts) > 1]
+
+
+def merged(parts: list[Sentence], count: Callable[[str], int]) -> Sentence:
+    """Return neighbours as one sentence."""
+    source = " ".join(part.source for part in parts)
+    return Sentence(source, " ".join(part.reference for part in parts), count(source))
 
 
 def scored(subject: "Subject", groups: list[tuple[int | None, list[Sentence]]]) -> list[dict]:

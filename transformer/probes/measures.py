@@ -18,7 +18,7 @@ from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import best_device
 from transformer.scoring.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.scoring.significance import bleu_draws, limits
+from transformer.scoring.significance import bleu_draws, draws, limits
 from transformer.training.batches import ParallelText, plan
 from transformer.training.loss import CHUNK, CHUNK_CUDA
 from transformer.training.loss import perplexity as perplexity_of
@@ -93,10 +93,10 @@ def score(hypotheses: list[str], references: list[str], language: str) -> dict:
     written, expected = (sum(len(line.split()) for line in side) for side in words)
     if not expected:
         raise InputError(f"BLEU: expected words in the references, found {len(references)} blank lines")
-    draws = bleu_draws(*words)
-    low, high = limits(draws)
+    resampled = bleu_draws(*words)
+    low, high = limits(resampled)
     bleu = measure(token_bleu(), *words)["score"]
-    return {"bleu": bleu, "low": low, "high": high, "draws": draws, "length_ratio": written / expected}
+    return {"bleu": bleu, "low": low, "high": high, "draws": resampled, "length_ratio": written / expected}
 
 
 class Predictions(NamedTuple):
@@ -110,6 +110,11 @@ class Predictions(NamedTuple):
     def perplexity(self) -> float:
         """Return the perplexity per subword, as Table 3 has it."""
         return perplexity_of(float(self.losses.mean()))
+
+    def perplexity_draws(self, offsets: np.ndarray) -> list[float]:
+        """Return the perplexity on resampled test sets, of sentences that begin at `offsets` (significance.py)."""
+        losses = np.add.reduceat(self.losses, offsets[:-1])
+        return draws(np.stack([losses, np.diff(offsets)], axis=1), lambda sums: perplexity_of(sums[0] / sums[1]))
 
 
 @torch.inference_mode()

@@ -1,6 +1,7 @@
 """Measure what label smoothing brings (§5.4): perplexity, how far the model's confidence is right, BLEU by beam.
 
-Payload: "epsilon_ls" of the training; "perplexity" of the dev sentences; "beams", a list with "beam", BLEU and its
+Payload: "epsilon_ls" of the training; "perplexity" of the dev sentences, and on resampled ones, "perplexity_draws";
+"beams", a list with "beam", BLEU and its
 interval ("bleu", "low", "high", "draws") and "length_ratio", the words of the translations over those of the
 references; and "calibration" (see the function of this name).
 """
@@ -34,6 +35,7 @@ def make(subject: "Subject", args: argparse.Namespace) -> dict:
     return {
         "epsilon_ls": subject.experiment.training.epsilon_ls,
         "perplexity": predictions.perplexity,
+        "perplexity_draws": predictions.perplexity_draws(subject.text.target.offsets),
         "beams": beams,
         "calibration": calibration(predictions.confidence, predictions.correct),
     }

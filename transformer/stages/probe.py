@@ -5,7 +5,8 @@ r"""Measure a trained run, where a claim of Table 5 needs no other training.
         --output results/demo/runs/en-de/base/1/smoothing.json
 
 Takes at most SENTENCES pairs of the raw dev set, at equal distances. OUTPUT is JSON: run, as in score files; language
-and number of the sentences; and what the probe measured. `transformer probe NAME --help` says what that is.
+and number of the sentences, and the checksum of TARGET; and what the probe measured. `transformer probe NAME --help`
+says what that is.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from transformer.commandline import positive, stage_parser
-from transformer.common.files import replacing
+from transformer.common.files import replacing, sha256
 from transformer.probes import PROBES
 from transformer.scoring.origin import describe
 
@@ -32,6 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     subject = open_subject(args.run, args.source, args.target, args.sentences)
     content = {"run": run, "language": subject.language, "sentences": len(subject.sources)}
+    content |= {"target_sha256": sha256(args.target)}
     content |= module(args.name).make(subject, args)
     with replacing(args.output) as file:
         json.dump(content, file, ensure_ascii=False, separators=(",", ":"))
