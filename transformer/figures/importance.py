@@ -11,8 +11,8 @@ from transformer.common.files import InputError, read_json
 from transformer.figures import COLORS
 from transformer.figures.style import MARKERS, MEDIUM, PAGE_INCHES, Drawing
 from transformer.scoring.scorefiles import item, run_name
+from transformer.tables.probed import KINDS
 
-KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}
 MAPS = {  # colours, what the numbers are, and their decimals
     "increase": ("Oranges", "Rise of the loss without this head, in nats per token", 3),
     "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
