@@ -146,6 +146,12 @@ def test_what_was_not_run_or_measured_is_named(make):
     assert "as these have not been measured: heads of en-de/base/1." in markdown
 
 
+def test_a_row_without_a_claim_is_beside_base(make):
+    rows, markdown = make(trained("base", 30), trained("mine", 31), trained("heads-1", 29))
+    assert [(row["compared"], row["value"], row["verdict"]) for row in rows[6:]] == [("`mine` − `base`", "1.0", "")]
+    assert cells(markdown)[6]["Claim"] == "For comparison."
+
+
 def test_runs_without_a_common_seed_are_not_compared(make):
     rows, _ = make(trained("base", 30, seed=1), trained("no-residual", 22, seed=2))
     assert rows[0]["verdict"] == "no seed in common"

@@ -12,6 +12,7 @@ import pandas as pd
 
 from transformer.commandline import score_arguments
 from transformer.common.files import InputError
+from transformer.config.runs import TABLE_5
 from transformer.scoring.significance import RESAMPLES, SEED
 from transformer.tables import probed
 from transformer.tables.cells import Cell, Row, difference_text
@@ -91,7 +92,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     runs = read_runs(args.score)
     measured = {probe: probed.read_probes(getattr(args, probe)) for probe in probed.PROBES}
     frames = probed.frames_of(measured)
-    claims = read_claims(args.paper)
+    claims = with_others(read_claims(args.paper), runs)
     comparisons = [comparison for claim in claims for comparison in compare(claim, runs, frames)]
     frame = pd.DataFrame([record(comparison) for comparison in comparisons]).astype({"seeds": "Int64"})
     missing = [*gaps(args.expected, runs), *probed.missing_files(args.probes, measured)]
@@ -125,6 +126,13 @@ def read_claims(path: str) -> list[Claim]:
             problem = f"effect: expected a number or nothing, found {claim.effect!r}"
             raise InputError(f"{path}: {claim.row}: {problem}") from None
     return claims
+
+
+def with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
+    """Return the claims, then each experiment that was run and that no claim names, beside base for comparison."""
+    named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
+    others = [name for name in runs["experiment"].unique() if name not in named]
+    return claims + [Claim("", "For comparison.", name, "base", "", "", "", "") for name in others]
 
 
 def compare(claim: Claim, runs: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> list[Comparison]:
