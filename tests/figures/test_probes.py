@@ -214,7 +214,7 @@ def test_without_a_run_the_axes_say_so(tmp_path):
         ([without(probe_of_lengths(), "groups")], "lengths0.json: missing key 'groups'"),
         ([without(probe_of_lengths(), "groups", 1, "low")], "lengths0.json, groups: missing key 'low'"),
         ([without(probe_of_lengths(), "run", "seed")], "lengths0.json, run: missing key 'seed'"),
-        ([probe_of_lengths("words")], "positions: expected one of sinusoid, learned, none, found 'words'"),
+        ([probe_of_lengths("relative")], "positions: expected one of sinusoid, learned, none, words, found 'relative'"),
         ([probe_of_lengths(), probe_of_lengths()], f"{RUN}: expected one score of a run, found .*0.json, .*1.json"),
         ([probe_of_lengths(), probe_of_lengths(seed=2, scale="demo")], "expected scores of one scale, found"),
     ],

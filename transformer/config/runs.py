@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from transformer.config.experiment import contradiction
 from transformer.config.scales import parsing_of, scale_of
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
@@ -16,6 +17,7 @@ PROBED = {
     "lengths": ("base", "learned-positions", "no-positions"),
     "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
 }
+CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
 TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
 
 
@@ -38,9 +40,17 @@ def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
         "table2": crossed(scale["tasks"], TABLE_2, seeds),
         "table4": crossed(parsing["tasks"], [PARSER], parsing["seeds"]),
         "table3": crossed([first], config["experiments"], seeds),
-        "table5": crossed([first], [*compared, *config["claims"]], seeds),
+        "table5": crossed([first], [*compared, *tested_claims(config)], seeds),
     }
     return {table: runs[table] for table in TABLES if runs[table] or table != "table4"}
+
+
+def tested_claims(config: dict) -> list[str]:
+    """Return the rows of `claims`, without those that contradict base: nothing can be left out that base has not."""
+    scale = scale_of(config)
+    base = config["base"] | scale["base"]
+    rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
+    return [name for name, row in rows.items() if contradiction(row) or not contradiction(base | row)]
 
 
 def crossed(tasks: Any, experiments: Any, seeds: list[int]) -> list[RunName]:
