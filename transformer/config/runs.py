@@ -46,11 +46,15 @@ def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
 
 
 def tested_claims(config: dict) -> list[str]:
-    """Return the rows of `claims`, without those that contradict base: nothing can be left out that base has not."""
+    """Return the rows of `claims` that test something: not those that contradict base, or change nothing of it.
+
+    A row that contradicts itself is a mistake, and is among them: it is refused.
+    """
     scale = scale_of(config)
     base = config["base"] | scale["base"]
     rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
-    return [name for name, row in rows.items() if contradiction(row) or not contradiction(base | row)]
+    tested = {name: row for name, row in rows.items() if base | row != base and not contradiction(base | row)}
+    return [name for name, row in rows.items() if name in tested or contradiction(row)]
 
 
 def crossed(tasks: Any, experiments: Any, seeds: list[int]) -> list[RunName]:
