@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.project import own_corpus
 from transformer.common.files import InputError
 from transformer.config import checks, settings
 from transformer.config.runs import runs_of_tables
+from transformer.config.scales import at
 from transformer.config.yamlfile import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -294,6 +296,21 @@ def test_claims_that_base_contradicts_or_has_are_not_trained(good, place, base, 
     config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
     check(config)
     assert set(good["claims"]) - {run.experiment for run in runs_of_tables(config)["table5"]} == left_out
+
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_models_of_the_manuals_examples_are_accepted(page):
+    """At every scale, with what a page shows laid over the README's own scale."""
+    config = read_yaml(ROOT / "config.yaml")
+    for file in (PAGES[0], page):
+        for example in re.findall(r"```yaml\n(.*?)```", file.read_text("utf-8"), re.DOTALL):
+            config = settings.laid_over(config, yaml.safe_load(example))
+    assert "mine" in config["scales"]
+    for scale in config["scales"]:
+        checks.check_models(at(config, scale), scale)
 
 
 @pytest.mark.parametrize("scale", ["demo", "multi30k", "paper", "mine", "ptb"])

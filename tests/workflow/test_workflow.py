@@ -181,11 +181,11 @@ def test_a_page_without_any_run(tmp_path):
     ("base", "figure", "why"),
     [
         ({"positions": "none"}, "positions", "the base model has none"),
-        ({"attention": "additive"}, "figure2", "dot products, and the base model.s attention is additive"),
+        ({"attention": "additive"}, "figure2", "it shows dot products, and attention in the base model is additive"),
     ],
 )
 def test_figures_that_cannot_show_the_base_model_are_left_out(tmp_path, base, figure, why):
-    """And the page is told why; with positions and dot products nothing is left out."""
+    """And the page is told why; where base has positions and dot products, nothing is left out."""
     project = make_small(tmp_path)
     plan = [snakemake(project, "--dry-run", "--printshellcmds")]
     (project / "base.yaml").write_text(yaml.safe_dump({"base": base}))

@@ -45,7 +45,7 @@ def not_drawn(scale):
     if model.positions == "none":
         reasons["positions"] = "the base model has none"
     if model.attention != "dot":
-        reasons["figure2"] = f"it shows dot products, and the base model's attention is {model.attention}"
+        reasons["figure2"] = f"it shows dot products, and attention in the base model is {model.attention}"
     return reasons
 
 
