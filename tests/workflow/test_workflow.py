@@ -197,6 +197,18 @@ def test_figures_that_cannot_show_the_base_model_are_left_out(tmp_path, base, fi
     assert "--missing" not in plan[0].stdout
 
 
+def test_table_5_is_told_what_should_be_measured(tmp_path):
+    """Each probe of each run, whatever has been made."""
+    project = make_small(tmp_path)
+    expected = ["averaging:en-de/base/1", "heads:en-de/base/1", "lengths:en-de/base/1", "smoothing:en-de/base/1"]
+    expected.append("smoothing:en-de/smoothing-0.0/1")
+    for partial in ("false", "true"):
+        asked = ("--dry-run", "--printshellcmds", "--config", f"partial={partial}", "--")
+        plan = snakemake(project, *asked, f"{RESULTS}/tables/table5.csv")
+        assert plan.returncode == 0, plan.stdout + plan.stderr
+        assert re.search(r"--probes((?: [\w.-]+:\S+)*)", plan.stdout)[1].split() == expected
+
+
 def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_path):
     project = copy_project(tmp_path)
     own_corpus(project)

@@ -95,7 +95,8 @@ def table_5(scale):
     runs = runs_of("table5", scale)
     files = {"paper": paper("table5"), "score": present(files_of(runs, scale, "dev.last.json"))}
     files |= {probe: files_of_probe(probe, scale) for probe in PROBED}
-    return files, ["--label", label_of_table_3(scale), "--expected", *names(runs)]
+    probes = [f"{probe}:{run}" for probe in PROBED for run in names(probed(probe, scale))]
+    return files, ["--label", label_of_table_3(scale), "--expected", *names(runs), "--probes", *probes]
 
 
 def table_why(scale):
