@@ -86,8 +86,9 @@ def probed(probe, scale):
 def files_of_probe(probe, scale):
     """Return what a probe wrote; a run that was taken without what the probe reads is not measured."""
     read = {"average.safetensors", "vocabulary.model"} | ({"checkpoints"} if probe == "averaging" else set())
-    folders = {run: FOLDERS.get("/".join(map(str, [scale, "runs", *run]))) for run in probed(probe, scale)}
-    runs = [run for run, folder in folders.items() if folder is None or read.isdisjoint(folder.lacking)]
+    runs = probed(probe, scale)
+    folders = {run: FOLDERS.get(f"{scale}/runs/{name}") for run, name in zip(runs, names(runs), strict=True)}
+    runs = [run for run in runs if folders[run] is None or read.isdisjoint(folders[run].lacking)]
     return present(files_of(runs, scale, f"{probe}.json"))
 
 
