@@ -9,7 +9,17 @@ import pytest
 import yaml
 
 from transformer.common.files import InputError
-from transformer.config.experiment import Decoding, Experiment, Model, Section, load, resolve, save
+from transformer.config.experiment import (
+    Decoding,
+    Experiment,
+    Model,
+    Section,
+    Training,
+    load,
+    paper_values,
+    resolve,
+    save,
+)
 from transformer.config.fidelity import PRESETS, preset
 from transformer.config.runs import RunName
 from transformer.config.runs import parts as configured_parts
@@ -59,13 +69,22 @@ def test_what_table_5_changes_is_the_papers_unless_a_row_says_otherwise(parts, t
     [
         ({}, ""),
         ({"positions": "learned"}, ""),  # a row of Table 3
-        ({"positions": "none", "residual": False, "tied": False}, "residual false, tied false, positions none"),
+        ({"positions": "words"}, "positions words"),
+        ({"positions": "none", "residual": False, "tied": False}, "positions none, residual false, tied false"),
         ({"attention": "additive", "norm": "pre"}, "norm pre, attention additive"),
         ({"scaled": False}, "scaled false"),
     ],
 )
 def test_departures_from_the_papers_model_are_named(parts, changes, departures):
     assert resolve(parts | {"rows": [*parts["rows"], changes]}).model.departures == departures
+
+
+def test_what_table_5_changes_has_the_papers_values():
+    """Each field with a default, and positions, of which the paper has two kinds."""
+    assert paper_values(Model) | paper_values(Training) == {
+        "positions": ("sinusoid", "learned"),
+        **{key: (value,) for key, value in PAPERS.items()},
+    }
 
 
 def test_fidelity_names_values_of_the_model_and_nothing_else_changes(parts):

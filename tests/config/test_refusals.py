@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from support.project import own_corpus
 
 from transformer.common.files import InputError
 from transformer.config import checks, settings
+from transformer.config.runs import runs_of_tables
+from transformer.config.scales import at
 from transformer.config.yamlfile import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -192,9 +195,21 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
         " scale, found false",
     ),
     (
-        {"base/positions": "words", "claims/untied": {"tied": False}},
+        {"claims/untied": {"tied": False, "positions": "words"}},
         "scales.demo: en-de: untied: model: tied: expected true with positions 'words', whose embeddings share their"
         " words, found false",
+    ),
+    (
+        {f"{DEMO}/base/N": 2},
+        "scales.demo: en-de: pre-norm-2N: N: expected 4, twice that of base, as its name says, found 8",
+    ),
+    (
+        {"scale": "multi30k", "scales/multi30k/base/N": 4},
+        "scales.multi30k: en-de: pre-norm-2N: N: expected 8, twice that of base, as its name says, found 12",
+    ),
+    (
+        {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
+        "scales.demo: en-de: wide-2N: N: expected 8, twice that of base, as its name says, found 6",
     ),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
     (
@@ -263,6 +278,39 @@ def test_refused_in_one_line(good, changes, line):
 def test_experiments_that_tables_compare_cannot_go(good, table, experiment):
     with pytest.raises(InputError, match=f"experiments: expected '{experiment}', which {table} compares, found base, "):
         check(changed(good, {f"experiments/{experiment}": MISSING}))
+
+
+@pytest.mark.parametrize(
+    ("base", "left_out"),
+    [
+        ({"attention": "additive"}, {"additive", "unscaled", "unscaled-heads-1"}),
+        ({"scaled": False}, {"additive", "unscaled"}),
+        ({"positions": "words"}, {"untied"}),
+        ({"tied": False}, {"untied"}),
+        ({"positions": "none"}, {"no-positions"}),
+        ({"norm": "pre", "P_drop": 0.2}, {"pre-norm"}),
+    ],
+)
+@pytest.mark.parametrize("place", ["", f"{DEMO}/"])
+def test_claims_that_base_contradicts_or_has_are_not_trained(good, place, base, left_out):
+    config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
+    check(config)
+    assert set(good["claims"]) - {run.experiment for run in runs_of_tables(config)["table5"]} == left_out
+
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_models_of_the_manuals_examples_are_accepted(page):
+    """At every scale, with what a page shows laid over the README's own scale."""
+    config = read_yaml(ROOT / "config.yaml")
+    for file in (PAGES[0], page):
+        for example in re.findall(r"```yaml\n(.*?)```", file.read_text("utf-8"), re.DOTALL):
+            config = settings.laid_over(config, yaml.safe_load(example))
+    assert "mine" in config["scales"]
+    for scale in config["scales"]:
+        checks.check_models(at(config, scale), scale)
 
 
 @pytest.mark.parametrize("scale", ["demo", "multi30k", "paper", "mine", "ptb"])

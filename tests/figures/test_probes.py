@@ -201,6 +201,14 @@ def test_caption_and_data_are_those_of_the_runs(tmp_path):
     assert "joined sentences: 20.0 at 42 tokens, 5.0 at 83 tokens" in drawing.alt
 
 
+def test_positions_that_count_words_are_one_more_kind(tmp_path):
+    kinds = ("sinusoid", "learned", "none", "words")
+    drawing = drawn(tmp_path, *(probe_of_lengths(kind, experiment=kind) for kind in kinds))
+    (axes,) = drawing.figure.axes
+    assert len({container.lines[0].get_color() for container in axes.containers}) == 4
+    assert "sinusoids that count words, too: en-de/words/1." in drawing.caption
+
+
 def test_without_a_run_the_axes_say_so(tmp_path):
     drawing = drawn(tmp_path, expected=[RUN])
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]
@@ -214,7 +222,7 @@ def test_without_a_run_the_axes_say_so(tmp_path):
         ([without(probe_of_lengths(), "groups")], "lengths0.json: missing key 'groups'"),
         ([without(probe_of_lengths(), "groups", 1, "low")], "lengths0.json, groups: missing key 'low'"),
         ([without(probe_of_lengths(), "run", "seed")], "lengths0.json, run: missing key 'seed'"),
-        ([probe_of_lengths("words")], "positions: expected one of sinusoid, learned, none, found 'words'"),
+        ([probe_of_lengths("relative")], "positions: expected one of sinusoid, learned, none, words, found 'relative'"),
         ([probe_of_lengths(), probe_of_lengths()], f"{RUN}: expected one score of a run, found .*0.json, .*1.json"),
         ([probe_of_lengths(), probe_of_lengths(seed=2, scale="demo")], "expected scores of one scale, found"),
     ],

@@ -95,6 +95,16 @@ def test_each_run_counts_once():
     assert len(planned("scale=paper").all) == 36
 
 
+def test_curves_are_those_of_tables_2_to_4():
+    """Table 5's own runs are no part of them, and the parsers only where there is a treebank."""
+    plan = planned("scale=paper")
+    curves = plan.figures["curves, BLEU by FLOPs"]
+    assert len(curves) == len(set(curves)) == 22  # Table 3's 20, and French base and big
+    assert not {run.experiment for run in curves} & {"no-residual", "untied", "parser"}
+    demo = planned("scale=demo").figures["curves, BLEU by FLOPs"]
+    assert [run.task for run in demo if run.experiment == "parser"] == ["supervised", "semi-supervised"]
+
+
 def test_runs_made_elsewhere_cost_nothing(capsys):
     """With base and French big made elsewhere, cost and waiting shrink, and their states do not exist."""
     whole, base, french = planned("scale=paper"), RunName("en-de", "base", 1), RunName("en-fr", "big", 1)

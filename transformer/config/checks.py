@@ -21,6 +21,7 @@ from transformer.config.yamlfile import read_yaml
 CONFIG = Path("config.yaml")  # of the project's folder
 SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
 LONGEST = 200  # characters of a message of the schema, which may show a whole section
+DOUBLED = "-2N"  # how the names of claims end whose models have twice base's layers
 MOST_ROWS = 65535  # of an embedding: ids have 16 bits
 
 # To JSON Schema 6.0 is an integer; a run's settings take none for an int.
@@ -159,9 +160,19 @@ def check_models(config: dict, where: str) -> None:
     runs = [run for of_table in runs_of_tables(config).values() for run in of_table]
     for task, experiment in dict.fromkeys((run.task, run.experiment) for run in runs):
         try:
-            resolve(parts(config, RunName(task, experiment, seed=0)))
+            model = resolve(parts(config, RunName(task, experiment, seed=0))).model
+            check_depth(config, task, experiment, model.N)
         except InputError as error:
             refuse(f"{where}: {task}", str(error))
+
+
+def check_depth(config: dict, task: str, experiment: str, layers: int) -> None:
+    """Raise InputError where a row of `claims` is called 2N, and has not twice as many layers as base."""
+    if experiment in config["claims"] and experiment.endswith(DOUBLED):
+        expected, depth = 2 * resolve(parts(config, RunName(task, "base", seed=0))).model.N, scale_of(config)["depth"]
+        if layers != expected:
+            problem = f"expected {expected * depth}, twice that of base, as its name says, found {layers * depth}"
+            raise InputError(f"{experiment}: N: {problem}")
 
 
 def check_files(config: dict) -> None:

@@ -7,7 +7,8 @@ and `save`s the result. Every later stage `load`s that one file.
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,6 +52,25 @@ def checked(value: Any, kind: type, where: str) -> Any:
     return value
 
 
+def paper_values(section: type[Section]) -> dict[str, tuple]:
+    """Return the options that Table 5 changes in a section: by name the values that the paper has, first that of base.
+
+    A default is the paper's value. `positions` has none: it is part of every training's digest.
+    """
+    fields = dataclasses.fields(section)
+    values = {field.name: field.metadata.get("paper", (field.default,)) for field in fields}
+    return {name: papers for name, papers in values.items() if papers[0] is not dataclasses.MISSING}
+
+
+def contradiction(row: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with two options that mean nothing together, or None; what a row lacks is the paper's."""
+    if row.get("attention") == "additive" and row.get("scaled") is False:
+        return "scaled: expected true with attention 'additive', which has no product to scale, found false"
+    if row.get("positions") == "words" and row.get("tied") is False:
+        return "tied: expected true with positions 'words', whose embeddings share their words, found false"
+    return None
+
+
 @dataclass(frozen=True)
 class Model(Section):
     """The model (§3 and Table 3), in the paper's symbols."""
@@ -63,7 +83,7 @@ class Model(Section):
     d_v: int
     P_drop: float
     P_drop_attention: float
-    positions: str
+    positions: str = field(metadata={"paper": ("sinusoid", "learned")})
     embedding_rows: int
     output_rows: int  # the first rows of the embedding, which the softmax covers: all, but for the parser
     sinusoids: str  # this and the next: see fidelity.py
@@ -88,23 +108,14 @@ class Model(Section):
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
                 raise InputError(f"{key}: expected {' or '.join(map(str, allowed))}, found {getattr(self, key)!r}")
-        if self.attention == "additive" and not self.scaled:
-            raise InputError(
-                "scaled: expected true with attention 'additive', which has no product to scale, found false"
-            )
-        if self.positions == "words" and not self.tied:
-            raise InputError(
-                "tied: expected true with positions 'words', whose embeddings share their words, found false"
-            )
+        if problem := contradiction(vars(self)):
+            raise InputError(problem)
 
     @property
     def departures(self) -> str:
-        """The options of Table 5 that are not the paper's, such as "norm pre, tied false"; empty where all are."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        values = {key: getattr(self, key) for key in defaults if defaults[key] is not dataclasses.MISSING}
-        changed = {key: value for key, value in values.items() if value != defaults[key]}
-        changed |= {"positions": "none"} if self.positions == "none" else {}
-        return ", ".join(f"{key} {str(value).lower()}" for key, value in changed.items())
+        """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
+        values = {key: (getattr(self, key), papers) for key, papers in paper_values(Model).items()}
+        return ", ".join(f"{key} {str(own).lower()}" for key, (own, papers) in values.items() if own not in papers)
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,22 @@
 
 from typing import Any, NamedTuple
 
+from transformer.config.experiment import contradiction
 from transformer.config.scales import parsing_of, scale_of
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-# The experiments with which Table 5 compares the claims.
-TABLE_5 = ("base", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
+# The experiments with which Table 5 compares the claims, or that it measures.
+TABLE_5 = ("base", "big", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
 # What is measured on trained runs for Table 5 (transformer/probes), and on which experiments.
 PROBED = {
-    "averaging": ("base",),
+    "averaging": ("base", "big"),
     "heads": ("base",),
     "lengths": ("base", "learned-positions", "no-positions"),
     "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
 }
+CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
 TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
 
 
@@ -38,9 +40,21 @@ def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
         "table2": crossed(scale["tasks"], TABLE_2, seeds),
         "table4": crossed(parsing["tasks"], [PARSER], parsing["seeds"]),
         "table3": crossed([first], config["experiments"], seeds),
-        "table5": crossed([first], [*compared, *config["claims"]], seeds),
+        "table5": crossed([first], [*compared, *tested_claims(config)], seeds),
     }
     return {table: runs[table] for table in TABLES if runs[table] or table != "table4"}
+
+
+def tested_claims(config: dict) -> list[str]:
+    """Return the rows of `claims` that test something: not those that contradict base, or change nothing of it.
+
+    A row that contradicts itself is a mistake, and is among them: it is refused.
+    """
+    scale = scale_of(config)
+    base = config["base"] | scale["base"]
+    rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
+    tested = {name: row for name, row in rows.items() if base | row != base and not contradiction(base | row)}
+    return [name for name, row in rows.items() if name in tested or contradiction(row)]
 
 
 def crossed(tasks: Any, experiments: Any, seeds: list[int]) -> list[RunName]:

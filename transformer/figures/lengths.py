@@ -14,7 +14,12 @@ from transformer.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, new
 from transformer.scoring.scorefiles import check_runs, item, run_name
 from transformer.tables.notes import missing
 
-POSITIONS = {"sinusoid": "sinusoids", "learned": "learned positions", "none": "no positions"}  # as lines are called
+POSITIONS = {  # as lines are called
+    "sinusoid": "sinusoids",
+    "learned": "learned positions",
+    "none": "no positions",
+    "words": "sinusoids that count words, too",
+}
 APART = 1.025  # factor between the same length of two runs, so that no bar hides another
 DRAWN = ("times", "sentences", "tokens", "bleu", "low", "high")  # keys of a group
 

@@ -55,5 +55,5 @@ def total(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
 def equal(queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
     """Return equal weights for all keys that a query may see: [B, 1, L_q, L_k]."""
     i, j = (torch.arange(int(side.max()), device=side.device) for side in (queries, keys))
-    seen = (j < keys[:, None])[:, None, None, :] & (~causal | (j <= i[:, None]))
+    seen = (j < keys[:, None])[:, None, None, :] & ((j <= i[:, None]) | (not causal))
     return seen / seen.sum(dim=-1, keepdim=True)

@@ -24,8 +24,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = stage_parser("compare", __doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="the training in question")
     parser.add_argument("reference", type=Path, metavar="REFERENCE", help="the one to compare it with")
-    help = "runs of Table 5's rows; if not given, the finished ones in REFERENCE/../../*/*"
-    parser.add_argument("--claims", type=Path, metavar="FOLDER", nargs="+", help=help)
+    claims_help = "runs of Table 5's rows; if not given, the finished ones in REFERENCE/../../*/*"
+    parser.add_argument("--claims", type=Path, metavar="FOLDER", nargs="+", help=claims_help)
     args = parser.parse_args(argv)
     comparison = Comparison(read_log(args.run), read_log(args.reference))
     print(page(comparison))

@@ -4,7 +4,6 @@ The distance of two curves is the mean absolute difference of ln(dev perplexity)
 both logged. Where a curve has no dev score there, the smoothed loss takes its place for all curves. Both are in nats.
 """
 
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,17 +11,16 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from transformer.config.experiment import Model, Training
+from transformer.config.experiment import Model, Training, paper_values
 from transformer.config.yamlfile import read_yaml
 from transformer.training.trajectory import MEASURES, Comparison, at, flat, read_log
 
 # What Table 5 changes, with the paper's values, which an experiment.yaml may leave out.
 CLAIMS = {
-    f"{section}.{field.name}": field.default
-    for section, cls in (("model", Model), ("training", Training))
-    for field in fields(cls)
-    if field.default is not MISSING
-} | {"model.positions": "sinusoid"}
+    f"{name}.{key}": values[0]
+    for name, section in (("model", Model), ("training", Training))
+    for key, values in paper_values(section).items()
+}
 
 
 class Curve(NamedTuple):

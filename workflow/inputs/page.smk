@@ -48,9 +48,7 @@ def why_not_made(scale, part):
     """Return what a part of the page lacks."""
     if part == "table4":
         return "this scale has no treebank, or it is not on this machine"
-    if part in OF_SENTENCES - set(config["scales"][scale].get("figures", {})):
-        return "config.yaml has no sentence for it at this scale"
-    return "the base model that it shows is not trained"
+    return not_drawn(scale)[part]
 
 
 def options_of_page(wildcards, input):
