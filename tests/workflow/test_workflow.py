@@ -200,7 +200,8 @@ def test_figures_that_cannot_show_the_base_model_are_left_out(tmp_path, base, fi
 def test_table_5_is_told_what_should_be_measured(tmp_path):
     """Each probe of each run, whatever has been made."""
     project = make_small(tmp_path)
-    expected = ["averaging:en-de/base/1", "heads:en-de/base/1", "lengths:en-de/base/1", "smoothing:en-de/base/1"]
+    expected = [f"averaging:en-de/{name}/1" for name in ("base", "big")]
+    expected += [f"{probe}:en-de/base/1" for probe in ("heads", "lengths", "smoothing")]
     expected.append("smoothing:en-de/smoothing-0.0/1")
     for partial in ("false", "true"):
         asked = ("--dry-run", "--printshellcmds", "--config", f"partial={partial}", "--")
