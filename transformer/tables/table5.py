@@ -26,6 +26,7 @@ from transformer.tables.table3 import read_runs
 TITLE = "Table 5: the paper's claims about its design"
 EXPECTED = ("lower", "higher", "alike", "")
 NOT_RUN = "not run"
+PERPLEXITY = "perplexity"  # the row that compares it, where the others compare BLEU
 
 HOW_NOTE = (
     "Difference: BLEU, or perplexity, of the first less that of the second of what is compared, over the seeds that "
@@ -107,7 +108,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
 def caption(label: str) -> str:
     return (
         "What the paper says, or takes for granted, of its own design, and what is seen here: one part left out or "
-        f"exchanged at a time. On {label}: trained rows by their last checkpoint alone, as in Table 3; what was "
+        f"exchanged at a time. On {label}; trained rows by their last checkpoint alone, as in Table 3; what was "
         "measured on trained models, by their averaged weights, on the sentences that the notes name."
     )
 
@@ -152,7 +153,7 @@ def compared(claim: Claim, words: str, own: pd.DataFrame, other: pd.DataFrame) -
     difference = paired(own, other)
     if difference is None:
         return Comparison(claim, words, None, "no seed in common")
-    least = 0.0 if claim.row == "perplexity" else TRANSLATES
+    least = 0.0 if claim.row == PERPLEXITY else TRANSLATES
     return Comparison(claim, words, difference, verdict(claim.expected, difference, claim.size, least))
 
 
@@ -182,10 +183,12 @@ def cells(comparison: Comparison) -> Row:
     row: Row = {"§": claim.section, "Claim": claim.claim, "Compared": compared, "Expected": claim.expected}
     if difference is None:
         return row | dict.fromkeys(("First", "Difference", "95 %", "p", "Seeds"), Cell("")) | {"Here": said}
+    decimals = 2 if claim.row == PERPLEXITY else 1
+    low, high = (difference_text(limit, decimals) for limit in (difference.low, difference.high))
     texts = {
-        "First": f"{difference.score:.1f}",
-        "Difference": difference_text(difference.value, 1),
-        "95 %": f"{difference_text(difference.low, 1)} to {difference_text(difference.high, 1)}",
+        "First": f"{difference.score:.{decimals}f}",
+        "Difference": difference_text(difference.value, decimals),
+        "95 %": f"{low} to {high}",
         "p": f"{difference.p:.3f}",
         "Seeds": str(difference.seeds),
         "Here": said,
