@@ -176,8 +176,8 @@ def test_smoothing_is_compared_at_each_beam_and_by_perplexity(make):
     }
     ((value, said),) = values(rows, "and hurts.").values()
     assert (round(value, 6), said) == (0.3, "seen here")
-    assert cells(markdown)[3]["First"] == "5.20"
-    assert cells(markdown)[3]["Difference"] == "+0.30"
+    assert cells(markdown)[4]["First"] == "5.20"
+    assert cells(markdown)[4]["Difference"] == "+0.30"
     assert ["0.1", "5.20", "3.1", "-3.0", "30.00", "0.980", "31.00", "0.980"] in rows_of(markdown)
 
 
