@@ -28,6 +28,7 @@ include: "workflow/inputs/fetch.smk"
 include: "workflow/inputs/prepare.smk"
 include: "workflow/inputs/train.smk"
 include: "workflow/inputs/translate.smk"
+include: "workflow/inputs/probe.smk"
 include: "workflow/inputs/parse.smk"
 include: "workflow/inputs/take.smk"
 include: "workflow/inputs/tables.smk"
@@ -38,7 +39,7 @@ include: "workflow/inputs/page.smk"
 wildcard_constraints:
     scale=any_of(config["scales"]),
     task=any_of(names_of_tasks("tasks") | names_of_tasks("parsing")),
-    experiment=any_of([*config["experiments"], PARSER]),
+    experiment=any_of([*experiments_of(config), PARSER]),
     seed=r"\d+",
     split="train|dev|test|elsewhere",
     weights=any_of(WEIGHTS),
@@ -53,6 +54,7 @@ include: "workflow/rules/fetch.smk"
 include: "workflow/rules/prepare.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/translate.smk"
+include: "workflow/rules/probe.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/take.smk"
 include: "workflow/rules/tables.smk"

@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from benchmarks.results import LeftOut, require
+from transformer.common.files import InputError
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.transformer import Transformer
@@ -111,7 +112,10 @@ class CTranslate2:
             raise LeftOut("`translate --engine ctranslate2` runs on the processor alone")
         for source in (trained.run / "experiment.yaml", trained.data / "vocabulary.model"):
             shutil.copyfile(source, folder / source.name)
-        save_ctranslate2(trained.model, trained.vocabulary, folder)
+        try:
+            save_ctranslate2(trained.model, trained.vocabulary, folder)
+        except InputError as refusal:
+            raise LeftOut(str(refusal)) from None
         self.trained = trained
         self.engine = open_ctranslate2(folder, self.compute_type, trained.threads)
         self.ids = {name: token for token, name in enumerate(self.engine.target)}

@@ -66,6 +66,8 @@ def halting_manager() -> type:
 def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
     """Return JoeyNMT's configuration of the same model, training and data."""
     experiment, training = workload.experiment, workload.experiment.training
+    if not training.warmup:
+        raise LeftOut("JoeyNMT has no such rate without warm-up")
     side = {"level": "word", "lowercase": False, "max_length": -1, "voc_file": str(folder / "words.txt")}
     symbols = {
         f"{name}_{key}": value for name, id in SPECIAL.items() for key, value in (("id", id), ("token", f"<{name}>"))
@@ -111,6 +113,8 @@ def network(model: Model) -> dict:
     """Return the `model` of JoeyNMT's configuration. Raises LeftOut where JoeyNMT has no such model."""
     if model.d_k * model.h != model.d_model or model.d_v != model.d_k:
         raise LeftOut("JoeyNMT has no d_k and d_v of their own")
+    if model.departures:
+        raise LeftOut(f"JoeyNMT has the paper's model, found {model.departures}")
     if model.positions != "sinusoid" or model.sinusoids != "interleaved" or model.target_spaces:
         raise LeftOut("JoeyNMT has interleaved sinusoids alone")
     stack = {

@@ -52,6 +52,8 @@ def refuse(config: Model) -> None:
     """Raise LeftOut where MarianMTModel has no such model."""
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
         raise LeftOut("MarianMTModel has no d_k and d_v of their own")
+    if config.departures:
+        raise LeftOut(f"MarianMTModel has the paper's model, found {config.departures}")
     if config.positions == "words" or config.target_spaces or config.output_rows != config.embedding_rows:
         raise LeftOut("MarianMTModel has positions and one full embedding matrix alone")
 

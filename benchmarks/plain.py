@@ -23,7 +23,7 @@ from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
 from transformer.runtime.distributed import best_device
 from transformer.training.batches import plan
-from transformer.training.optimizer import learning_rate
+from transformer.training.optimizer import rate
 from transformer.training.step import product_dtype
 
 
@@ -75,6 +75,8 @@ def refuse(config: Model) -> None:
     """Raise LeftOut where nn.Transformer has no such model."""
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
         raise LeftOut("torch.nn.Transformer has no d_k and d_v of their own")
+    if config.departures:
+        raise LeftOut(f"the loop around torch.nn.Transformer is of the paper's model, found {config.departures}")
     if config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
         raise LeftOut("the loop around torch.nn.Transformer has sinusoids and one full embedding matrix alone")
 
@@ -135,8 +137,7 @@ class Plain:
             epoch += 1
 
     def rate(self, step: int) -> float:
-        d_model, warmup_steps = self.workload.experiment.model.d_model, self.training.warmup_steps
-        return self.training.rate * learning_rate(step, d_model, warmup_steps)
+        return rate(self.workload.experiment, step)
 
     def learn(self, indices: np.ndarray, rate: float) -> Tensor:
         """Make one step on the batch of these pairs, and return the loss."""

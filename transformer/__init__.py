@@ -7,6 +7,7 @@
     translation/  §6.1   beam search, decoder, translator, export
     scoring/      §6.1   BLEU and its significance
     parsing/      §6.3   trees, treebanks, linearisation, parser, EVALB
+    probes/              what Table 5 measures of trained runs
     tables/  figures/    the paper's tables and figures, and the ones of our own
     page/                the report
     plan/  doctor/       what a run will cost; whether this machine can run it

@@ -74,7 +74,7 @@ def test_a_profile_that_fits_and_gpus_that_torch_does_not_see(cluster, project):
     assert has_line(lines, r"ok +job status: asked of squeue, which remembers ended jobs for 3600 s \(MinJobAge\)\.")
     assert has_line(lines, r"ok +partition gpu for train: takes such a job, which now would start at \d{4}-")
     assert has_line(lines, r"ok +partition gpu for train_parser: takes such a job")
-    assert has_line(lines, r"ok +partition gpu for translate, parse, silver_parse: takes such a job")
+    assert has_line(lines, r"ok +partition gpu for translate, parse, probe, silver_parse: takes such a job")
     assert has_line(lines, r"ok +probe of cpu: node cpu1, clock, files, packages, .*downloads as they must be\.")
     assert list(project.glob(".doctor*")) == []
     cluster.wait_until_idle()

@@ -9,7 +9,17 @@ import pytest
 import yaml
 
 from transformer.common.files import InputError
-from transformer.config.experiment import Decoding, Experiment, Model, Section, load, resolve, save
+from transformer.config.experiment import (
+    Decoding,
+    Experiment,
+    Model,
+    Section,
+    Training,
+    load,
+    paper_values,
+    resolve,
+    save,
+)
 from transformer.config.fidelity import PRESETS, preset
 from transformer.config.runs import RunName
 from transformer.config.runs import parts as configured_parts
@@ -18,6 +28,7 @@ from transformer.config.scales import at
 CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("utf-8"))
 ROW = CONFIG["base"]
 OUTPUT = {"embedding_rows": 37, "output_rows": 31}
+PAPERS = {"norm": "post", "residual": True, "scaled": True, "attention": "dot", "tied": True, "warmup": True}
 
 
 @pytest.fixture
@@ -36,7 +47,44 @@ def test_base_is_the_row_as_it_stands(parts):
     run = resolve(parts)
     row = dataclasses.asdict(run.model) | dataclasses.asdict(run.training)
     text = {"sinusoids": "interleaved", "target_spaces": 0}
-    assert row == ROW | parts["optimizer"] | OUTPUT | text
+    assert row == ROW | parts["optimizer"] | OUTPUT | text | PAPERS
+
+
+def test_what_table_5_changes_is_the_papers_unless_a_row_says_otherwise(parts, tmp_path):
+    """It stands in experiment.yaml; but an experiment.yaml from before the option was there is the same training."""
+    run, file = resolve(parts), tmp_path / "experiment.yaml"
+    save(run, file)
+    content = yaml.safe_load(file.read_text())
+    for key, value in PAPERS.items():
+        section = "training" if key == "warmup" else "model"
+        assert content[section].pop(key) == value
+    file.write_text(yaml.safe_dump(content))
+    assert load(file) == run
+    assert load(file).digest("data") == run.digest("data")
+    assert resolve(parts | {"rows": [*parts["rows"], {"tied": False}]}).digest("data") != run.digest("data")
+
+
+@pytest.mark.parametrize(
+    ("changes", "departures"),
+    [
+        ({}, ""),
+        ({"positions": "learned"}, ""),  # a row of Table 3
+        ({"positions": "words"}, "positions words"),
+        ({"positions": "none", "residual": False, "tied": False}, "positions none, residual false, tied false"),
+        ({"attention": "additive", "norm": "pre"}, "norm pre, attention additive"),
+        ({"scaled": False}, "scaled false"),
+    ],
+)
+def test_departures_from_the_papers_model_are_named(parts, changes, departures):
+    assert resolve(parts | {"rows": [*parts["rows"], changes]}).model.departures == departures
+
+
+def test_what_table_5_changes_has_the_papers_values():
+    """Each field with a default, and positions, of which the paper has two kinds."""
+    assert paper_values(Model) | paper_values(Training) == {
+        "positions": ("sinusoid", "learned"),
+        **{key: (value,) for key, value in PAPERS.items()},
+    }
 
 
 def test_fidelity_names_values_of_the_model_and_nothing_else_changes(parts):
@@ -174,7 +222,7 @@ def test_keys_that_are_missing_or_unknown_are_named_with_their_file(file, path):
         (("model",), 3, "expected a mapping, found int"),
         (("model", "N"), [8], "expected int, found [8]"),
         (("model", "output_rows"), 38, "expected 37 at most, found 38"),
-        (("model", "positions"), "learnt", "expected sinusoid or learned or words, found 'learnt'"),
+        (("model", "positions"), "learnt", "expected sinusoid or learned or words or none, found 'learnt'"),
         (("model", "sinusoids"), "mixed", "expected interleaved or concatenated, found 'mixed'"),
         (("model", "target_spaces"), 9, "expected 0 or 32, found 9"),
         (("training", "steps"), 4, "expected 5 at least, for 3 checkpoints, found 4"),
@@ -196,6 +244,7 @@ def test_the_largest_values_fit_and_a_whole_number_serves_as_a_float(file):
 
 
 OTHER_CHOICE = {"positions": "learned", "sinusoids": "concatenated", "target_spaces": 32}
+OTHER_CHOICE |= {"norm": "pre", "attention": "additive"}
 
 
 def other(key, value):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from support.project import own_corpus
 
 from transformer.common.files import InputError
 from transformer.config import checks, settings
+from transformer.config.runs import runs_of_tables
+from transformer.config.scales import at
 from transformer.config.yamlfile import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +127,7 @@ SCHEMA = [  # one or two of each kind; nan and infinity are numbers to the schem
     ({"base/N": True}, "base.N: True is not of type 'integer'"),
     ({"base/N": 6.0}, "base.N: 6.0 is not of type 'integer'"),
     ({"base/P_drop": 1.0}, "base.P_drop: 1.0 is greater than or equal to the maximum of 1"),
-    ({"base/positions": "learnt"}, "base.positions: 'learnt' is not one of ['sinusoid', 'learned', 'words']"),
+    ({"base/positions": "learnt"}, "base.positions: 'learnt' is not one of ['sinusoid', 'learned', 'words', 'none']"),
     ({"optimizer/epsilon": "1e-9"}, "optimizer.epsilon: '1e-9' is not of type 'number'"),  # to YAML 1.1 a text
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: 'cheap' is not one of ['unknown']"),
     ({"report/gpu_hour": -1}, "report.gpu_hour: -1 is less than the minimum of 0"),
@@ -156,8 +159,14 @@ NAMES = [
 ]
 REFERENCES = [  # a name in < > stands for the names in that section of config.yaml
     ({"scale": "large"}, "scale: expected one of scales (demo, multi30k, paper, mine, ptb), found 'large'"),
-    ({"scales/mine/experiments/x": {}}, "scales.mine.experiments: expected one of <experiments>, found 'x'"),
-    ({f"{EN_CS}/experiments": {"x": {}}}, f"{IN_EN_CS}.experiments: expected one of <experiments>, found 'x'"),
+    (
+        {"scales/mine/experiments/x": {}},
+        "scales.mine.experiments: expected <one of the rows>, found 'x'",
+    ),
+    (
+        {f"{EN_CS}/experiments": {"x": {}}},
+        f"{IN_EN_CS}.experiments: expected <one of the rows>, found 'x'",
+    ),
     ({f"{EN_CS}/dev": "x"}, f"{IN_EN_CS}: expected one of <corpora>, found 'x'"),
     ({f"{EN_CS}/subsets": {"part": "x"}}, f"{IN_EN_CS}: expected one of <corpora>, found 'x'"),
     ({f"{ALONE}/dev": "x"}, f"{IN_ALONE}: expected one of <corpora>, found 'x'"),
@@ -177,8 +186,32 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
     ({"scales/mine/from": {"./a/1": FOLDER}}, "scales.mine.from../a/1: expected one of the tasks (en-cs), found '.'"),
     (
         {"scales/mine/from": {"en-cs/x/1": FOLDER}},
-        "scales.mine.from.en-cs/x/1: expected one of the <experiments>, found 'x'",
+        "scales.mine.from.en-cs/x/1: expected one of the experiments (<rows>), found 'x'",
     ),
+    ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
+    (
+        {"claims/additive": {"attention": "additive", "scaled": False}},
+        "scales.demo: en-de: additive: model: scaled: expected true with attention 'additive', which has no product to"
+        " scale, found false",
+    ),
+    (
+        {"claims/untied": {"tied": False, "positions": "words"}},
+        "scales.demo: en-de: untied: model: tied: expected true with positions 'words', whose embeddings share their"
+        " words, found false",
+    ),
+    (
+        {f"{DEMO}/base/N": 2},
+        "scales.demo: en-de: pre-norm-2N: N: expected 4, twice that of base, as its name says, found 8",
+    ),
+    (
+        {"scale": "multi30k", "scales/multi30k/base/N": 4},
+        "scales.multi30k: en-de: pre-norm-2N: N: expected 8, twice that of base, as its name says, found 12",
+    ),
+    (
+        {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
+        "scales.demo: en-de: wide-2N: N: expected 8, twice that of base, as its name says, found 6",
+    ),
+    ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
     (
         {"scales/ptb/from": {"alone/base/1": FOLDER}},
         "scales.ptb.from.alone/base/1: expected one of the experiments (parser), found 'base'",
@@ -234,6 +267,8 @@ SHARED = [
 def test_refused_in_one_line(good, changes, line):
     for section in ("experiments", "corpora", "downloads"):
         line = line.replace(f"<{section}>", f"{section} ({', '.join(good[section])})")
+    rows = ", ".join([*good["experiments"], *good["claims"]])
+    line = line.replace("<one of the rows>", f"one of experiments and claims ({rows})").replace("<rows>", rows)
     with pytest.raises(InputError) as refused:
         check(changed(good, changes))
     assert str(refused.value) == f"config.yaml: {line}"
@@ -243,6 +278,39 @@ def test_refused_in_one_line(good, changes, line):
 def test_experiments_that_tables_compare_cannot_go(good, table, experiment):
     with pytest.raises(InputError, match=f"experiments: expected '{experiment}', which {table} compares, found base, "):
         check(changed(good, {f"experiments/{experiment}": MISSING}))
+
+
+@pytest.mark.parametrize(
+    ("base", "left_out"),
+    [
+        ({"attention": "additive"}, {"additive", "unscaled", "unscaled-heads-1"}),
+        ({"scaled": False}, {"additive", "unscaled"}),
+        ({"positions": "words"}, {"untied"}),
+        ({"tied": False}, {"untied"}),
+        ({"positions": "none"}, {"no-positions"}),
+        ({"norm": "pre", "P_drop": 0.2}, {"pre-norm"}),
+    ],
+)
+@pytest.mark.parametrize("place", ["", f"{DEMO}/"])
+def test_claims_that_base_contradicts_or_has_are_not_trained(good, place, base, left_out):
+    config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
+    check(config)
+    assert set(good["claims"]) - {run.experiment for run in runs_of_tables(config)["table5"]} == left_out
+
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_models_of_the_manuals_examples_are_accepted(page):
+    """At every scale, with what a page shows laid over the README's own scale."""
+    config = read_yaml(ROOT / "config.yaml")
+    for file in (PAGES[0], page):
+        for example in re.findall(r"```yaml\n(.*?)```", file.read_text("utf-8"), re.DOTALL):
+            config = settings.laid_over(config, yaml.safe_load(example))
+    assert "mine" in config["scales"]
+    for scale in config["scales"]:
+        checks.check_models(at(config, scale), scale)
 
 
 @pytest.mark.parametrize("scale", ["demo", "multi30k", "paper", "mine", "ptb"])

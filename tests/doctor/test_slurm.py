@@ -59,7 +59,7 @@ def test_the_profiles_here():
     train, search = ("gpu", 1, 1, 4, 1440), ("gpu", 1, 1, 1, 240)
     assert asked == {
         **{"default": ("cpu", 0, 1, 1, 240), "train": train, "train_parser": train},
-        **{"translate": search, "parse": search, "silver_parse": search},
+        **{"translate": search, "parse": search, "probe": search, "silver_parse": search},
     }
     (job,) = profile.read_profile(ROOT / "profiles/allocation").asked
     assert job == profile.Asked("job", "gpu", None, 1440, None, 64, 1, 8, ())

@@ -17,9 +17,9 @@ from support.toy import (
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD
 from transformer.data.subwords import Subwords
-from transformer.figures.attention import weights
 from transformer.figures.tokens import names
 from transformer.model.attention import MultiHead, SelfAttention
+from transformer.model.overheard import weights
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.model.weights import save
@@ -36,9 +36,10 @@ def values(module: MultiHead, given: tuple) -> torch.Tensor:
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "scaled": False}, {"attention": "additive"}], ids=str)
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_weights_times_values_are_the_layers_output(kind):
-    model = random_model(1)
+def test_weights_times_values_are_the_layers_output(kind, changes):
+    model = random_model(1, **changes)
     stack = model.encoder if kind == "encoder" else model.decoder
     modules = [layer.cross_attention if kind == "cross" else layer.self_attention for layer in stack]
     seen = []

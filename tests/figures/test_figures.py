@@ -19,10 +19,11 @@ from torch import nn
 from transformer.common.files import InputError
 from transformer.config.experiment import save as save_yaml
 from transformer.figures import COLORS, FIGURES
-from transformer.figures.architecture import figure1, figure2
+from transformer.figures.architecture import figure1
 from transformer.figures.cost import bleu_flops, bleu_parameters
 from transformer.figures.curves import curves
 from transformer.figures.heads import by_word, distance, entropies, figure3, figure4, figure5, layer_of, two_structured
+from transformer.figures.multihead import figure2
 from transformer.figures.positions import positions
 from transformer.figures.schedule import schedule
 from transformer.figures.structure import structure
@@ -77,7 +78,7 @@ class PreNorm(EncoderLayer):
 
 class NoResidual(Residual):
     def forward(self, x, sublayer):
-        return self.norm(self.dropout(sublayer))
+        return self.norm(self.dropout(sublayer(x)))
 
 
 def test_figure_1_has_the_models_sizes():
@@ -124,6 +125,55 @@ def test_figure_1_says_what_positions_are_and_whether_the_embedding_is_shared():
     model = random_model(1)
     model.embedding.output_weight = lambda: torch.zeros(5, 26)
     assert not {"shared", "Linear\n(shared matrix)"} & set(texts(figure1(model, RUN)))
+
+
+def test_figure_1_draws_a_pre_norm_model_with_its_last_norms():
+    """5 sub-layers in two stacks, each with a norm below it and a sum above, and a norm above each stack."""
+    drawing = figure1(random_model(1, N=3, norm="pre"), RUN)
+    written = texts(drawing)
+    assert [written.count(text) for text in ("Norm", "Add", "Add & Norm")] == [7, 5, 0]
+    highest = max(text.get_position()[1] for text in drawing.figure.axes[0].texts if text.get_text() == "Norm")
+    assert height(drawing, "Linear\n(shared matrix)") > highest
+    assert highest > max(text.get_position()[1] for text in drawing.figure.axes[0].texts if text.get_text() == "Add")
+    assert "Each stack ends with norm." in drawing.caption
+    assert "Each stack" not in figure1(random_model(1), RUN).caption
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_figure_1_draws_no_sum_without_residuals(norm):
+    drawing = figure1(random_model(1, residual=False, norm=norm), RUN)
+    written = texts(drawing)
+    assert not any("Add" in text for text in written)
+    assert written.count("Norm") == {"post": 5, "pre": 7}[norm]
+    assert drawing.caption.count(f"(norm {'after' if norm == 'post' else 'before'} it)") == 5
+
+
+def test_figure_1_draws_nothing_added_to_the_embeddings_without_positions():
+    drawing = figure1(random_model(1, positions="none"), RUN)
+    assert "Positional\nEncoding" not in texts(drawing)
+    assert "Added to the embeddings: no positions." in drawing.caption
+    assert texts(figure1(random_model(1, positions="none", target_spaces=32), RUN)).count("+ language") == 1
+
+
+def test_figure_1_of_an_untied_model_shares_nothing():
+    drawing = figure1(random_model(1, tied=False), RUN)
+    assert not {"shared", "Linear\n(shared matrix)"} & set(texts(drawing))
+    assert "One matrix" not in drawing.caption
+
+
+def test_figure_2_scales_only_what_the_model_scales():
+    usual, other = (figure2(random_model(1, scaled=scaled), RUN) for scaled in (True, False))
+    assert {"Scaled Dot-Product\nAttention", "Scaled Dot-Product Attention"} <= set(texts(usual))
+    assert {"Dot-Product\nAttention", "Dot-Product Attention"} <= set(texts(other))
+    assert not any("cale" in text for text in [*texts(other), other.caption, other.alt])
+    assert texts(other).count("MatMul") == 2
+
+
+def test_figures_refuse_what_they_cannot_draw():
+    with pytest.raises(InputError, match=r"^en-de/base/1: Figure 2 draws attention dot, found 'additive'$"):
+        figure2(random_model(1, attention="additive"), RUN)
+    with pytest.raises(InputError, match=r": expected positions sinusoid, learned or words, found 'none'$"):
+        positions(random_model(1, positions="none"), RUN)
 
 
 def test_figure_2_has_the_widths_of_heads():

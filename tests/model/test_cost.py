@@ -15,6 +15,7 @@ from transformer.training.loss import smoothed_cross_entropy
 
 BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64}
 BASE |= {"embedding_rows": 40960, "output_rows": 40960, "target_spaces": 0}
+BASE |= {"norm": "post", "attention": "dot", "tied": True}
 BIG = {"d_model": 1024, "d_ff": 4096, "h": 16}
 SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 41, 37, sinusoids="interleaved", target_spaces=0)
 
@@ -51,9 +52,13 @@ def test_parameters_of_big_are_more_than_printed():
     assert parameters(row(**BIG, target_spaces=32)) == 218_333_184
 
 
-@pytest.mark.parametrize("target_spaces", [0, 32])
-def test_parameters_are_those_of_the_model(target_spaces):
-    config = replace(SMALL, target_spaces=target_spaces)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"target_spaces": 32}, {"norm": "pre"}, {"attention": "additive"}, {"tied": False}, {"residual": False}],
+    ids=str,
+)
+def test_parameters_are_those_of_the_model(changes):
+    config = replace(SMALL, **changes)
     assert parameters(config) == sum(weight.numel() for weight in Transformer(config).parameters())
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import varlen
 
+from transformer.common.files import InputError
 from transformer.config.experiment import PAD
 from transformer.model.attention import flashes
 from transformer.model.packed import FILLER, LONGEST, POSITIONS, fill, sizes
@@ -29,13 +30,21 @@ from transformer.training.loss import batch_losses
 from transformer.training.step import compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
+FORMS = {  # the paper's, and Table 5's that flash attention knows
+    "paper": {},
+    "pre-norm": {"norm": "pre"},
+    "no residual": {"residual": False},
+    "not scaled": {"scaled": False},
+    "no positions": {"positions": "none"},
+    "untied": {"tied": False},
+}
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
 
-def weights(Q: Tensor, K: Tensor, causal: bool) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)) of one sentence, [h, L_q, L_k]."""
-    scores = Q @ K.mT / math.sqrt(Q.shape[-1])
+def weights(Q: Tensor, K: Tensor, scale: float, causal: bool) -> Tensor:
+    """Return softmax(scale Q K^T) of one sentence, [h, L_q, L_k]."""
+    scores = Q @ K.mT * scale
     later = torch.ones_like(scores, dtype=torch.bool).triu(1)
     return (scores.masked_fill(later, -math.inf) if causal else scores).softmax(dim=-1)
 
@@ -47,24 +56,26 @@ def per_sentence(tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...]) -> zi
 
 
 @torch.library.custom_op("tests::attention", mutates_args=())
-def equation(Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, L_q: int, L_k: int, causal: bool) -> Tensor:
+def equation(
+    Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, L_q: int, L_k: int, scale: float, causal: bool
+) -> Tensor:
     """Compute what varlen_attn computes."""
     assert q.dtype == k.dtype == torch.int32
     assert (q.diff() <= L_q).all()
     assert (k.diff() <= L_k).all()
-    heads = [(weights(*pair[:2], causal) @ pair[2]).transpose(0, 1) for pair in per_sentence((Q, K, V), (q, k, k))]
-    return torch.cat(heads)
+    sentences = per_sentence((Q, K, V), (q, k, k))
+    return torch.cat([(weights(Qs, Ks, scale, causal) @ Vs).transpose(0, 1) for Qs, Ks, Vs in sentences])
 
 
 @torch.library.custom_op("tests::attention_backward", mutates_args=())
 def equation_backward(
-    gradient: Tensor, Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, causal: bool
+    gradient: Tensor, Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, scale: float, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     gradients = []
     for dO, Qs, Ks, Vs in per_sentence((gradient, Q, K, V), (q, q, k, k)):
-        A = weights(Qs, Ks, causal)
+        A = weights(Qs, Ks, scale, causal)
         dA = dO @ Vs.mT
-        dS = A * (dA - (dA * A).sum(dim=-1, keepdim=True)) / math.sqrt(Q.shape[-1])
+        dS = A * (dA - (dA * A).sum(dim=-1, keepdim=True)) * scale
         gradients.append([x.transpose(0, 1) for x in (dS @ Ks, dS.mT @ Qs, A.mT @ dO)])
     return tuple(torch.cat(parts) for parts in zip(*gradients, strict=True))
 
@@ -81,19 +92,19 @@ def _(gradient, Q, K, V, *rest):
 
 def remember(ctx, inputs, output):
     ctx.save_for_backward(*inputs[:5])
-    ctx.causal = inputs[7]
+    ctx.how = inputs[7:]
 
 
 def backward(ctx, gradient):
-    return *equation_backward(gradient, *ctx.saved_tensors, ctx.causal), None, None, None, None, None
+    return *equation_backward(gradient, *ctx.saved_tensors, *ctx.how), *[None] * 6
 
 
 equation.register_autograd(backward, setup_context=remember)
 
 
-def stand_in(Q, K, V, q, k, L_q, L_k, *, window_size):
+def stand_in(Q, K, V, q, k, L_q, L_k, *, scale, window_size):
     assert window_size in ((-1, 0), (-1, -1))
-    return equation(Q, K, V, q, k, L_q, L_k, window_size == (-1, 0))
+    return equation(Q, K, V, q, k, L_q, L_k, scale, window_size == (-1, 0))
 
 
 @pytest.fixture(autouse=True)
@@ -108,9 +119,14 @@ def gradients(compute, model: Transformer, indices: np.ndarray, flash: bool) -> 
     return [*(loss.detach() for loss in losses), torch.cat([each.flatten() for each in parts])]
 
 
-def make_model() -> Transformer:
+def make_model(**changes) -> Transformer:
+    """Return a model without a zero vector: after LayerNorm, rounding is all that is left of one."""
     torch.manual_seed(1)
-    return Transformer(model_config(**LIKE_HEADS))
+    model = Transformer(model_config(**LIKE_HEADS | changes))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter += 0.1 * torch.randn(parameter.shape) * name.endswith("bias")
+    return model
 
 
 # The layout.
@@ -155,8 +171,9 @@ def test_a_sentence_may_be_as_long_as_the_model_has_positions():
 # Packed and padded are the same.
 
 
-def test_loss_and_gradients_are_the_padded_ones():
-    model = make_model()
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_loss_and_gradients_are_the_padded_ones(form):
+    model = make_model(**form)
     padded, flat = (gradients(batch_losses, model, INDICES, flash) for flash in (False, True))
     torch.testing.assert_close(flat, padded, rtol=1e-5, atol=1e-5)
     assert padded[2].abs().max() > 0.01
@@ -197,11 +214,18 @@ def test_a_training_goes_the_same_way(tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
-def test_heads_that_flash_attention_knows():
+def test_additive_attention_is_refused_by_name():
+    model = Transformer(model_config(**LIKE_HEADS, attention="additive"))
+    with pytest.raises(InputError, match=r"^attention 'additive': expected padded sentences, found those of flash"):
+        gradients(batch_losses, model, INDICES, flash=True)
+
+
+def test_models_that_flash_attention_knows():
     known = {"h": 8, "d_k": 64, "d_v": 64}
     cuda, half = torch.device("cuda"), torch.bfloat16
-    assert flashes(model_config(**known), cuda, half)
-    for other in ({"d_k": 16}, {"d_k": 512, "d_v": 512}, {"d_k": 12, "d_v": 12}, {"P_drop_attention": 0.1}):
+    assert all(flashes(model_config(**known | form), cuda, half) for form in FORMS.values())
+    wide, odd = ({"d_k": width, "d_v": width} for width in (512, 12))
+    for other in ({"d_k": 16}, wide, odd, {"P_drop_attention": 0.1}, {"attention": "additive"}):
         assert not flashes(model_config(**known | other), cuda, half)
     assert not flashes(model_config(**known), cuda, torch.float32)
     assert not flashes(model_config(**known), CPU, half)
@@ -211,12 +235,13 @@ def test_heads_that_flash_attention_knows():
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # of PyTorch, by itself
-def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch):
+@pytest.mark.parametrize("form", [{}, {"norm": "pre", "tied": False, "positions": "none", "scaled": False}], ids=str)
+def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
     """Model, loss and the chunks of logits are one graph, and do not change what comes out."""
     monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend="aot_eager", **how))
     torch._dynamo.reset()
     counters.clear()
-    model, compute = make_model(), compiled()
+    model, compute = make_model(**form), compiled()
     batches = plan(1, 0, TEXT.lengths, (60, 60))[:4]
     assert len({len(batch) for batch in batches}) > 1
     for batch in batches:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from support.toy import model_config
 from torch import nn
 
 from transformer.config.experiment import EOS, PAD
@@ -136,13 +137,49 @@ def test_matrices_start_uniform_within_glorots_bound(experiment, name, inputs, o
     assert not any(tensor.any() for name, tensor in parameters.items() if name.endswith("bias"))
 
 
-@pytest.mark.parametrize("positions", ["sinusoid", "learned"])
-def test_embeddings_start_normal(experiment, positions):
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, {"embedding.weight"}),
+        ({"positions": "learned"}, {"embedding.weight", "embedding.position_table"}),
+        ({"tied": False}, {"embedding.weight", "untied_target.weight", "untied_output"}),
+    ],
+    ids=str,
+)
+def test_embeddings_start_normal(experiment, changes, names):
+    """A third of a normal distribution's numbers are more than one standard deviation away, one in 370 more than 3."""
     torch.manual_seed(1)
-    model = Transformer(replace(experiment.model, embedding_rows=1009, positions=positions))
-    for parameter in model.embedding.parameters():
-        assert parameter.mean().item() == pytest.approx(0, abs=0.01)
-        assert parameter.std().item() == pytest.approx(13**-0.5, rel=0.03)
+    model = Transformer(replace(experiment.model, embedding_rows=1009, output_rows=997, **changes))
+    parameters = dict(model.named_parameters())
+    assert names == {name for name in parameters if name.startswith(("embedding", "untied"))}
+    for name in names:
+        assert parameters[name].mean().item() == pytest.approx(0, abs=0.01)
+        assert parameters[name].std().item() == pytest.approx(13**-0.5, rel=0.03)
+        assert 3 * 13**-0.5 < parameters[name].abs().max().item() < 6 * 13**-0.5
+    assert len({parameters[name][7, 5].item() for name in names}) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("changes", "first", "last"),
+    [
+        ({}, [0.12509443, 0.29703069, 0.05461594], [-0.04563811, -0.31202203, 0.06545508]),
+        (
+            {"positions": "learned", "target_spaces": 32},
+            [0.06880923, -0.14702570, 0.27766216],
+            [-0.05325450, -0.03113758, -0.01598961],
+        ),
+    ],
+    ids=["sinusoid", "learned"],
+)
+def test_a_seed_draws_what_it_always_drew(changes, first, last):
+    """The numbers were read before the model had any option: an older training can be made again.
+
+    They stand at the end of the first matrix that is drawn and of the last.
+    """
+    torch.manual_seed(7)
+    weights = Transformer(model_config(**changes)).state_dict()
+    assert weights["embedding.weight"][-1, -3:].tolist() == pytest.approx(first, rel=1e-5)
+    assert weights["decoder.1.feed_forward.outer.weight"][-1, -3:].tolist() == pytest.approx(last, rel=1e-5)
 
 
 def test_normalisation_starts_as_none(model):
@@ -154,9 +191,10 @@ def test_normalisation_starts_as_none(model):
 # §5.4: dropout.
 
 
+@pytest.mark.parametrize("form", [{}, {"norm": "pre", "residual": False}, {"attention": "additive"}], ids=str)
 @pytest.mark.parametrize("kind", ["P_drop", "P_drop_attention"])
-def test_dropout_acts_in_training_alone(experiment, kind):
-    config = replace(experiment.model, **{"P_drop": 0.0, "P_drop_attention": 0.0, kind: 0.5})
+def test_dropout_acts_in_training_alone(experiment, kind, form):
+    config = replace(experiment.model, **{"P_drop": 0.0, "P_drop_attention": 0.0, kind: 0.5} | form)
     model = Transformer(config)
     source, target = packed(sentences(1)), packed(sentences(2))
     assert not torch.equal(model(source, target), model(source, target))
@@ -167,11 +205,12 @@ def test_dropout_acts_in_training_alone(experiment, kind):
     assert torch.equal(none(source, target), evaluated)
 
 
-def test_attention_dropout_acts_on_the_weights():
+@pytest.mark.parametrize("additive", [None, torch.linspace(-2, 2, 15).view(3, 5)], ids=["dot", "additive"])
+def test_attention_dropout_acts_on_the_weights(additive):
     """Values that are a unit matrix show them: each is dropped, or as without dropout but twice as much."""
     torch.manual_seed(1)
     Q, K, V = torch.randn(2, 3, 11, 5), torch.randn(2, 3, 13, 5), torch.eye(13).expand(2, 3, 13, 13)
-    weights, dropped = (attention(Q, K, V, None, False, P_drop) for P_drop in (0.0, 0.5))
+    weights, dropped = (attention(Q, K, V, None, False, P_drop, None, additive) for P_drop in (0.0, 0.5))
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 11))
     zero = dropped == 0
     torch.testing.assert_close(dropped[~zero], 2 * weights[~zero])
@@ -196,8 +235,8 @@ def test_dropout_acts_on_the_sublayer_before_it_is_added(experiment):
     residual = Residual(replace(experiment.model, P_drop=0.5))
     x = torch.randn(11, 13)
     nothing = torch.zeros(11, 13)
-    torch.testing.assert_close(residual(x, nothing), F.layer_norm(x, (13,), eps=1e-6))
-    halves = residual(nothing, torch.ones(11, 13))
+    torch.testing.assert_close(residual(x, lambda _: nothing), F.layer_norm(x, (13,), eps=1e-6))
+    halves = residual(nothing, torch.ones_like)
     torch.testing.assert_close(halves.mean(dim=1), torch.zeros(11), atol=1e-5, rtol=0)
     assert halves.unique().numel() > 1
 

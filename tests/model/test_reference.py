@@ -4,7 +4,9 @@ The second half of this file has the equations once more, in NumPy, token by tok
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -45,7 +47,7 @@ def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np.ndarray]) -> torch.Tensor:
     """Return all targets' logits, one after the other: [n_target, V]."""
-    return model(pack(sources, CPU), pack(targets, CPU)) @ model.embedding.weight.T
+    return model(pack(sources, CPU), pack(targets, CPU)) @ model.output_weight().T
 
 
 # Against PyTorch.
@@ -152,6 +154,16 @@ VARIANTS = {
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
     "learned positions, paper-code": asdict(preset("paper-code")) | {"positions": "learned"},
+    # Those of Table 5.
+    "pre-norm": {"norm": "pre"},
+    "no residual": {"residual": False},
+    "no residual, pre-norm": {"residual": False, "norm": "pre"},
+    "not scaled": {"scaled": False},
+    "additive": {"attention": "additive"},
+    "additive, one head": {"attention": "additive", "h": 1},
+    "no positions": {"positions": "none"},
+    "untied": {"tied": False},
+    "all at once": {"norm": "pre", "residual": False, "attention": "additive", "positions": "none", "tied": False},
 }
 
 
@@ -196,19 +208,33 @@ def logits(w: Weights, config: Model, source: np.ndarray, target: np.ndarray) ->
         xs = [x + w["target_spaces"][9] for x in xs]
     for n in range(config.N):
         xs = encoder_layer(w, config, f"encoder.{n}", xs)
-    ys = embed(w, config, target)
+    ys = embed(w, config, target, "embedding" if config.tied else "untied_target")
+    if config.norm == "pre":
+        xs = [layer_norm(w, "encoder_norm", x) for x in xs]
     for n in range(config.N):
         ys = decoder_layer(w, config, f"decoder.{n}", ys, xs)
-    return np.array([[y @ row for row in w["embedding.weight"]] for y in ys])
+    if config.norm == "pre":
+        ys = [layer_norm(w, "decoder_norm", y) for y in ys]
+    return np.array([[y @ row for row in w["embedding.weight" if config.tied else "untied_output"]] for y in ys])
 
 
-def embed(w: Weights, config: Model, sentence: np.ndarray) -> Vectors:
+def embed(w: Weights, config: Model, sentence: np.ndarray, name: str = "embedding") -> Vectors:
     """§3.4 and §3.5."""
     xs = []
     for pos, token in enumerate(sentence):
-        x = np.zeros(config.d_model) if token == PAD else math.sqrt(config.d_model) * w["embedding.weight"][token]
-        xs.append(x + (w["embedding.position_table"][pos] if config.positions == "learned" else sinusoid(config, pos)))
+        x = np.zeros(config.d_model) if token == PAD else math.sqrt(config.d_model) * w[f"{name}.weight"][token]
+        xs.append(x + position(w, config, name, pos))
     return xs
+
+
+def position(w: Weights, config: Model, name: str, pos: int) -> np.ndarray:
+    match config.positions:
+        case "learned":
+            return w[f"{name}.position_table"][pos]
+        case "none":
+            return np.zeros(config.d_model)
+        case "sinusoid":
+            return sinusoid(config, pos)
 
 
 def sinusoid(config: Model, pos: int) -> np.ndarray:
@@ -226,54 +252,66 @@ def sinusoid(config: Model, pos: int) -> np.ndarray:
 
 def encoder_layer(w: Weights, config: Model, name: str, xs: Vectors) -> Vectors:
     """§3.1: LayerNorm(x + Sublayer(x)), twice."""
-    attended = self_attention(w, config, f"{name}.self_attention", xs, causal=False)
-    xs = [norm(w, f"{name}.residuals.0", x + a) for x, a in zip(xs, attended, strict=True)]
-    return [norm(w, f"{name}.residuals.1", x + feed_forward(w, name, x)) for x in xs]
+    xs = around(w, config, f"{name}.residuals.0", xs, partial(self_attended, w, config, name, causal=False))
+    return around(w, config, f"{name}.residuals.1", xs, partial(fed_forward, w, name))
 
 
 def decoder_layer(w: Weights, config: Model, name: str, ys: Vectors, memory: Vectors) -> Vectors:
     """§3.1: the same, three times."""
-    attended = self_attention(w, config, f"{name}.self_attention", ys, causal=True)
-    ys = [norm(w, f"{name}.residuals.0", y + a) for y, a in zip(ys, attended, strict=True)]
-    attended = cross_attention(w, config, f"{name}.cross_attention", ys, memory)
-    ys = [norm(w, f"{name}.residuals.1", y + a) for y, a in zip(ys, attended, strict=True)]
-    return [norm(w, f"{name}.residuals.2", y + feed_forward(w, name, y)) for y in ys]
+    ys = around(w, config, f"{name}.residuals.0", ys, partial(self_attended, w, config, name, causal=True))
+    ys = around(w, config, f"{name}.residuals.1", ys, partial(cross_attended, w, config, name, memory))
+    return around(w, config, f"{name}.residuals.2", ys, partial(fed_forward, w, name))
 
 
-def norm(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
+def around(w: Weights, config: Model, name: str, xs: Vectors, sublayer: Callable[[Vectors], Vectors]) -> Vectors:
+    """A sub-layer with its norm and its residual, as the paper has them or as Table 5 changes them."""
+    inputs = [layer_norm(w, f"{name}.norm", x) for x in xs] if config.norm == "pre" else xs
+    outputs = sublayer(inputs)
+    if config.residual:
+        outputs = [x + y for x, y in zip(xs, outputs, strict=True)]
+    return [layer_norm(w, f"{name}.norm", y) for y in outputs] if config.norm == "post" else outputs
+
+
+def layer_norm(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
     deviation = math.sqrt(sum((x - x.mean()) ** 2) / len(x) + 1e-6)
-    return w[f"{name}.norm.weight"] * (x - x.mean()) / deviation + w[f"{name}.norm.bias"]
+    return w[f"{name}.weight"] * (x - x.mean()) / deviation + w[f"{name}.bias"]
 
 
-def feed_forward(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
+def fed_forward(w: Weights, name: str, xs: Vectors) -> Vectors:
     """§3.3, equation 2."""
-    inner = linear(w, f"{name}.feed_forward.inner", x)
-    return linear(w, f"{name}.feed_forward.outer", np.array([max(0.0, value) for value in inner]))
+    inner = [linear(w, f"{name}.feed_forward.inner", x) for x in xs]
+    return [linear(w, f"{name}.feed_forward.outer", np.array([max(0.0, y) for y in ys])) for ys in inner]
 
 
 def linear(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
     return w[f"{name}.weight"] @ x + w[f"{name}.bias"]
 
 
-def self_attention(w: Weights, config: Model, name: str, xs: Vectors, causal: bool) -> Vectors:
+def self_attended(w: Weights, config: Model, layer: str, xs: Vectors, causal: bool) -> Vectors:
     """§3.2.3. Q, K and V come out of one matrix, one after the other."""
+    name = f"{layer}.self_attention"
     keys = config.h * config.d_k
     Q, K, V = zip(*(np.split(linear(w, f"{name}.query_key_value", x), [keys, 2 * keys]) for x in xs), strict=True)
     seen = [i + 1 if causal else len(xs) for i in range(len(xs))]
-    return [linear(w, f"{name}.output", attend(config, Q[i], K[:n], V[:n])) for i, n in enumerate(seen)]
+    return [linear(w, f"{name}.output", attend(w, config, name, Q[i], K[:n], V[:n])) for i, n in enumerate(seen)]
 
 
-def cross_attention(w: Weights, config: Model, name: str, ys: Vectors, memory: Vectors) -> Vectors:
+def cross_attended(w: Weights, config: Model, layer: str, memory: Vectors, ys: Vectors) -> Vectors:
     """§3.2.3. K and V come out of one matrix."""
+    name = f"{layer}.cross_attention"
     K, V = zip(*(np.split(linear(w, f"{name}.key_value", x), [config.h * config.d_k]) for x in memory), strict=True)
-    return [linear(w, f"{name}.output", attend(config, linear(w, f"{name}.query", y), K, V)) for y in ys]
+    return [linear(w, f"{name}.output", attend(w, config, name, linear(w, f"{name}.query", y), K, V)) for y in ys]
 
 
-def attend(config: Model, q: np.ndarray, K: Vectors, V: Vectors) -> np.ndarray:
+def attend(w: Weights, config: Model, name: str, q: np.ndarray, K: Vectors, V: Vectors) -> np.ndarray:
     """§3.2.1 and §3.2.2 for one token: its heads, side by side."""
     heads = []
     for head in range(config.h):
         of_k, of_v = (slice(head * d, (head + 1) * d) for d in (config.d_k, config.d_v))
-        e = [math.exp(q[of_k] @ k[of_k] / math.sqrt(config.d_k)) for k in K]
+        if config.attention == "additive":
+            scores = [sum(w[f"{name}.additive"][head] * np.tanh(q[of_k] + k[of_k])) for k in K]
+        else:
+            scores = [q[of_k] @ k[of_k] / (math.sqrt(config.d_k) if config.scaled else 1.0) for k in K]
+        e = [math.exp(score) for score in scores]
         heads.append(sum(e_j / sum(e) * v[of_v] for e_j, v in zip(e, V, strict=True)))
     return np.concatenate(heads)

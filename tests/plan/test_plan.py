@@ -83,16 +83,26 @@ def test_a_parsers_softmax_covers_its_symbols_alone():
 
 def test_each_run_counts_once():
     plan = planned("scale=paper")
-    assert [len(runs) for runs in plan.tables.values()] == [0, 3, 4, 2, 20]
-    assert len(plan.all) == 22  # Table 3's 20, and French base and big
-    assert [len(plan.shared(table)) for table in plan.tables] == [0, 3, 2, 0, 4]
-    german = plan.flops(plan.tables["table3"])
+    assert [len(runs) for runs in plan.tables.values()] == [0, 3, 4, 2, 20, 19]
+    assert len(plan.all) == 34  # Table 3's 20, Table 5's other 12, and French base and big
+    assert [len(plan.shared(table)) for table in plan.tables] == [0, 3, 2, 0, 8, 7]
+    german = plan.flops({*plan.tables["table3"], *plan.tables["table5"]})
     french = plan.flops([RunName("en-fr", name, 1) for name in ("base", "big")])
     assert plan.flops(plan.all) == pytest.approx(german + french)
     seeds = planned("scale=paper", "scales={paper: {seeds: [1, 2, 3]}}")
-    assert (len(seeds.all), seeds.flops(seeds.all)) == (66, pytest.approx(3 * (german + french)))
+    assert (len(seeds.all), seeds.flops(seeds.all)) == (102, pytest.approx(3 * (german + french)))
     Path("resources/wsj").mkdir(parents=True)
-    assert len(planned("scale=paper").all) == 24
+    assert len(planned("scale=paper").all) == 36
+
+
+def test_curves_are_those_of_tables_2_to_4():
+    """Table 5's own runs are no part of them, and the parsers only where there is a treebank."""
+    plan = planned("scale=paper")
+    curves = plan.figures["curves, BLEU by FLOPs"]
+    assert len(curves) == len(set(curves)) == 22  # Table 3's 20, and French base and big
+    assert not {run.experiment for run in curves} & {"no-residual", "untied", "parser"}
+    demo = planned("scale=demo").figures["curves, BLEU by FLOPs"]
+    assert [run.task for run in demo if run.experiment == "parser"] == ["supervised", "semi-supervised"]
 
 
 def test_runs_made_elsewhere_cost_nothing(capsys):
@@ -189,7 +199,10 @@ def test_configuration_is_laid_over_as_snakemake_does(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--config", "scales={demo: {width: 7}}"], r"base: d_model: 512 cannot be divided by 7"),
+        (
+            ["--config", "scales={demo: {width: 7}}"],
+            r"config\.yaml: scales\.demo: en-de: base: d_model: 512 cannot be divided by 7",
+        ),
         (["--config", f"scales={{demo: {{tasks: {{en-de: {{from: {TAKEN}}}}}}}}}"], r"elsewhere/SHA256SUMS: cannot .*"),
         (["--gpu", "h300"], r"--gpu: expected one of b200, .*v100, found h300"),
     ],

@@ -4,15 +4,16 @@ import importlib.metadata
 import json
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import psutil
 import pytest
 import torch
-from support.toy import make_data, make_experiment, make_run, random_lines, random_model
+from support.toy import make_data, make_experiment, make_run, model_config, random_lines, random_model
 
-from benchmarks import decode, decoders, page, prepare, results, train, workers, workflow, workload
+from benchmarks import decode, decoders, joey, marian, page, plain, prepare, results, train, workers, workflow, workload
 from benchmarks.loops import Step
 from transformer.common.files import InputError
 from transformer.config.experiment import Model
@@ -163,6 +164,49 @@ def test_every_setting_of_ctranslate2_writes_the_same_words(data, run, tmp_path)
     answers = [system.translate(sentences, 3, 30, number) for number in range(len(system.settings))]
     assert len(answers) > 4  # one thread or two, and several limits
     assert all(answer == answers[0] for answer in answers)
+
+
+PAPERS_ONLY = {
+    "torch.nn.Transformer": plain.refuse,
+    "JoeyNMT": joey.network,
+    "MarianMTModel": marian.refuse,
+}
+
+
+@pytest.mark.parametrize("name", PAPERS_ONLY)
+def test_peers_that_have_the_papers_model_alone_say_what_they_lack(name):
+    PAPERS_ONLY[name](model_config(**SQUARE))
+    for changes, departures in (
+        ({"norm": "pre", "tied": False}, "norm pre, tied false"),
+        ({"residual": False, "scaled": False}, "residual false, scaled false"),
+        ({"attention": "additive"}, "attention additive"),
+        ({"positions": "none"}, "positions none"),
+    ):
+        with pytest.raises(results.LeftOut, match=rf"{name}.* the paper's model, found {departures}$"):
+            PAPERS_ONLY[name](model_config(**SQUARE | changes))
+
+
+def test_ctranslate2_is_left_out_of_what_it_cannot_translate(data, run, tmp_path):
+    trained = replace(decoders.open_run(run, data, None, 1), model=random_model(1, **SQUARE, residual=False))
+    with pytest.raises(results.LeftOut, match=r"^CTranslate2: expected residual true, found false$"):
+        decoders.CTranslate2(trained, tmp_path)
+
+
+@pytest.mark.parametrize("warmup", [True, False])
+def test_loops_around_others_layers_have_the_experiments_rate(data, run, tmp_path, warmup):
+    """Without warm-up, the first steps have the peak; JoeyNMT has no such schedule."""
+    work = workload.of_run(run, data)
+    training = replace(work.experiment.training, warmup=warmup)
+    work = replace(work, experiment=replace(work.experiment, training=training))
+    system = plain.Plain(work, tmp_path)
+    rates = [system.rate(step) for step in (1, 4)]
+    system.close()
+    assert rates[0] == pytest.approx(rates[1] / (4 if warmup else 1))
+    if warmup:
+        assert joey.settings(work, tmp_path, fp16=False)["training"]["scheduling"] == "noam"
+    else:
+        with pytest.raises(results.LeftOut, match=r"^JoeyNMT has no such rate without warm-up$"):
+            joey.settings(work, tmp_path, fp16=False)
 
 
 class Process:

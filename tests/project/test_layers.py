@@ -19,6 +19,7 @@ LAYERS = (  # lowest first; a new package must be placed
     ("scoring", "plan"),
     ("translation",),
     ("parsing", "training", "doctor"),
+    ("probes",),
     ("tables",),
     ("figures",),
     ("page",),

@@ -37,7 +37,8 @@ def make_small(place: Path) -> Path:
 
 def overlaid(config: dict, changes: dict) -> dict:
     """Return the configuration with some values replaced; of scales and corpora only those that are new are left."""
-    config["experiments"] = {name: config["experiments"][name] for name in changes.pop("experiments")}
+    for section in ("experiments", "claims"):
+        config[section] = {name: config[section][name] for name in changes.pop(section)}
     config["scales"] = config["corpora"] = {}
     for key, value in changes.items():
         config[key] = merged(config[key], value)

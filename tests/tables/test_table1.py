@@ -87,6 +87,7 @@ def test_paths_are_as_long_as_by_hand(n, k, r):
         "Self-Attention (restricted)": (math.ceil((n - 1) / ((r - 1) // 2)),) * 2,
         "Convolutional, contiguous kernels": (math.ceil((n - 1) / (k - 1)),) * 2,
         "Self-Attention with projections": (1, 1),
+        "Self-Attention, additive": (1, 1),
     }
     lengths = {
         name: connections(lambda level, make=make: make(3, k, r, level), n, 3)[:2] for name, make in LAYERS.items()

@@ -38,10 +38,10 @@ def data(tmp_path_factory):
     return folder
 
 
-def do_train(folder, data, **settings):
+def do_train(folder, data, model=None, running=None, **settings):
     """Train one narrow layer each; 50 sentences are translated at the end."""
-    sizes = {"N": 1, "d_model": 64, "d_ff": 256, "h": 8, "d_k": 8, "d_v": 8, "embedding_rows": ROWS}
-    running = {"log_every": 30, "evaluate_every": 1000, "bleu_sentences": 50, "save_every": 1000}
+    sizes = (model or {}) | {"N": 1, "d_model": 64, "d_ff": 256, "h": 8, "d_k": 8, "d_v": 8, "embedding_rows": ROWS}
+    running = {"log_every": 30, "evaluate_every": 1000, "bleu_sentences": 50, "save_every": 1000} | (running or {})
     tokens = {"source_tokens": 1000, "target_tokens": 1000, "warmup_steps": 140, "averaged_checkpoints": 1}
     run = make_run(folder / "1", make_experiment(model=sizes, running=running, **tokens | settings))
     train.main([str(run), "--data", str(data), "--threads", "1"])
@@ -53,12 +53,12 @@ def reference(tmp_path_factory, data):
     return do_train(tmp_path_factory.mktemp("reference"), data, steps=180)
 
 
-def compare(run, reference, capsys):
+def compare(run, reference, capsys, *options):
     """Return what is printed, and the exit code."""
     capsys.readouterr()
     code = 0
     try:
-        __main__.main(["compare", str(run), str(reference)])
+        __main__.main(["compare", str(run), str(reference), *map(str, options)])
     except SystemExit as exit:
         code = exit.code
     return capsys.readouterr().out, code
@@ -82,6 +82,20 @@ def test_a_run_with_other_settings_is_off(tmp_path, data, reference, capsys):
     assert "\noff the expected trajectory from step 1\n" in page
     assert "\nrate: 2 times the reference's at step " in page
     assert "\ntarget tokens in a batch: 0.2" in page
+
+
+@pytest.mark.slow
+def test_a_fault_is_recognised_by_the_curve_of_another_seed(tmp_path, data, capsys):
+    """The nearest of two rows of Table 5, each trained with seed 1, is the one that has the run's fault."""
+    short = {"steps": 90, "running": {"evaluate_every": 30, "bleu_sentences": 0}}
+    rows = {"residual": {"model": {"residual": False}}, "warmup": {"warmup": False}}
+    claims = [do_train(tmp_path / name, data, **row, **short) for name, row in rows.items()]
+    usual = do_train(tmp_path / "usual", data, **short)
+    for fault, row in rows.items():
+        run = do_train(tmp_path / "run" / fault, data, seed=2, **row, **short)
+        page, code = compare(run, usual, capsys, "--claims", *claims)
+        assert code == 1
+        assert f"\nnearest to the curve of {fault}/1: {fault} false\n" in page
 
 
 # Logs that are made up.
@@ -144,10 +158,12 @@ def test_each_measure_that_is_off_is_named_where_it_is_furthest_off(tmp_path, ca
     reference = write_log(tmp_path / "b.jsonl", steps, dev_perplexity=100.0, dev_bleu=theirs.get)
     page, code = compare(run, reference, capsys)
     assert code == 1
-    assert page.splitlines()[-3:] == [
+    assert page.splitlines()[-5:] == [
         "off the expected trajectory from step 200",
         "smoothed loss: 1.4 times the reference's at step 250, 7.000 (5.000)",
         "dev BLEU: -29.0 points at step 200, 1.0 (30.0)",
+        "",
+        "no runs of Table 5's rows to compare its curve with: `snakemake results/{scale}/tables/table5.md` trains them",
     ]
     assert [line.split()[0] for line in page.splitlines() if "!" in line] == ["200", "250", "reference"]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.training.optimizer import adam, learning_rate
+from transformer.training.optimizer import adam, learning_rate, rate
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,19 @@ def test_the_rate_rises_in_a_line_to_the_last_warm_up_step_and_falls_after_it():
     assert rates[199] == pytest.approx(rates[49] / 2)  # four times the steps, half the rate
 
 
+@pytest.mark.parametrize(
+    ("warmup", "expected"),
+    [  # of d_model 16, 4 warm-up steps, a factor of 3
+        (True, {1: 0.09375, 2: 0.1875, 4: 0.375, 9: 0.25, 100: 0.075}),  # 3 / 4 * step / 8, then 3 / 4 / sqrt(step)
+        (False, {1: 0.375, 2: 0.375, 4: 0.375, 9: 0.25, 100: 0.075}),
+    ],
+)
+def test_without_warm_up_the_rate_begins_at_its_peak(experiment, warmup, expected):
+    training = replace(experiment.training, rate=3.0, warmup_steps=4, warmup=warmup)
+    own = replace(experiment, model=replace(experiment.model, d_model=16), training=training)
+    assert {step: rate(own, step) for step in expected} == pytest.approx(expected)
+
+
 def test_steps_are_adams(experiment):
     """Kingma and Ba, Algorithm 1, with an epsilon large enough to see where it stands."""
     training = replace(experiment.training, beta1=0.7, beta2=0.9, epsilon=0.1)
@@ -38,10 +51,10 @@ def test_steps_are_adams(experiment):
     layer = nn.Linear(3, 5, bias=False, dtype=torch.float64)
     theta, m, v = layer.weight.detach().numpy().copy(), 0, 0
     optimizer = adam(layer, training)
-    for t, (g, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
+    for t, (g, alpha) in enumerate(zip(gradients, rates, strict=True), start=1):
         m, v = 0.7 * m + 0.3 * g, 0.9 * v + 0.1 * g**2
-        theta -= rate * (m / (1 - 0.7**t)) / (np.sqrt(v / (1 - 0.9**t)) + 0.1)
+        theta -= alpha * (m / (1 - 0.7**t)) / (np.sqrt(v / (1 - 0.9**t)) + 0.1)
         layer.weight.grad = torch.from_numpy(g)
-        optimizer.param_groups[0]["lr"] = rate
+        optimizer.param_groups[0]["lr"] = alpha
         optimizer.step()
         np.testing.assert_allclose(layer.weight.detach().numpy(), theta, rtol=1e-12)

@@ -12,6 +12,9 @@ from transformer.translation.decoder import BLOCK, CachedDecoder
 CPU = torch.device("cpu")
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
 VARIANTS = [{}, {"positions": "learned"}, {"positions": "words"}, {"h": 1, "N": 1}]
+VARIANTS += [{"norm": "pre"}, {"residual": False}, {"scaled": False}, {"attention": "additive"}]  # Table 5
+VARIANTS += [{"positions": "none"}, {"tied": False}]
+VARIANTS += [{"norm": "pre", "residual": False, "attention": "additive", "positions": "none", "tied": False}]
 
 
 def packed(sentences):
@@ -21,7 +24,7 @@ def packed(sentences):
 def full_log_p(model, sentence, prefix):
     """Return the uncached decoder's log-probabilities after `prefix`, which begins with PAD, over all rows: [ROWS]."""
     output = model(packed([sentence]), packed([prefix]))[-1]
-    return (output @ model.embedding.weight.T).log_softmax(dim=0)
+    return (output @ model.output_weight().T).log_softmax(dim=0)
 
 
 def check(log_p, model, sentences, prefixes):

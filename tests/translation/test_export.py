@@ -50,7 +50,22 @@ MODELS = {
     "d_k > d_v": {"d_k": 11, "d_v": 7},
     "odd width": {"d_model": 27},
     "fewer rows in the softmax": {"output_rows": 31},
+    # Those of Table 5.
+    "pre-norm": {"norm": "pre"},
+    "not scaled": {"scaled": False},
+    "not scaled, d_k < d_v": {"scaled": False, "d_k": 7, "d_v": 11},
+    "no positions": {"positions": "none"},
+    "no positions, target space": {"positions": "none", "target_spaces": 32},
+    "untied": {"tied": False},
+    "all at once": {"norm": "pre", "scaled": False, "positions": "none", "tied": False, "output_rows": 31},
 }
+# Probabilities are compared for each of these models; what is built on them, for a few.
+few_models = pytest.mark.parametrize(
+    "model",
+    [MODELS[name] for name in ("interleaved", "target space", "d_k > d_v", "fewer rows in the softmax", "all at once")],
+    ids=str,
+    indirect=True,
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +100,7 @@ def engine_of(model, vocabulary, folder, compute_type="float32"):
 def logits(model, source, target):
     """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
     packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
-    return model(*packed) @ model.embedding.output_weight().T
+    return model(*packed) @ model.output_weight().T
 
 
 def allowed_only(logits):
@@ -138,6 +153,7 @@ def test_norms_have_the_same_epsilon(vocabulary, tmp_path):
     check_log_probabilities(model, vocabulary, tmp_path)
 
 
+@few_models
 def test_greedy_search_is_greedy(model, vocabulary, tmp_path):
     """Each sentence goes up to its own limit, though all are searched together."""
     results = engine_of(model, vocabulary, tmp_path).search(SENTENCES, replace(DECODING, beam=1))
@@ -201,6 +217,7 @@ def test_only_subwords_are_written(vocabulary, tmp_path):
         assert all(PAD < token < SUBWORDS for ids, _ in results for token in ids)
 
 
+@few_models
 def test_int8_is_close_and_not_the_same(model, vocabulary, tmp_path):
     """This holds for heads padded with zeros, too."""
     scores = []
@@ -299,25 +316,61 @@ def test_export_refuses_weights_of_another_training(run, tmp_path):
     assert message == f"{tmp_path}/other.safetensors: expected weights of the training {about['digest']}, found 0123"
 
 
-def test_ctranslate2_refuses_what_it_cannot_express(run, vocabulary, tmp_path):
-    """It refuses positions by words, which only parsers have, and a parser's symbols."""
-    copy = tmp_path / "run"
-    shutil.copytree(run, copy)
-    experiment = load(run / "experiment.yaml")
-    words = random_model(1, **{**vars(experiment.model), "positions": "words"})
-    _, about = checkpoints.load(run / "average.safetensors")
-    checkpoints.save(copy / "average.safetensors", words.state_dict(), about)
-    save(replace(experiment, model=words.config), copy / "experiment.yaml")
-    argv = ["export", "--run", copy, "--to", tmp_path / "1"]
-    assert error(*argv, "--format", "ctranslate2") == (
-        "CTranslate2: expected positions sinusoid or learned, found 'words'"
-    )
-    text = write_text(tmp_path / "text", random_lines(0, 200))
-    subwords.learn([text], 30, 1000, copy / "vocabulary.model", symbols=["(S", ")S"])
-    assert error(*argv, "--format", "ctranslate2") == "CTranslate2: expected a translator, found a parser"
+@pytest.fixture
+def untrained(run, tmp_path):
+    """Return a function that makes a run with a random model, and returns its folder."""
+
+    def make(**changes):
+        copy = tmp_path / "run"
+        shutil.copytree(run, copy, dirs_exist_ok=True)
+        experiment = load(run / "experiment.yaml")
+        model = random_model(1, **vars(experiment.model) | changes)
+        _, header = checkpoints.load(run / "average.safetensors")
+        checkpoints.save(copy / "average.safetensors", model.state_dict(), header)
+        save(replace(experiment, model=model.config), copy / "experiment.yaml")
+        return copy
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"positions": "words"}, "expected positions sinusoid, learned or none, found 'words'"),
+        ({"residual": False}, "expected residual true, found false"),
+        ({"attention": "additive"}, "expected attention dot, found 'additive'"),
+    ],
+    ids=str,
+)
+def test_ctranslate2_refuses_what_it_cannot_express(untrained, tmp_path, changes, message):
+    argv = ["export", "--run", untrained(**changes), "--to", tmp_path / "1"]
+    assert error(*argv, "--format", "ctranslate2") == f"CTranslate2: {message}"
     assert not (tmp_path / "1").exists()
     do(*argv)  # as safetensors, anything goes
     assert (tmp_path / "1").exists()
+
+
+def test_ctranslate2_refuses_a_parser(untrained, tmp_path):
+    text, run = write_text(tmp_path / "text", random_lines(0, 200)), untrained()
+    subwords.learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
+    argv = ["export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2"]
+    assert error(*argv) == "CTranslate2: expected a translator, found a parser"
+    assert not (tmp_path / "1").exists()
+
+
+EVERY_OPTION = {"norm": "pre", "residual": False, "attention": "additive", "tied": False, "positions": "none"}
+
+
+def test_a_model_of_every_option_is_exported_as_safetensors(untrained, tmp_path):
+    """The export's weights and translations are the run's."""
+    made = untrained(**EVERY_OPTION)
+    do("export", "--run", made, "--to", tmp_path / "1")
+    exported, weights = (checkpoints.load(folder / "average.safetensors")[0] for folder in (tmp_path / "1", made))
+    torch.testing.assert_close(exported, weights, rtol=0, atol=0)
+    expected = translations(made, tmp_path)
+    shutil.rmtree(made)
+    assert translations(tmp_path / "1", tmp_path) == expected
+    assert len(set(expected.splitlines())) > 5
 
 
 @pytest.mark.parametrize("options", [(), ("--decoding", '{"beam": 1, "extra_length": 0}')], ids=str)

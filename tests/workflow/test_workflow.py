@@ -10,6 +10,7 @@ import pytest
 import yaml
 from lxml import html
 from support.project import ROOT, copy_project, own_corpus, snakemake, transformer
+from support.small import make_small
 
 from transformer.common.files import sha256
 from transformer.figures import FIGURES
@@ -141,6 +142,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     runs = project / RESULTS / "runs"
     (runs / "en-de/dropout-0.0/1/metrics.jsonl").unlink()
     (runs / "en-fr/big/1/test.json").unlink()
+    (runs / "en-de/base/1/heads.json").unlink()
     shutil.rmtree(runs / "en-de/smoothing-0.0")
     (project / "more.yaml").write_text("scales: {small: {seeds: [1, 2], base: {steps: 500}}}\n")
     partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", f"{RESULTS}/report.html")
@@ -154,6 +156,9 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "en-de/dropout-0.0/1" in curves["caption"]
     page = html.parse(project / f"{RESULTS}/report.html").getroot().text_content()
     assert "en-fr/big/1" in page
+    assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in " ".join(
+        page.split()
+    )
 
 
 def test_a_page_without_any_run(tmp_path):
@@ -170,6 +175,39 @@ def test_a_page_without_any_run(tmp_path):
     missing = " ".join(page.text_content().split())
     for gap in ("en-de/base/1", "Figure 3: attention over a long distance: not made", "supervised/parser/1"):
         assert gap in missing
+
+
+@pytest.mark.parametrize(
+    ("base", "figure", "why"),
+    [
+        ({"positions": "none"}, "positions", "the base model has none"),
+        ({"attention": "additive"}, "figure2", "it shows dot products, and attention in the base model is additive"),
+    ],
+)
+def test_figures_that_cannot_show_the_base_model_are_left_out(tmp_path, base, figure, why):
+    """And the page is told why; where base has positions and dot products, nothing is left out."""
+    project = make_small(tmp_path)
+    plan = [snakemake(project, "--dry-run", "--printshellcmds")]
+    (project / "base.yaml").write_text(yaml.safe_dump({"base": base}))
+    plan.append(snakemake(project, "--dry-run", "--printshellcmds", "--configfile", "base.yaml"))
+    assert [result.returncode for result in plan] == [0, 0]
+    whole, less = (set(re.findall(r"-m transformer figure (\w+)", result.stdout)) for result in plan)
+    assert (whole - less, less - whole) == ({figure}, set())
+    assert re.search(f"--missing {figure} .*{why}", plan[1].stdout)
+    assert "--missing" not in plan[0].stdout
+
+
+def test_table_5_is_told_what_should_be_measured(tmp_path):
+    """Each probe of each run, whatever has been made."""
+    project = make_small(tmp_path)
+    expected = [f"averaging:en-de/{name}/1" for name in ("base", "big")]
+    expected += [f"{probe}:en-de/base/1" for probe in ("heads", "lengths", "smoothing")]
+    expected.append("smoothing:en-de/smoothing-0.0/1")
+    for partial in ("false", "true"):
+        asked = ("--dry-run", "--printshellcmds", "--config", f"partial={partial}", "--")
+        plan = snakemake(project, *asked, f"{RESULTS}/tables/table5.csv")
+        assert plan.returncode == 0, plan.stdout + plan.stderr
+        assert re.search(r"--probes((?: [\w.-]+:\S+)*)", plan.stdout)[1].split() == expected
 
 
 def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_path):

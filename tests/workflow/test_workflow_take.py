@@ -1,5 +1,6 @@
 """Data and runs made in one project are taken into another, which makes the rest, and the same numbers."""
 
+import csv
 import hashlib
 import json
 import re
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 from support.project import copy_project, last_line, own_corpus, snakemake, transformer
+
+from transformer.config.runs import PROBED
 
 OWN = ("--configfile", "own.yaml", "from.yaml", "--config", "scale=mine", "--")
 RESULTS, DATA = "results/mine", "results/mine/data/en-cs"
@@ -149,6 +152,61 @@ def refused(project: Path, target: str = f"{BASE}/average.safetensors") -> str:
     assert result.returncode != 0
     assert "Traceback" not in result.stdout + result.stderr
     return last_line(result)
+
+
+SMALL = "results/small/runs/en-de/base/1"
+
+
+@pytest.fixture
+def measured(small, tmp_path) -> Path:
+    """Make a project in which all is made but its base model's run, of which the folder `base` is a copy."""
+    project = shutil.copytree(small, tmp_path / "measured")
+    (project / SMALL).rename(project / "base")
+    return project
+
+
+def take_base(project: Path, keep: str, *arguments: str) -> str:
+    """Take what matches `keep` from the folder `base`; return all that Snakemake prints."""
+    run = make_folder(project / "base", project / "taken", keep)
+    (project / "from.yaml").write_text(yaml.safe_dump({"scales": {"small": {"from": {"en-de/base/1": run}}}}))
+    result = snakemake(project, "--configfile", "from.yaml", *arguments)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def test_a_folder_of_results_is_taken_as_it_is(measured):
+    """With what was measured on the run, which is measured here again."""
+    planned = take_base(measured, ".*", "--dry-run")
+    assert {"take", "take_checkpoints", "probe"} <= rules(planned)
+    assert not {"train", "average", "translate", "refuse"} & rules(planned)
+    assert all(f"{SMALL}/{probe}.json" in planned for probe in PROBED)
+
+
+def test_without_checkpoints_averaging_is_not_measured(measured):
+    """And everything else is made."""
+    keep = r"(run|decoding)\.(json|yaml)|metrics\.jsonl|vocabulary\.model|(last|average)\.safetensors|.*\.hyp"
+    assert not {"train", "refuse"} & rules(take_base(measured, keep))
+    table = (measured / "results/small/tables/table5.csv").read_text("utf-8").splitlines()
+    verdicts = {row["row"]: row["verdict"] for row in csv.DictReader(table)}
+    page = (measured / "results/small/tables/table5.md").read_text("utf-8")
+    assert "as these have not been measured: averaging of en-de/base/1." in page
+    assert sorted(file.stem for file in (measured / SMALL).glob("*.json") if file.stem in PROBED) == [
+        *("heads", "lengths", "smoothing")
+    ]
+    assert verdicts["masked"] != "not run"
+
+
+def test_a_run_that_is_taken_by_its_translations_is_not_measured(measured):
+    """It has no weights; before Table 5, `all` needed none of it."""
+    other = measured / "results/small/runs/en-de/smoothing-0.0/1"
+    other.rename(measured / "base-without")
+    keep = r"run\.json|decoding\.yaml|metrics\.jsonl|.*\.hyp"
+    run = make_folder(measured / "base-without", measured / "taken", keep)
+    (measured / "base").rename(measured / SMALL)
+    (measured / "from.yaml").write_text(yaml.safe_dump({"scales": {"small": {"from": {"en-de/smoothing-0.0/1": run}}}}))
+    result = snakemake(measured, "--configfile", "from.yaml", "--dry-run")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "smoothing-0.0/1/smoothing.json" not in result.stdout
 
 
 def test_what_training_alone_makes_is_not_trained(taking):

@@ -12,7 +12,8 @@ from jsonschema.validators import extend
 
 from transformer.common.files import InputError
 from transformer.config.corpora import TESTED, files_of, languages_of, places_of
-from transformer.config.runs import PARSER, TABLE_2, WHY
+from transformer.config.experiment import resolve
+from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables
 from transformer.config.scales import at, parsing_of, scale_of, tasks_of
 from transformer.config.splits import shared_by_splits
 from transformer.config.yamlfile import read_yaml
@@ -20,6 +21,7 @@ from transformer.config.yamlfile import read_yaml
 CONFIG = Path("config.yaml")  # of the project's folder
 SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
 LONGEST = 200  # characters of a message of the schema, which may show a whole section
+DOUBLED = "-2N"  # how the names of claims end whose models have twice base's layers
 MOST_ROWS = 65535  # of an embedding: ids have 16 bits
 
 # To JSON Schema 6.0 is an integer; a run's settings take none for an int.
@@ -38,6 +40,7 @@ def check(config: dict) -> None:
     check_names(config)
     for scale in config["scales"]:
         check_scale(at(config, scale), f"scales.{scale}")
+    check_models(config, f"scales.{config['scale']}")
 
 
 def check_schema(config: dict) -> None:
@@ -75,6 +78,9 @@ def check_names(config: dict) -> None:
             if experiment not in config["experiments"]:
                 known = ", ".join(config["experiments"])
                 refuse("experiments", f"expected '{experiment}', which {table} compares, found {known}")
+    for claim in config["claims"]:
+        if claim in config["experiments"]:
+            refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
     for name, corpus in config["corpora"].items():
         for place, entry in places_of(corpus).items():
             if "download" in entry:
@@ -85,7 +91,7 @@ def check_scale(config: dict, where: str) -> None:
     """Refuse the faults of the scale that `config` builds."""
     scale, parsing = scale_of(config), parsing_of(config)
     for experiment in scale["experiments"]:
-        named(config, "experiments", experiment, f"{where}.experiments")
+        check_experiment(config, experiment, f"{where}.experiments")
     for name, task in scale["tasks"].items():
         check_translator(config, task, f"{where}.tasks.{name}")
         for other in config["scales"]:  # the rules tell translators from parsers by their names
@@ -100,7 +106,7 @@ def check_scale(config: dict, where: str) -> None:
 def check_translator(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that lack a task's languages or are learned from and tested on, and too large a vocabulary."""
     for experiment in task.get("experiments", {}):
-        named(config, "experiments", experiment, f"{where}.experiments")
+        check_experiment(config, experiment, f"{where}.experiments")
     for name, language in files_of(task):
         check_language(config, name, language, where)
     if shared := shared_by_splits(config, task):
@@ -142,11 +148,31 @@ def check_run(config: dict, run: str, where: str) -> None:
     parses = task in parsing["tasks"]
     for kind, name, expected in (
         ("tasks", task, [*scale["tasks"], *parsing["tasks"]]),
-        ("experiments", experiment, [PARSER] if parses else config["experiments"]),
+        ("experiments", experiment, [PARSER] if parses else experiments_of(config)),
         ("seeds", seed, list(map(str, (parsing if parses else scale)["seeds"]))),
     ):
         if name not in expected:
             refuse(where, f"expected one of the {kind} ({', '.join(expected)}), found '{name}'")
+
+
+def check_models(config: dict, where: str) -> None:
+    """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
+    runs = [run for of_table in runs_of_tables(config).values() for run in of_table]
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in runs):
+        try:
+            model = resolve(parts(config, RunName(task, experiment, seed=0))).model
+            check_depth(config, task, experiment, model.N)
+        except InputError as error:
+            refuse(f"{where}: {task}", str(error))
+
+
+def check_depth(config: dict, task: str, experiment: str, layers: int) -> None:
+    """Raise InputError where a row of `claims` is called 2N, and has not twice as many layers as base."""
+    if experiment in config["claims"] and experiment.endswith(DOUBLED):
+        expected, depth = 2 * resolve(parts(config, RunName(task, "base", seed=0))).model.N, scale_of(config)["depth"]
+        if layers != expected:
+            problem = f"expected {expected * depth}, twice that of base, as its name says, found {layers * depth}"
+            raise InputError(f"{experiment}: N: {problem}")
 
 
 def check_files(config: dict) -> None:
@@ -166,6 +192,12 @@ def check_files(config: dict) -> None:
         for where, entry in places.items():
             if "from" not in task and "sections" not in entry and not Path(entry.get("path", ".")).exists():
                 refuse(where, f"no such file: {entry['path']}")
+
+
+def check_experiment(config: dict, name: str, where: str) -> None:
+    """Refuse values for an experiment that is in neither Table 3 nor Table 5."""
+    if name not in (experiments := experiments_of(config)):
+        refuse(where, f"expected one of experiments and claims ({', '.join(experiments)}), found '{name}'")
 
 
 def named(config: dict, section: str, name: str, where: str) -> Any:

@@ -7,7 +7,8 @@ and `save`s the result. Every later stage `load`s that one file.
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,11 +30,11 @@ class Section:
         """Build from `data`; `where` says in errors whose keys these are. Raises InputError on any mismatch."""
         if not isinstance(data, dict):
             raise InputError(f"{where}: expected a mapping, found {type(data).__name__}")
-        fields = {field.name: field.type for field in dataclasses.fields(cls)}
+        fields = {field.name: field for field in dataclasses.fields(cls)}
         for key in [*fields, *data]:
-            if key not in data or key not in fields:
+            if key not in fields or (key not in data and fields[key].default is dataclasses.MISSING):
                 raise InputError(f"{where}: {'missing' if key in fields else 'unknown'} key {key!r}")
-        values = {key: checked(data[key], kind, f"{where}: {key}") for key, kind in fields.items()}
+        values = {key: checked(data[key], fields[key].type, f"{where}: {key}") for key in fields if key in data}
         try:
             return cls(**values)
         except InputError as error:
@@ -51,6 +52,25 @@ def checked(value: Any, kind: type, where: str) -> Any:
     return value
 
 
+def paper_values(section: type[Section]) -> dict[str, tuple]:
+    """Return the options that Table 5 changes in a section: by name the values that the paper has, first that of base.
+
+    A default is the paper's value. `positions` has none: it is part of every training's digest.
+    """
+    fields = dataclasses.fields(section)
+    values = {field.name: field.metadata.get("paper", (field.default,)) for field in fields}
+    return {name: papers for name, papers in values.items() if papers[0] is not dataclasses.MISSING}
+
+
+def contradiction(row: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with two options that mean nothing together, or None; what a row lacks is the paper's."""
+    if row.get("attention") == "additive" and row.get("scaled") is False:
+        return "scaled: expected true with attention 'additive', which has no product to scale, found false"
+    if row.get("positions") == "words" and row.get("tied") is False:
+        return "tied: expected true with positions 'words', whose embeddings share their words, found false"
+    return None
+
+
 @dataclass(frozen=True)
 class Model(Section):
     """The model (§3 and Table 3), in the paper's symbols."""
@@ -63,23 +83,39 @@ class Model(Section):
     d_v: int
     P_drop: float
     P_drop_attention: float
-    positions: str
+    positions: str = field(metadata={"paper": ("sinusoid", "learned")})
     embedding_rows: int
     output_rows: int  # the first rows of the embedding, which the softmax covers: all, but for the parser
     sinusoids: str  # this and the next: see fidelity.py
     target_spaces: int
+    # What Table 5 changes, to test why the paper has it; what is not given is the paper's.
+    norm: str = "post"  # where LayerNorm stands: after the sum of a sub-layer and its residual, or before the sub-layer
+    residual: bool = True  # §3.1
+    scaled: bool = True  # §3.2.1 dot products are divided by sqrt(d_k)
+    attention: str = "dot"  # §3.2.1
+    tied: bool = True  # §3.4 one matrix for both embeddings and the softmax
 
     def __post_init__(self):
         choices = {
-            "positions": ("sinusoid", "learned", "words"),
+            "positions": ("sinusoid", "learned", "words", "none"),
             "sinusoids": ("interleaved", "concatenated"),
             "target_spaces": (0, 32),
+            "norm": ("post", "pre"),
+            "attention": ("dot", "additive"),
         }
         if self.output_rows > self.embedding_rows:
             raise InputError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
                 raise InputError(f"{key}: expected {' or '.join(map(str, allowed))}, found {getattr(self, key)!r}")
+        if problem := contradiction(vars(self)):
+            raise InputError(problem)
+
+    @property
+    def departures(self) -> str:
+        """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
+        values = {key: (getattr(self, key), papers) for key, papers in paper_values(Model).items()}
+        return ", ".join(f"{key} {str(own).lower()}" for key, (own, papers) in values.items() if own not in papers)
 
 
 @dataclass(frozen=True)
@@ -97,6 +133,7 @@ class Training(Section):
     beta1: float
     beta2: float
     epsilon: float
+    warmup: bool = True  # false: the rate begins at its peak, and falls after warmup_steps as ever (Table 5)
 
     def __post_init__(self):
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
@@ -160,11 +197,25 @@ class Experiment(Section):
     running: Running
 
     def digest(self, data_sha256: str) -> str:
-        """Return a training's identity: all that changes its result, with the checksum of the data it learns from."""
-        training = dataclasses.asdict(self) | {"data": data_sha256}
+        """Return a training's identity: all that changes its result, with the checksum of the data it learns from.
+
+        A value that is a field's default is left out, so that a new option leaves older trainings what they are.
+        """
+        training = given(self) | {"data": data_sha256}
         for key in UNTRAINED:
             del training[key]
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
+
+
+def given(section: Section) -> dict[str, Any]:
+    """Return the section as a mapping, without the values that are the defaults of their fields."""
+    values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+    defaults = {field.name: field.default for field in dataclasses.fields(section)}
+    return {
+        key: given(value) if isinstance(value, Section) else value
+        for key, value in values.items()
+        if value != defaults[key]
+    }
 
 
 def resolve(parts: dict) -> Experiment:

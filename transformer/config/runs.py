@@ -2,12 +2,23 @@
 
 from typing import Any, NamedTuple
 
+from transformer.config.experiment import contradiction
 from transformer.config.scales import parsing_of, scale_of
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-TABLES = ("table1", "why", "table2", "table4", "table3")  # in the order in which `plan` lists them
+# The experiments with which Table 5 compares the claims, or that it measures.
+TABLE_5 = ("base", "big", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
+# What is measured on trained runs for Table 5 (transformer/probes), and on which experiments.
+PROBED = {
+    "averaging": ("base", "big"),
+    "heads": ("base",),
+    "lengths": ("base", "learned-positions", "no-positions"),
+    "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
+}
+CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
+TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
 
 
 class RunName(NamedTuple):
@@ -22,19 +33,38 @@ def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
     """Return the trainings that each table takes; Table 1 takes none, and Table 4 is there where the scale parses."""
     scale, parsing = scale_of(config), parsing_of(config)
     first, seeds = next(iter(scale["tasks"])), scale["seeds"]
+    compared = [name for name in TABLE_5 if name in config["experiments"]]
     runs = {
         "table1": [],
         "why": crossed([first], WHY, seeds),
         "table2": crossed(scale["tasks"], TABLE_2, seeds),
         "table4": crossed(parsing["tasks"], [PARSER], parsing["seeds"]),
         "table3": crossed([first], config["experiments"], seeds),
+        "table5": crossed([first], [*compared, *tested_claims(config)], seeds),
     }
     return {table: runs[table] for table in TABLES if runs[table] or table != "table4"}
+
+
+def tested_claims(config: dict) -> list[str]:
+    """Return the rows of `claims` that test something: not those that contradict base, or change nothing of it.
+
+    A row that contradicts itself is a mistake, and is among them: it is refused.
+    """
+    scale = scale_of(config)
+    base = config["base"] | scale["base"]
+    rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
+    tested = {name: row for name, row in rows.items() if base | row != base and not contradiction(base | row)}
+    return [name for name, row in rows.items() if name in tested or contradiction(row)]
 
 
 def crossed(tasks: Any, experiments: Any, seeds: list[int]) -> list[RunName]:
     """Return a run of each task and experiment with each seed."""
     return [RunName(task, experiment, seed) for task in tasks for experiment in experiments for seed in seeds]
+
+
+def experiments_of(config: dict) -> dict[str, dict]:
+    """Return the rows of Tables 3 and 5, by name."""
+    return config["experiments"] | config["claims"]
 
 
 def parts(config: dict, run: RunName) -> dict:
@@ -63,7 +93,7 @@ def translator_parts(config: dict, run: RunName) -> dict:
     """Return what is a translator's own among the parts."""
     scale = scale_of(config)
     task = scale["tasks"][run.task]
-    rows = [config["experiments"], scale["experiments"], task.get("experiments", {})]
+    rows = [experiments_of(config), scale["experiments"], task.get("experiments", {})]
     return {
         "label": scale["label"],
         "source": task["source"],

@@ -16,6 +16,8 @@ FIGURES = {  # titles on the page, in its order
     "bleu_parameters": "BLEU and parameters",
     "bleu_flops": "BLEU and the cost of training",
     "timing": "Time of a layer",
+    "head_importance": "Heads: importance and distance",
+    "bleu_length": "BLEU and sentence length",
 }
 
 # 3 : 1 against white at least, as WCAG asks of lines: of Okabe and Ito's those that have it, then darker ones.

@@ -1,5 +1,6 @@
 """§3.5: the positional encoding."""
 
+from transformer.common.files import InputError
 from transformer.figures.style import COLUMN_INCHES, Drawing, new
 from transformer.model.transformer import Transformer
 
@@ -7,7 +8,9 @@ SHOWN = 100  # positions
 
 
 def positions(model: Transformer, run: str) -> Drawing:
-    """Draw a heat map of what is added to the embeddings at the first positions."""
+    """Draw a heat map of what is added to the embeddings at the first positions. Raises InputError if nothing is."""
+    if model.embedding.position_table is None:
+        raise InputError(f"{run}: expected positions sinusoid, learned or words, found 'none'")
     table = model.embedding.position_table.detach().cpu().numpy()[:SHOWN]
     figure, axes = new(COLUMN_INCHES, 2.6)
     most = abs(table).max()

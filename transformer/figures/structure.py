@@ -32,6 +32,7 @@ class Structure(NamedTuple):
     embedding: Embedding
     shared: bool  # one embedding serves source, target and softmax (§3.4)
     target_spaces: bool  # a vector of the target language is added to the source
+    last_norm: str  # the class of the module that normalises the output of each stack, "" for none
 
 
 @torch.inference_mode()
@@ -40,7 +41,8 @@ def structure(model: Transformer) -> Structure:
     text = pack([np.array([EOS, EOS])], torch.device("cpu"))
     x, memory = torch.randn(2, 2, model.config.d_model, generator=torch.Generator().manual_seed(0))
     embeddings = called(model, [part for part in model.modules() if isinstance(part, Embedding)], text, text)
-    output = model.embedding.output_weight()
+    output = model.output_weight()
+    (last_norm,) = {type(norm).__name__ for norm in (model.encoder_norm, model.decoder_norm)}
     return Structure(
         encoder=sublayers(model.encoder[0], x, text),
         decoder=sublayers(model.decoder[0], x, text, memory, text),
@@ -48,6 +50,7 @@ def structure(model: Transformer) -> Structure:
         embedding=model.embedding,
         shared=len(set(embeddings)) == 1 and output.data_ptr() == model.embedding.weight.data_ptr(),
         target_spaces=model.target_spaces is not None,
+        last_norm="" if last_norm == nn.Identity.__name__ else last_norm,
     )
 
 

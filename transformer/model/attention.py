@@ -1,6 +1,6 @@
 """§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
 
-    attention         padded sentences
+    attention         padded sentences; additive_scores in the place of its products (Table 5)
     flash             sentences laid end to end, on a GPU
     cached_attention  one more token of each hypothesis, in beam search
 
@@ -13,60 +13,98 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.common.files import InputError
 from transformer.config.experiment import Model
 from transformer.model.kernels import Pad, Softmax, Unpad, dropout
 from transformer.model.packed import Packed
 
 
-def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool, P_drop: float) -> Tensor:
+def attention(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    P_drop: float,
+    scale: float | None = None,
+    additive: Tensor | None = None,
+) -> Tensor:
     """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1).
 
     Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. Returns [B, h, L_q, d_v].
     mask: None, or added to the scores [B, h, L_q, L_k], to which it must broadcast.
     `causal` lets position i see only positions up to i (§3.2.3); then L_q = L_k.
+    scale: another factor than 1 / sqrt(d_k). additive: with it, the scores are `additive_scores`.
     """
-    if Q.is_cuda:  # one fused kernel; on a CPU the equation itself is faster at a sentence's length
-        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, is_causal=causal, dropout_p=P_drop)
+    scale = Q.shape[-1] ** -0.5 if scale is None else scale
+    if Q.is_cuda and additive is None:  # one fused kernel; on a CPU the equation itself is faster
+        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, is_causal=causal, dropout_p=P_drop, scale=scale)
     if causal:
         later = Q.new_full((Q.shape[-2], K.shape[-2]), -math.inf).triu(1)
         mask = later if mask is None else mask + later
     # In float32 or better: products as small as these are not worth converting to bfloat16.
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(Q.device.type, enabled=False):
         dtype = torch.promote_types(Q.dtype, torch.float32)
         q, k, v = (x.to(dtype, memory_format=torch.contiguous_format).flatten(0, 1) for x in (Q, K, V))
         shape, beta = (*Q.shape[:-1], K.shape[-2]), float(mask is not None)
         added = q.new_zeros(1, 1, 1) if mask is None else mask.to(dtype).expand(shape).reshape(-1, *shape[2:])
-        scores = torch.baddbmm(added, q, k.mT, beta=beta, alpha=Q.shape[-1] ** -0.5)
+        if additive is None:
+            scores = torch.baddbmm(added, q, k.mT, beta=beta, alpha=scale)
+        else:
+            scores = additive_scores(Q.to(dtype), K.to(dtype), additive).flatten(0, 1) + added
         return torch.bmm(dropout(Softmax.apply(scores), P_drop), v).view(*Q.shape[:-1], V.shape[-1])
 
 
+def additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
+    """Return what §3.2.1 compares dot products with: a layer of a feed-forward network, over queries and keys.
+
+    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. additive: [h, d_k]. Returns additive · tanh(Q_i + K_j): [B, h, L_q, L_k].
+    That is Bahdanau et al. (2015), as W^Q and W^K are the layer's matrices.
+    """
+    return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
+
+
 def flash(
-    Q: Tensor, K: Tensor, V: Tensor, q_offsets: Tensor, k_offsets: Tensor, L_q: int, L_k: int, causal: bool
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    q_offsets: Tensor,
+    k_offsets: Tensor,
+    L_q: int,
+    L_k: int,
+    causal: bool,
+    scale: float | None = None,
 ) -> Tensor:
     """Compute equation 1 on a GPU, without padding. Q: [n_q, h, d]. K, V: [n_k, h, d]. Returns [n_q, h, d].
 
-    offsets: [B + 1] int32, where each sentence begins. L: what no sentence is longer than. See `flashes`.
+    offsets: [B + 1] int32, where each sentence begins. L: what no sentence is longer than. scale: another factor than
+    1 / sqrt(d_k). See `flashes`.
     """
     from torch.nn.attention.varlen import varlen_attn  # loads Dynamo, a second and more that only a GPU is worth
 
     window = (-1, 0) if causal else (-1, -1)
-    return varlen_attn(Q, K, V, q_offsets, k_offsets, L_q, L_k, window_size=window)
+    return varlen_attn(Q, K, V, q_offsets, k_offsets, L_q, L_k, scale=scale, window_size=window)
 
 
 def flashes(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether `flash` can train this model there: it knows 16 bits, heads of one width, and no dropout."""
+    """Return whether `flash` can train this model there: it knows dot products, 16 bits, like heads, and no dropout."""
+    if model.attention != "dot":
+        return False
     like_heads = model.d_k == model.d_v and model.d_k <= 256 and model.d_k % 8 == 0
     return device.type == "cuda" and dtype == torch.bfloat16 and like_heads and model.P_drop_attention == 0
 
 
-def cached_attention(Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+def cached_attention(
+    Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, additive: Tensor | None = None
+) -> Tensor:
     """Compute equation 1 for one query of each of K hypotheses, over M cached places (translation/decoder.py).
 
     Q: [B * K, h * d_k], already divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: None, or
-    added to the scores [B, h, K, M]. Returns [B * K, h * d_v].
+    added to the scores [B, h, K, M]. additive: as `attention` has it. Returns [B * K, h * d_v].
     """
     B, h = keys.shape[:2]
-    scores = Q.view(B, len(Q) // B, h, -1).transpose(1, 2) @ keys
+    queries = Q.view(B, len(Q) // B, h, -1).transpose(1, 2)
+    scores = queries @ keys if additive is None else additive_scores(queries, keys.mT, additive)
     if mask is not None:
         scores += mask
     return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(len(Q), -1)
@@ -79,7 +117,9 @@ class MultiHead(nn.Module):
         super().__init__()
         self.h, self.d_k, self.d_v = config.h, config.d_k, config.d_v
         self.P_drop = config.P_drop_attention
+        self.scale = config.d_k**-0.5 if config.scaled else 1.0
         self.output = nn.Linear(config.h * config.d_v, config.d_model)  # W^O
+        self.additive = nn.Parameter(torch.empty(config.h, config.d_k)) if config.attention == "additive" else None
 
     def mix(self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, causal: bool) -> Tensor:
         """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v].
@@ -87,8 +127,11 @@ class MultiHead(nn.Module):
         Packed as well, Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v].
         """
         if queries.offsets is not None:
+            if self.additive is not None:
+                raise InputError("attention 'additive': expected padded sentences, found those of flash attention")
             heads = (x.view(len(x), self.h, -1) for x in (Q, K, V))
-            return flash(*heads, queries.offsets, keys.offsets, queries.shape[1], keys.shape[1], causal).flatten(1)
+            places = (queries.offsets, keys.offsets, queries.shape[1], keys.shape[1])
+            return flash(*heads, *places, causal, self.scale).flatten(1)
         # Causal needs no mask of the padding: it follows every real token of its sentence.
         mask = None if causal else keys.mask
         heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)
@@ -106,7 +149,7 @@ class MultiHead(nn.Module):
         return x if packed.slots is None else Unpad.apply(x, packed.slots, len(packed.ids))
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0)
+        return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0, self.scale, self.additive)
 
 
 class SelfAttention(MultiHead):

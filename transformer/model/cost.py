@@ -6,19 +6,22 @@ from transformer.config.experiment import Model
 
 
 def parameters(model: Model) -> int:
-    """Count the trained numbers: the one embedding matrix (§3.4), and the layers' matrices, biases and LayerNorms.
+    """Count the trained numbers: the embedding matrices (§3.4), and the layers' matrices, biases and LayerNorms.
 
     Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The code's table
     of target languages counts where the model has it; that of learned positions (Table 3, row E) does not.
     """
     keys, values = model.h * model.d_k, model.h * model.d_v
     attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
+    attention += keys if model.attention == "additive" else 0
     feed_forward = 2 * model.d_model * model.d_ff + model.d_ff + model.d_model
     layer_norm = 2 * model.d_model
     encoder_layer = attention + feed_forward + 2 * layer_norm
     decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
-    embeddings = (model.embedding_rows + model.target_spaces) * model.d_model
-    return embeddings + model.N * (encoder_layer + decoder_layer)
+    rows = model.embedding_rows + model.target_spaces
+    rows += 0 if model.tied else model.embedding_rows + model.output_rows
+    last_norms = 2 * layer_norm if model.norm == "pre" else 0
+    return rows * model.d_model + model.N * (encoder_layer + decoder_layer) + last_norms
 
 
 def agreeing_rows(model: Model, millions: int) -> range:
@@ -49,8 +52,8 @@ def training_flops(model: Model, lengths: Lengths) -> float:
 
     A token's self-attention projects 2P. The attention between encoder and decoder adds P: to a source token its keys
     and values, to a target token its query and output. The last term is Q Kᵀ and its product with V in all three
-    attentions, masked or not. LayerNorm, softmax's exponentials, biases, dropout and the optimiser are no matrix
-    products and not counted.
+    attentions, masked or not; additive scores count as much. LayerNorm, softmax's exponentials, biases, dropout and
+    the optimiser are no matrix products and not counted.
     """
     projections = model.d_model * model.h * (model.d_k + model.d_v)
     feed_forward = 2 * model.d_model * model.d_ff

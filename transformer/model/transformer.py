@@ -6,6 +6,7 @@ Shapes: n tokens, V embedding rows.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,7 @@ TARGET_SPACE = 9  # the row that the authors' code learned for English-German; a
 
 
 class Transformer(nn.Module):
-    """§3.1 Encoder and decoder stacks (Figure 1) over one embedding matrix (§3.4)."""
+    """§3.1 Encoder and decoder stacks (Figure 1) over one embedding matrix (§3.4), or three if they are not tied."""
 
     def __init__(self, config: Model):
         super().__init__()
@@ -29,7 +30,10 @@ class Transformer(nn.Module):
         self.embedding = Embedding(config)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
+        self.encoder_norm, self.decoder_norm = (last_norm(config) for _ in range(2))
         self.dropout = Dropout(config.P_drop)
+        self.untied_target = None if config.tied else Embedding(config)
+        self.untied_output = None if config.tied else nn.Parameter(torch.empty(config.output_rows, config.d_model))
         self.target_spaces = None
         if config.target_spaces:  # not in the paper (config/fidelity.py)
             self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
@@ -38,9 +42,18 @@ class Transformer(nn.Module):
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """Return the decoder's output for each token of `target`, which is shifted right: [n_target, d_model].
 
-        The logits are `output @ self.embedding.output_weight().T` (§3.4); training/loss.py takes that product.
+        The logits are `output @ self.output_weight().T` (§3.4); training/loss.py takes that product.
         """
         return self.decode(target, self.encode(source), source)
+
+    @property
+    def target_embedding(self) -> "Embedding":
+        """Return what embeds the target: the source's own embedding, unless they are untied."""
+        return self.embedding if self.untied_target is None else self.untied_target
+
+    def output_weight(self) -> Tensor:
+        """Return the rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
+        return self.embedding.output_weight() if self.untied_output is None else self.untied_output
 
     def encode(self, source: Packed) -> Tensor:
         """Return the memory: [n_source, d_model]."""
@@ -50,14 +63,19 @@ class Transformer(nn.Module):
         x = self.dropout(x)
         for layer in self.encoder:
             x = layer(x, source)
-        return x
+        return self.encoder_norm(x)
 
     def decode(self, target: Packed, memory: Tensor, source: Packed) -> Tensor:
         """Decode all target tokens at once, each seeing only those before it: [n_target, d_model]."""
-        x = self.dropout(self.embedding(target.ids, target.positions))
+        x = self.dropout(self.target_embedding(target.ids, target.positions))
         for layer in self.decoder:
             x = layer(x, target, memory, source)
-        return x
+        return self.decoder_norm(x)
+
+
+def last_norm(config: Model) -> nn.Module:
+    """Return what stands after a stack: nothing in the paper's, whose last layer ends with a LayerNorm."""
+    return nn.Identity() if config.norm == "post" else nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
 
 class EncoderLayer(nn.Module):
@@ -70,8 +88,8 @@ class EncoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, source: Packed) -> Tensor:
-        x = self.residuals[0](x, self.self_attention(x, source))
-        return self.residuals[1](x, self.feed_forward(x))
+        x = self.residuals[0](x, lambda x: self.self_attention(x, source))
+        return self.residuals[1](x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -85,21 +103,27 @@ class DecoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
-        x = self.residuals[0](x, self.self_attention(x, target))
-        x = self.residuals[1](x, self.cross_attention(x, target, memory, source))
-        return self.residuals[2](x, self.feed_forward(x))
+        x = self.residuals[0](x, lambda x: self.self_attention(x, target))
+        x = self.residuals[1](x, lambda x: self.cross_attention(x, target, memory, source))
+        return self.residuals[2](x, self.feed_forward)
 
 
 class Residual(nn.Module):
-    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))), post-norm."""
+    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))), post-norm.
+
+    Pre-norm is x + Dropout(Sublayer(LayerNorm(x))). Without the residual, `x +` is left out.
+    """
 
     def __init__(self, config: Model):
         super().__init__()
+        self.post, self.residual = config.norm == "post", config.residual
         self.dropout = Dropout(config.P_drop)
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
-    def forward(self, x: Tensor, sublayer: Tensor) -> Tensor:
-        return self.norm(x + self.dropout(sublayer))
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        out = self.dropout(sublayer(x if self.post else self.norm(x)))
+        out = x + out if self.residual else out
+        return self.norm(out) if self.post else out
 
 
 class FeedForward(nn.Module):
@@ -117,9 +141,10 @@ class FeedForward(nn.Module):
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
 
-    The same matrix serves source, target and the softmax. With positions "words", which are not in the paper, the
-    number of a word is added, too: of the source token's own word, and for a target token of the word to be tagged
-    next. Its sinusoids have their frequencies in the opposite order, so that the two sums do not mix.
+    The same matrix serves source, target and the softmax, if they are tied. Positions "none" add nothing. With
+    positions "words", which are not in the paper, the number of a word is added, too: of the source token's own word,
+    and for a target token of the word to be tagged next. Its sinusoids have their frequencies in the opposite order, so
+    that the two sums do not mix.
     """
 
     def __init__(self, config: Model):
@@ -129,6 +154,8 @@ class Embedding(nn.Module):
         self.learned = config.positions == "learned"
         if self.learned:
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
+        elif config.positions == "none":
+            self.position_table = None
         else:
             table = sinusoids(POSITIONS, config.d_model, config.sinusoids)
             self.register_buffer("position_table", table, persistent=False)
@@ -146,11 +173,14 @@ class Embedding(nn.Module):
         words: the numbers of the words, of the same shape; counted if not given, for sentences laid end to end.
         """
         tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
-        x = tokens * (ids != PAD).unsqueeze(-1) + F.embedding(positions, self.position_table)
+        x = tokens * (ids != PAD).unsqueeze(-1)
+        table = self.position_table
+        if table is not None:
+            x = x + F.embedding(positions, table)
         if self.new_word is None:
             return x
         words = self.count_words(ids, positions) if words is None else words
-        return x + F.embedding(words.clamp(min=0), self.position_table.flip(1))
+        return x + F.embedding(words.clamp(min=0), table.flip(1))
 
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Return for each token how many words have begun in its sentence, less one: [n], sentences laid end to end."""
@@ -181,7 +211,7 @@ def initialize(model: Transformer) -> None:
     is narrower than three matrices' would be. The table of target languages counts as a matrix, too.
     """
     for name, parameter in model.named_parameters():
-        if name.startswith("embedding."):
+        if name.startswith(("embedding.", "untied_")):
             nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
         elif parameter.dim() == 2:
             nn.init.xavier_uniform_(parameter)

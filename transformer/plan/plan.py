@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from transformer.config.corpora import absent_treebank
 from transformer.config.elsewhere import makers, taken
 from transformer.config.experiment import Experiment, resolve
-from transformer.config.runs import RunName, parts, runs_of_tables
+from transformer.config.runs import CURVES, RunName, parts, runs_of_tables
 from transformer.config.scales import scale_of
 from transformer.model.cost import Lengths, training_flops
 from transformer.plan import storage
@@ -51,8 +51,9 @@ class Plan:
 
     @property
     def figures(self) -> dict[str, list[RunName]]:
-        """The runs of the figures that show trainings; other figures show configurations, or layers."""
-        return {"attention, positions": [self.base], "curves, BLEU by FLOPs": self.all}
+        """Return the runs of the figures that show trainings of Tables 2 to 4; those of probes show Table 5's."""
+        drawn = distinct(self.tables[table] for table in CURVES if table in self.made)
+        return {"attention, positions": [self.base], "curves, BLEU by FLOPs": drawn}
 
     def shared(self, table: str) -> list[RunName]:
         """Return those of a table's runs that another table takes, too."""

@@ -33,18 +33,21 @@ OPTIONS = {
     "label": {"metavar": "TEXT", "help": "the data behind our numbers"},
     "score": {"metavar": "JSON", "nargs": "*", "help": "score files, written with --run"},
     "dev": {"metavar": "JSON", "nargs": "*", "help": "score files of last checkpoints on the dev set"},
+    "heads": {"metavar": "JSON", "help": "what the probe heads wrote"},
+    "lengths": {"metavar": "JSON", "nargs": "*", "help": "what the probe lengths wrote, a file for each run"},
     "expected": {"metavar": "RUN", "nargs": "*", "help": "all runs that should be there, as task/experiment/seed"},
 }
 
 
 def of_model(args: Namespace) -> Drawing:
     """Draw Figure 1 or 2, of an untrained model."""
-    from transformer.figures import architecture
+    from transformer.figures.architecture import figure1
+    from transformer.figures.multihead import figure2
     from transformer.model.transformer import Transformer
     from transformer.scoring.scorefiles import run_name
 
     experiment = load(args.experiment[0])
-    draw = getattr(architecture, args.name)
+    draw = {"figure1": figure1, "figure2": figure2}[args.name]
     return draw(Transformer(experiment.model).eval(), run_name(vars(experiment)))
 
 
@@ -97,6 +100,18 @@ def of_timing(args: Namespace) -> Drawing:
     return timing(read_measured(args.measured))
 
 
+def of_heads(args: Namespace) -> Drawing:
+    from transformer.figures.importance import head_importance
+
+    return head_importance(args.heads)
+
+
+def of_lengths(args: Namespace) -> Drawing:
+    from transformer.figures.lengths import bleu_length
+
+    return bleu_length(args.lengths, args.label, args.expected)
+
+
 # By name: what draws it, and the options that it needs.
 DRAWN = {
     "figure1": (of_model, ["experiment"]),
@@ -110,6 +125,8 @@ DRAWN = {
     "bleu_parameters": (of_scores, ["score", "expected", "paper", "label"]),
     "bleu_flops": (of_scores, ["score", "dev", "expected", "paper", "label"]),
     "timing": (of_timing, ["measured"]),
+    "head_importance": (of_heads, ["heads"]),
+    "bleu_length": (of_lengths, ["lengths", "expected", "label"]),
 }
 
 

@@ -16,7 +16,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,14 +24,12 @@ import torch
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, open_input, replacing
 from transformer.common.text import decode_lines
-from transformer.config.experiment import Decoding, load
-from transformer.data.subwords import Subwords
-from transformer.data.tokenization import Moses
+from transformer.config.experiment import load
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import best_device
 from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
-from transformer.translation.translator import TooLong, Translator
+from transformer.translation.translator import TooLong, Translator, open_translator
 
 TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
 PIECE = 2**18  # bytes read at once from standard input: about as many lines
@@ -108,19 +105,3 @@ def open_model(args: argparse.Namespace) -> Transformer | CTranslate2:
         raise InputError("--compute-type: expected with --engine ctranslate2 only")
     weights = args.weights or args.run / "average.safetensors"
     return load_model(weights, load(args.run / "experiment.yaml").model).to(best_device())
-
-
-def open_translator(run: Path, model: Transformer | CTranslate2, changes: dict) -> Translator:
-    """Return a translator with the `model` and all else that the run folder holds, and `changes` to its decoding."""
-    experiment = load(run / "experiment.yaml")
-    decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
-    vocabulary = Subwords(run / "vocabulary.model")
-    if vocabulary.symbols:
-        raise InputError(f"{run}: expected a translator, found a parser")
-    return Translator(
-        model=model,
-        vocabulary=vocabulary,
-        source=Moses(experiment.source, experiment.preparation),
-        target=Moses(experiment.target, experiment.preparation),
-        decoding=Decoding.read(decoding, "decoding"),
-    )

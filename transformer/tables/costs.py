@@ -19,7 +19,8 @@ class Term(NamedTuple):
     r: int = 0
 
 
-# By the paper's names, then two more: what §4 says of contiguous kernels, and §3.2.2's whole layer.
+# By the paper's names, then three more: what §4 says of contiguous kernels, §3.2.2's whole layer, and the additive
+# attention that §3.2.1 compares with.
 LAYER_TYPES = (
     "Self-Attention",
     "Recurrent",
@@ -27,6 +28,7 @@ LAYER_TYPES = (
     "Self-Attention (restricted)",
     "Convolutional, contiguous kernels",
     "Self-Attention with projections",
+    "Self-Attention, additive",
 )
 # Multiply-adds of one layer, as a sum. A single layer with contiguous kernels is a convolutional one, so it has none.
 COSTS = {
@@ -35,6 +37,7 @@ COSTS = {
     "Convolutional": (Term(1, n=1, d=2, k=1),),
     "Self-Attention (restricted)": (Term(2, n=1, d=1, r=1),),
     "Self-Attention with projections": (Term(2, n=2, d=1), Term(4, n=1, d=2)),
+    "Self-Attention, additive": (Term(2, n=2, d=1),),
 }
 
 

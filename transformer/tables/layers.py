@@ -6,10 +6,13 @@ Symbols: n positions, d width, k kernel, r neighbours.
 import math
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.model.attention import attention
+
+QUERIES = 64  # of additive attention, which holds d numbers for each of them and each key
 
 
 class Attention(nn.Module):
@@ -29,6 +32,20 @@ class Projected(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.output(attend(*(projection(x)[None] for projection in self.inputs))[0])
+
+
+class Additive(nn.Module):
+    """Additive attention of §3.2.1 alone, Q = K = V = x, so many queries at a time that they fit into memory."""
+
+    def __init__(self, d: int):
+        super().__init__()
+        self.additive = nn.Parameter(torch.randn(1, d))
+
+    def forward(self, x: Tensor) -> Tensor:
+        K = x[None, None]
+        parts = x.split(QUERIES)
+        heads = [attention(Q[None, None], K, K, None, False, 0.0, additive=self.additive) for Q in parts]
+        return torch.cat(heads, dim=2)[0, 0]
 
 
 class Restricted(nn.Module):
@@ -76,4 +93,5 @@ LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
     "Self-Attention (restricted)": lambda d, k, r, level: Restricted(r),
     "Convolutional, contiguous kernels": lambda d, k, r, level: Convolutional(d, k),
     "Self-Attention with projections": lambda d, k, r, level: Projected(d),
+    "Self-Attention, additive": lambda d, k, r, level: Additive(d),
 }

@@ -148,7 +148,8 @@ def timing_note(times: pd.DataFrame) -> str:
         "row with projections is §3.2.2's whole layer, with one head, which multiplies as much as h narrower ones. "
         f"Restricted self-attention multiplies no more than its r = {r} neighbours. The recurrent layer is "
         f"`torch.nn.RNN`, the convolution `torch.nn.Conv1d` with k = {k}; with contiguous kernels a single layer is "
-        "the same."
+        "the same. Additive attention has v · tanh(q + k) in the place of q · k / √d: it multiplies as often, but most "
+        "of its time is tanh, which is not counted."
     )
 
 

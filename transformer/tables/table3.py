@@ -12,7 +12,7 @@ import pandas as pd
 from transformer.commandline import score_arguments
 from transformer.common.files import InputError
 from transformer.scoring.scorefiles import read_scores, require_one
-from transformer.scoring.significance import RESAMPLES, SEED, p_value
+from transformer.scoring.significance import RESAMPLES, SEED
 from transformer.tables.cells import (
     Cell,
     Row,
@@ -20,11 +20,11 @@ from transformer.tables.cells import (
     difference_text,
     interval,
     interval_cell,
-    mean_draws,
     mean_text,
     ours,
 )
 from transformer.tables.csvfiles import read_csv
+from transformer.tables.differences import LEVEL, paired
 from transformer.tables.notes import DIFFERENCE_NOTE, gaps, ladder, provenance
 from transformer.tables.render import Grid, Table
 
@@ -36,7 +36,6 @@ PRINTED = ["perplexity", "bleu", "parameters"]  # by the paper, which leaves som
 MEASURED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # by ours, and where from
 MEAN = {"": "mean", "_sd": "std"}  # over seeds
 
-LEVEL = 0.05
 MARK = "†"
 MARK_NOTE = (
     "Against base: BLEU less base's, each in its own column, so that the paper's variations can be compared with ours "
@@ -91,13 +90,10 @@ def against_base(runs: pd.DataFrame) -> pd.DataFrame:
 
     Both are of the seeds that both have; base, and experiments that share no seed with it, are left out.
     """
-    base, rows = runs[runs["experiment"] == "base"], {}
-    for experiment, of_experiment in runs[runs["experiment"] != "base"].groupby("experiment"):
-        pairs = of_experiment.merge(base, on="seed", suffixes=("", "_base"))
-        if len(pairs):
-            difference = (pairs["bleu"] - pairs["bleu_base"]).mean()
-            differences = mean_draws(pairs["draws"]) - mean_draws(pairs["draws_base"])
-            rows[experiment] = difference, p_value(difference, differences)
+    base = runs[runs["experiment"] == "base"]
+    others = runs[runs["experiment"] != "base"].groupby("experiment")
+    differences = {experiment: paired(of_experiment, base) for experiment, of_experiment in others}
+    rows = {experiment: (each.value, each.p) for experiment, each in differences.items() if each}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["difference", "p"])
 
 

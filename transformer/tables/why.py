@@ -31,8 +31,8 @@ WORDS = ("Kind", "Choice")
 SYSTEM, COLUMN = system_name("base"), "en-de_bleu"  # whose printed BLEU the question is about
 NOT_RUN = "not run at this scale"
 NOT_MEASURED = (
-    "Not measured at any scale, though often asked about: smaller batches, layer normalisation before the sub-layer, "
-    "another ε of Adam, 16-bit numbers, other training text."
+    "Not measured at any scale, though often asked about: smaller batches, another ε of Adam, 16-bit numbers, other "
+    "training text. Table 5 has layer normalisation before the sub-layer."
 )
 P_NOTE = (
     f"p: how likely so large a difference is were both equal, by paired bootstrap resampling, {RESAMPLES:,} draws of "

@@ -112,7 +112,7 @@ def models_of(config: dict) -> dict[str, Model]:
     models = {}
     for name, experiment in config["experiments"].items():
         row = config["base"] | experiment | shared
-        models[name] = Model.read({field.name: row[field.name] for field in fields(Model)}, name)
+        models[name] = Model.read({field.name: row[field.name] for field in fields(Model) if field.name in row}, name)
     return models
 
 

@@ -75,7 +75,7 @@ def smoothed_cross_entropy(
 
 def batch_losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return `smoothed_cross_entropy` of the model's output on `batch`; matrix products in `dtype`."""
-    embedding = model.embedding.output_weight()
+    embedding = model.output_weight()
     with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):
         output = model(batch.source, batch.target)
     return smoothed_cross_entropy(output.float(), embedding, batch.labels, epsilon, dtype)

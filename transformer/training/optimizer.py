@@ -12,8 +12,12 @@ def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
 
 
 def rate(experiment: Experiment, step: int) -> float:
-    """Return Adam's rate at `step`: equation 3, times the experiment's factor."""
+    """Return Adam's rate at `step`: equation 3, times the experiment's factor.
+
+    Without warm-up it is at its peak from the first step to the last of warmup_steps.
+    """
     training = experiment.training
+    step = step if training.warmup else max(step, training.warmup_steps)
     return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
 
 

@@ -1,8 +1,8 @@
 """A trained model in CTranslate2: its weights in that library's layout, and translating with it, on the processor.
 
 The exported model computes the same. Where the layout is narrower, the weights are rearranged: heads are as wide as the
-wider of d_k and d_v, padded with zeros, and what is added to the source's embedding at every position is added to the
-encoder's position table.
+wider of d_k and d_v, padded with zeros, what is added to the source's embedding at every position is added to the
+encoder's position table, and a model without positions has a table of zeros.
 
 The search is CTranslate2's own, and differs from search.py in three ways. It stops once PATIENCE times as many
 hypotheses have ended as the beam is wide; ours goes on until no alive one can win. A hypothesis ends only among the
@@ -25,7 +25,7 @@ from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
-from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
+from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Embedding, Transformer
 from transformer.translation.search import length_penalty
 
 Spec = Any  # a layer of ctranslate2.specs
@@ -141,12 +141,18 @@ def open_ctranslate2(folder: Path, compute_type: str, threads: int) -> CTranslat
 def save_ctranslate2(model: Transformer, vocabulary: Subwords, folder: Path) -> None:
     """Write model.bin, config.json and the vocabulary into an existing folder, in float32.
 
-    Raises InputError on a parser and on positions "words", which CTranslate2 does not have.
+    Raises InputError on what CTranslate2 does not have: a parser, positions "words", a model without residuals, and
+    additive attention.
     """
+    config = model.config
     if vocabulary.symbols:
         raise InputError("CTranslate2: expected a translator, found a parser")
-    if model.config.positions == "words":
-        raise InputError("CTranslate2: expected positions sinusoid or learned, found 'words'")
+    if config.positions == "words":
+        raise InputError("CTranslate2: expected positions sinusoid, learned or none, found 'words'")
+    if not config.residual:
+        raise InputError("CTranslate2: expected residual true, found false")
+    if config.attention != "dot":
+        raise InputError(f"CTranslate2: expected attention dot, found {config.attention!r}")
     spec = specify(model, vocabulary)
     spec.validate()
     spec.optimize()
@@ -156,8 +162,8 @@ def save_ctranslate2(model: Transformer, vocabulary: Subwords, folder: Path) -> 
 @torch.no_grad()
 def specify(model: Transformer, vocabulary: Subwords) -> Spec:
     """Return the model as a ctranslate2.specs.TransformerSpec."""
-    config = model.config
-    spec = import_ctranslate2().specs.TransformerSpec.from_config(config.N, config.h, pre_norm=False)
+    config, pre_norm = model.config, model.config.norm == "pre"
+    spec = import_ctranslate2().specs.TransformerSpec.from_config(config.N, config.h, pre_norm=pre_norm)
     spec.config.layer_norm_epsilon = LAYER_NORM_EPSILON
     spec.register_source_vocabulary(token_names(vocabulary, config.embedding_rows))
     spec.register_target_vocabulary(token_names(vocabulary, config.output_rows))
@@ -171,18 +177,29 @@ def specify(model: Transformer, vocabulary: Subwords) -> Spec:
         set_self_attention(part.self_attention, layer.self_attention, layer.residuals[0].norm)
         set_cross_attention(part.attention, layer.cross_attention, layer.residuals[1].norm)
         set_feed_forward(part.ffn, layer)
+    if pre_norm:
+        set_norm(spec.encoder.layer_norm, model.encoder_norm)
+        set_norm(spec.decoder.layer_norm, model.decoder_norm)
     return spec
 
 
 def set_embeddings(spec: Spec, model: Transformer) -> None:
     """Set §3.4 and §3.5. PAD is a zero vector where it starts the decoder, and occurs nowhere else."""
-    embedding, target_spaces = model.embedding, model.target_spaces
-    added = 0 if target_spaces is None else target_spaces[TARGET_SPACE]
-    spec.encoder.embeddings[0].weight = embedding.weight
-    spec.encoder.position_encodings.encodings = embedding.position_table + added
-    spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding.output_weight()
-    spec.decoder.position_encodings.encodings = embedding.position_table
+    source, target = model.embedding, model.target_embedding
+    spec.encoder.embeddings[0].weight = source.weight
+    spec.encoder.position_encodings.encodings = position_table(source)
+    if model.target_spaces is not None:
+        spec.encoder.position_encodings.encodings += model.target_spaces[TARGET_SPACE]
+    spec.decoder.embeddings.weight = target.output_weight()
+    spec.decoder.projection.weight = model.output_weight()
+    spec.decoder.position_encodings.encodings = position_table(target)
     spec.decoder.start_from_zero_embedding = True
+
+
+def position_table(embedding: Embedding) -> Tensor:
+    """Return what is added at each position, a tensor of its own: [POSITIONS, d_model]."""
+    table = embedding.position_table
+    return torch.zeros(POSITIONS, embedding.weight.shape[1]) if table is None else table.clone()
 
 
 def set_self_attention(spec: Spec, layer: SelfAttention, norm: nn.LayerNorm) -> None:
@@ -197,10 +214,10 @@ def set_cross_attention(spec: Spec, layer: CrossAttention, norm: nn.LayerNorm) -
 
 
 def set_output(spec: Spec, layer: SelfAttention | CrossAttention, norm: nn.LayerNorm) -> None:
-    """Set W^O, with new columns where heads are padded with zeros. The scale stays that of d_k."""
+    """Set W^O, with new columns where heads are padded with zeros. The scale stays the layer's."""
     columns = layer.output.weight.unflatten(1, (layer.h, layer.d_v))
     set_linear(spec.linear[-1], F.pad(columns, (0, width(layer) - layer.d_v)).flatten(1), layer.output.bias)
-    spec.queries_scale = layer.d_k**-0.5
+    spec.queries_scale = layer.scale
     set_norm(spec.layer_norm, norm)
 
 

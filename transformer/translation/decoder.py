@@ -20,21 +20,39 @@ class Weights:
 
     def __init__(self, model: Transformer):
         self.layers = [LayerWeights(layer) for layer in model.decoder]
-        self.output = model.embedding.output_weight().detach().T.contiguous()
+        self.norm = model.decoder_norm
+        self.output = model.output_weight().detach().T.contiguous()
 
 
 class LayerWeights:
-    """The matrices of one layer; its queries come out divided by sqrt(d_k)."""
+    """The matrices of one layer; its queries come out divided by sqrt(d_k), if they are to be."""
 
     def __init__(self, layer: DecoderLayer):
         own, cross = layer.self_attention, layer.cross_attention
         self.widths = own.widths
         Q, *key_value = rows(own.query_key_value).split(own.widths)
-        self.query_key_value = Linear(torch.cat([Q * own.d_k**-0.5, *key_value]))
-        self.query = Linear(rows(cross.query) * cross.d_k**-0.5)
+        own_scale, cross_scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
+        self.query_key_value = Linear(torch.cat([Q * own_scale, *key_value]))
+        self.query = Linear(rows(cross.query) * cross_scale)
+        self.additive = [attention.additive for attention in (own, cross)]
         self.outputs = [Linear(rows(attention.output)) for attention in (own, cross)]
         self.inner, self.outer = (Linear(rows(part)) for part in (layer.feed_forward.inner, layer.feed_forward.outer))
         self.norms = [residual.norm for residual in layer.residuals]
+        self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Return equation 2 (§3.3)."""
+        return self.outer(self.inner(x).relu_())
+
+    def before(self, number: int, x: Tensor) -> Tensor:
+        """Return what sub-layer `number` is given, as in transformer.Residual."""
+        return x if self.post else self.norms[number](x)
+
+    def after(self, number: int, x: Tensor, out: Tensor) -> Tensor:
+        """Return what transformer.Residual makes of x and the sub-layer's output; writes over the latter."""
+        if self.residual:
+            out.add_(x)
+        return self.norms[number](out) if self.post else out
 
 
 def rows(linear: nn.Linear) -> Tensor:
@@ -61,7 +79,7 @@ class CachedDecoder:
     """
 
     def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
-        self.embedding, self.vocabulary, self.weights = model.embedding, vocabulary, weights or Weights(model)
+        self.embedding, self.vocabulary, self.weights = model.target_embedding, vocabulary, weights or Weights(model)
         memory, B = model.encode(source), source.shape[0]
         attentions = [layer.self_attention for layer in model.decoder]
         # Keys lie as `cached_attention` wants them; to copy them into that form at each step would cost more.
@@ -83,10 +101,10 @@ class CachedDecoder:
         self.length += 1
         places = self.take_places(tokens.shape[1])
         for layer, past, memory in zip(self.weights.layers, self.past, self.memory, strict=True):
-            x = layer.norms[0](layer.outputs[0](self.self_attention(layer, past, x, places)).add_(x))
-            x = layer.norms[1](layer.outputs[1](cached_attention(layer.query(x), *memory, self.mask)).add_(x))
-            x = layer.norms[2](layer.outer(layer.inner(x).relu_()).add_(x))
-        return self.log_probabilities(x).unflatten(0, tokens.shape)
+            x = layer.after(0, x, self.self_attention(layer, past, layer.before(0, x), places))
+            x = layer.after(1, x, self.cross_attention(layer, memory, layer.before(1, x)))
+            x = layer.after(2, x, layer.feed_forward(layer.before(2, x)))
+        return self.log_probabilities(self.weights.norm(x)).unflatten(0, tokens.shape)
 
     def log_probabilities(self, x: Tensor) -> Tensor:
         """Turn [B * K, d_model] into [B * K, vocabulary], always in one place: fresh memory would double the time."""
@@ -120,13 +138,17 @@ class CachedDecoder:
         return places
 
     def self_attention(self, layer: LayerWeights, past: list[Tensor], x: Tensor, places: Tensor) -> Tensor:
-        """Attend from x [B * K, d_model], whose keys and values are put at `places`. Returns [B * K, h * d_v]."""
+        """Attend from x [B * K, d_model], whose keys and values are put at `places`, to `past`. Returns as x."""
         keys, values = past
         Q, K, V = layer.query_key_value(x).split(layer.widths, dim=1)
         sentences = torch.arange(len(keys), device=x.device)[:, None]
         keys[sentences, :, :, places] = K.view(*places.shape, *keys.shape[1:3])
         values[sentences, :, places] = V.view(*places.shape, keys.shape[1], -1)
-        return cached_attention(Q, keys, values, self.seen)
+        return layer.outputs[0](cached_attention(Q, keys, values, self.seen, layer.additive[0]))
+
+    def cross_attention(self, layer: LayerWeights, memory: list[Tensor], x: Tensor) -> Tensor:
+        """Attend from x [B * K, d_model] to the memory's keys and values. Returns as x."""
+        return layer.outputs[1](cached_attention(layer.query(x), *memory, self.mask, layer.additive[1]))
 
     def select(self, sentences: Tensor, parents: Tensor) -> None:
         """Keep these sentences [b], and these hypotheses [b, K] of each."""

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 
 from transformer.common.files import InputError
-from transformer.config.experiment import EOS, Decoding
+from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
@@ -52,17 +53,25 @@ class Translator:
         before: how many lines came before these, for that error.
         """
         full = [index for index, line in enumerate(lines) if line.strip()]
-        sentences = self.vocabulary.encode([self.source.tokenize(lines[index]) for index in full])
-        most = POSITIONS - self.decoding.extra_length
+        sentences = self.encode([lines[index] for index in full])
         for index, sentence in zip(full, sentences, strict=True):
-            if len(sentence) > most:
-                line = f"line {before + index + 1}: {len(sentence)} subwords, at most {most} can be translated"
+            if len(sentence) > self.longest:
+                line = f"line {before + index + 1}: {len(sentence)} subwords, at most {self.longest} can be translated"
                 raise TooLong(index, line)
         decoded = self.vocabulary.decode([ids for ids, _ in self.search(sentences)])
         translations = [""] * len(lines)
         for index, words in zip(full, decoded, strict=True):
             translations[index] = self.target.detokenize(words)
         return translations
+
+    def encode(self, lines: list[str]) -> list[list[int]]:
+        """Return plain sentences of the source language as token ids, each ending in EOS."""
+        return self.vocabulary.encode([self.source.tokenize(line) for line in lines])
+
+    @property
+    def longest(self) -> int:
+        """Return the most tokens that a sentence may have, EOS included: a translation may be `extra_length` longer."""
+        return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]]) -> list[tuple[list[int], float]]:
         if isinstance(self.model, Transformer):
@@ -73,6 +82,24 @@ class Translator:
     def weights(self) -> Weights:
         """The model's matrices, laid out once for all calls of its decoder."""
         return Weights(self.model)
+
+
+def open_translator(run: Path, model: Transformer | Engine, changes: dict) -> Translator:
+    """Return a translator with the `model` and all else that the run folder holds, and `changes` to its decoding."""
+    from transformer.data.tokenization import Moses  # here, as above
+
+    experiment = load(run / "experiment.yaml")
+    decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
+    vocabulary = Subwords(run / "vocabulary.model")
+    if vocabulary.symbols:
+        raise InputError(f"{run}: expected a translator, found a parser")
+    return Translator(
+        model=model,
+        vocabulary=vocabulary,
+        source=Moses(experiment.source, experiment.preparation),
+        target=Moses(experiment.target, experiment.preparation),
+        decoding=Decoding.read(decoding, "decoding"),
+    )
 
 
 def search(

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from transformer.config.corpora import absent_treebank
-from transformer.config.runs import PARSER, TABLE_2, runs_of_tables
+from transformer.config.runs import CURVES, PARSER, PROBED, TABLE_2, experiments_of, runs_of_tables
 from transformer.config.scales import at, tasks_of
 from transformer.config.scales import parsing_of as parsing_at
 

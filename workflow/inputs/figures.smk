@@ -2,8 +2,10 @@
 import json
 import os
 
+from transformer.config.experiment import load, resolve
+
 FIGURES = ["figure1", "figure2", "figure3", "figure4", "figure5", "positions", "schedule", "curves"]
-FIGURES += ["bleu_parameters", "bleu_flops", "timing"]  # as on the page
+FIGURES += ["bleu_parameters", "bleu_flops", "timing", "head_importance", "bleu_length"]  # as on the page
 OF_SENTENCES = {"figure3", "figure4", "figure5"}  # which config.yaml names
 
 
@@ -20,12 +22,36 @@ def base_is_trained(scale):
     return not config["partial"] or all(map(os.path.exists, base_run(scale, "average.safetensors")))
 
 
-def figures_of_scale(scale):
-    """Return the figures that can be drawn: Figures 3 to 5 need sentences, and they and `positions` a trained base."""
-    left_out = OF_SENTENCES - set(config["scales"][scale].get("figures", {}))
+def base_model(scale):
+    """Return the configuration of the base model; on a partial page that of the run which is there."""
+    (path,) = base_run(scale, "experiment.yaml")
+    if config["partial"] and os.path.exists(path):
+        return load(path).model
+    task, seed = first_task(scale)[0], config["scales"][scale]["seeds"][0]
+    return resolve(parts(at(config, scale), RunName(task, "base", seed))).model
+
+
+@cache
+def not_drawn(scale):
+    """Return why figures, and the page's attention, cannot be shown: by name those of which this is so."""
+    reasons, model = {}, base_model(scale)
+    if not present(base_run(scale, "heads.json")):
+        reasons["head_importance"] = "the base model is trained, but its heads were not measured"
     if not base_is_trained(scale):
-        left_out |= OF_SENTENCES | {"positions"}
-    return [figure for figure in FIGURES if figure not in left_out]
+        untrained = "the base model that it shows is not trained"
+        reasons |= dict.fromkeys([*OF_SENTENCES, "positions", "attention", *reasons], untrained)
+    for figure in OF_SENTENCES - set(config["scales"][scale].get("figures", {})):
+        reasons[figure] = "config.yaml has no sentence for it at this scale"
+    if model.positions == "none":
+        reasons["positions"] = "the base model has none"
+    if model.attention != "dot":
+        reasons["figure2"] = f"it shows dot products, and attention in the base model is {model.attention}"
+    return reasons
+
+
+def figures_of_scale(scale):
+    """Return the figures that can be drawn."""
+    return [figure for figure in FIGURES if figure not in not_drawn(scale)]
 
 
 def text_of_attention(wildcards):
@@ -35,8 +61,8 @@ def text_of_attention(wildcards):
 
 
 def runs_of_curves(scale):
-    """Return every run; the parsers where there is a Table 4."""
-    tables = ["table3", "table2", *(["table4"] if "table4" in tables_of_scale(scale) else [])]
+    """Return the runs of Tables 2 to 4, each once; the parsers where there is a Table 4."""
+    tables = [table for table in CURVES if table in tables_of_scale(scale)]
     return list(dict.fromkeys(run for table in tables for run in runs_of(table, scale)))
 
 
@@ -67,6 +93,11 @@ def sources_of_figure(figure, scale):
             files = {"score": scores("table2", "test.json"), "dev": scores("table3", "dev.last.json")}
             label, expected = config["scales"][scale]["label"], names(runs_of("table2", scale))
             return files | {"paper": paper("table2")}, ["--label", label, "--expected", *expected]
+        case "bleu_length":
+            files, expected = {"lengths": files_of_probe("lengths", scale)}, names(probed("lengths", scale))
+            return files, ["--label", label_of_table_3(scale), "--expected", *expected]
+        case "head_importance":
+            return {"heads": base_run(scale, "heads.json")}, []
         case "timing":
             return {"measured": [f"results/{scale}/layers.json"]}, []
 

@@ -1,7 +1,8 @@
 # The questions of rules/report.smk: what is on the page of a scale. Those of tables.smk and figures.smk come before.
 import os
 
-SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json"}  # of the runs of these tables
+# The scores of the runs of these tables.
+SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json", "table5": "dev.last.json"}
 
 
 def tables_of_page(wildcards):
@@ -47,9 +48,7 @@ def why_not_made(scale, part):
     """Return what a part of the page lacks."""
     if part == "table4":
         return "this scale has no treebank, or it is not on this machine"
-    if part in OF_SENTENCES - set(config["scales"][scale].get("figures", {})):
-        return "config.yaml has no sentence for it at this scale"
-    return "the base model that it shows is not trained"
+    return not_drawn(scale)[part]
 
 
 def options_of_page(wildcards, input):

@@ -78,6 +78,28 @@ def table_4(scale):
     return files, options
 
 
+def probed(probe, scale):
+    """Return the runs of Table 5 that a probe should measure."""
+    return [run for run in runs_of("table5", scale) if run.experiment in PROBED[probe]]
+
+
+def files_of_probe(probe, scale):
+    """Return what a probe wrote; a run that was taken without what the probe reads is not measured."""
+    read = {"average.safetensors", "vocabulary.model"} | ({"checkpoints"} if probe == "averaging" else set())
+    runs = probed(probe, scale)
+    folders = {run: FOLDERS.get(f"{scale}/runs/{name}") for run, name in zip(runs, names(runs), strict=True)}
+    runs = [run for run in runs if folders[run] is None or read.isdisjoint(folders[run].lacking)]
+    return present(files_of(runs, scale, f"{probe}.json"))
+
+
+def table_5(scale):
+    runs = runs_of("table5", scale)
+    files = {"paper": paper("table5"), "score": present(files_of(runs, scale, "dev.last.json"))}
+    files |= {probe: files_of_probe(probe, scale) for probe in PROBED}
+    probes = [f"{probe}:{run}" for probe in PROBED for run in names(probed(probe, scale))]
+    return files, ["--label", label_of_table_3(scale), "--expected", *names(runs), "--probes", *probes]
+
+
 def table_why(scale):
     """Return what the table `why` is made from; of a partial page, another search's translations all or none."""
     runs, (_, task) = runs_of("why", scale), first_task(scale)
@@ -112,6 +134,7 @@ TABLES = {
     "table2": table_2,
     "table3": table_3,
     "table4": table_4,
+    "table5": table_5,
     "why": table_why,
 }  # as on the page
 

@@ -19,7 +19,7 @@ TAKEN_OF = {
     rf"|(dev|test|elsewhere)({any_of(SEARCHES)})\.(trees|parses\.json)",
 }
 MADE_HERE = rf"{SUMS}|(checkpoints/)?\.snakemake_timestamp|(experiment|decoding)\.yaml|state/.*"
-MADE_HERE += r"|(dev|test|elsewhere)(\.[a-z]+)?\.json"
+MADE_HERE += rf"|(dev|test|elsewhere)(\.[a-z]+)?\.json|({any_of(PROBED)})\.json"
 
 
 def folders_elsewhere(scale):

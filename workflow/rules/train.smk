@@ -36,7 +36,7 @@ rule train:
     log:
         "logs/train/{scale}/{task}/{experiment}/{seed}.log",
     wildcard_constraints:
-        experiment=any_of(config["experiments"]),
+        experiment=any_of(experiments_of(config)),
     conda:
         "../../environment.yml"
     threads: train_threads

@@ -34,7 +34,7 @@ rule translate:
     log:
         "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{weights}{change}.log",
     wildcard_constraints:
-        experiment=any_of(config["experiments"]),
+        experiment=any_of(experiments_of(config)),
         split="dev|test",
         change=any_of(CHANGES),
     conda:
@@ -71,7 +71,7 @@ rule score:
     log:
         "logs/score/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
     wildcard_constraints:
-        experiment=any_of(config["experiments"]),
+        experiment=any_of(experiments_of(config)),
         split="dev|test",
     conda:
         "../../environment.yml"

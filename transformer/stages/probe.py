@@ -1,0 +1,63 @@
+r"""Measure a trained run, where a claim of Table 5 needs no other training.
+
+    python -m transformer probe smoothing --run results/demo/runs/en-de/base/1 --beams 1 4 20 \
+        --source resources/corpora/grammar-dev.en --target resources/corpora/grammar-dev.de --sentences 200 \
+        --output results/demo/runs/en-de/base/1/smoothing.json
+
+Takes at most SENTENCES pairs of the raw dev set, at equal distances. OUTPUT is JSON: run, as in score files; language
+and number of the sentences, and the checksum of TARGET; and what the probe measured. `transformer probe NAME --help`
+says what that is.
+"""
+
+import argparse
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from transformer.commandline import positive, stage_parser
+from transformer.common.files import replacing, sha256
+from transformer.probes import PROBES
+from transformer.scoring.origin import describe
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one probe, and write what it measured."""
+    args = parse(sys.argv[1:] if argv is None else argv)
+    run = describe(args.run, None)
+    import torch  # here, as this and the next take seconds, and --help needs neither
+
+    from transformer.probes.measures import open_subject
+
+    torch.set_num_threads(args.threads)
+    subject = open_subject(args.run, args.source, args.target, args.sentences)
+    content = {"run": run, "language": subject.language, "sentences": len(subject.sources)}
+    content |= {"target_sha256": sha256(args.target)}
+    content |= module(args.name).make(subject, args)
+    with replacing(args.output) as file:
+        json.dump(content, file, ensure_ascii=False, separators=(",", ":"))
+    print(f"{args.output}: {args.name}, {len(subject.sources)} sentences, {args.output.stat().st_size:,} bytes")
+
+
+def module(name: str):
+    """Return the probe's module."""
+    return import_module(f"transformer.probes.{name}")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the command line: a probe's name, and its options."""
+    parser = stage_parser("probe", __doc__)
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(PROBES))
+    for name in PROBES:
+        probe = names.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+        probe.add_argument("--run", required=True, type=Path, metavar="DIR", help="folder of a trained run")
+        probe.add_argument("--source", required=True, type=Path, metavar="FILE", help="the dev set, raw text")
+        probe.add_argument("--target", required=True, type=Path, metavar="FILE", help="its references, line by line")
+        probe.add_argument("--sentences", required=True, type=positive, metavar="N", help="take at most N pairs")
+        if argv[:1] == [name]:
+            probe.description = module(name).__doc__
+            module(name).add_options(probe)
+        probe.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all by default")
+        probe.add_argument("--output", required=True, type=Path, metavar="FILE", help="the JSON to write")
+    return parser.parse_args(argv)

@@ -1,0 +1,196 @@
+"""Table 5: what the paper says, or takes for granted, of its own design, tested.
+
+The paper has no such table. --paper has each claim, what was published of it, and the row that tests it: a run that
+leaves the part out, against one that has it, or a measurement of trained runs (transformer/probes).
+"""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from transformer.commandline import score_arguments
+from transformer.common.files import InputError
+from transformer.config.runs import TABLE_5
+from transformer.scoring.significance import RESAMPLES, SEED
+from transformer.tables import probed
+from transformer.tables.cells import Cell, Row, difference_text
+from transformer.tables.csvfiles import read_csv
+from transformer.tables.differences import LEVEL, MARGIN, TRANSLATES, Difference, paired, verdict
+from transformer.tables.notes import gaps, provenance
+from transformer.tables.probegrids import measurements
+from transformer.tables.render import Grid, Note, Table
+from transformer.tables.table3 import read_runs
+
+TITLE = "Table 5: the paper's claims about its design"
+EXPECTED = ("lower", "higher", "alike", "")
+NOT_RUN = "not run"
+PERPLEXITY = "perplexity"  # the row that compares it, where the others compare BLEU
+
+HOW_NOTE = (
+    "Difference: BLEU, or perplexity, of the first less that of the second of what is compared, over the seeds that "
+    f"both have; 95 % and p by paired bootstrap resampling, {RESAMPLES:,} draws of the sentences with seed {SEED}. "
+    "Expected: what the first should be if the claim holds. Rows without a section are what others claim of the "
+    "paper's design."
+)
+HERE_NOTE = [
+    f"seen here: higher or lower as expected, with p < {LEVEL}; or alike, the whole interval within {MARGIN:g} BLEU",
+    f"not seen here: the opposite, with p < {LEVEL}; or an effect as large as the published one, or as {MARGIN:g} BLEU "
+    f"where that is less, lies outside the interval; or not alike, with p < {LEVEL}",
+    f"cannot be told: anything else, and where neither reaches {TRANSLATES:g} BLEU",
+]
+CHANCE_NOTE = (
+    "The test knows the chance that lies in the choice of sentences, not the one in training: where there is one seed, "
+    "another can move a small difference from one side to the other. Of so many comparisons, one in twenty would have "
+    f"p < {LEVEL} if nothing made any difference."
+)
+TRAINED_NOTE = (
+    "The trained rows; config.yaml says in what each differs from base. How much slower additive attention is, Table 1 "
+    "measures."
+)
+
+
+class Claim(NamedTuple):
+    """A row of --paper."""
+
+    section: str
+    claim: str
+    row: str  # the experiment, or the measurement, that tests it
+    against: str
+    expected: str
+    effect: str  # the size of the published difference, in BLEU, where it is less than MARGIN
+    published: str
+    source: str
+
+    @property
+    def size(self) -> float:
+        """Return the size of an effect that would be seen if it were there."""
+        return float(self.effect or MARGIN)
+
+
+class Comparison(NamedTuple):
+    """Two systems that are compared for a claim. `difference` is None where there is none, and `verdict` says why."""
+
+    claim: Claim
+    compared: str
+    difference: Difference | None
+    verdict: str
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
+    for probe in probed.PROBES:
+        parser.add_argument(f"--{probe}", default=[], metavar="JSON", nargs="*", help=f"files of the probe {probe}")
+    parser.add_argument(
+        "--probes", default=[], metavar="PROBE:RUN", nargs="*", help="all measurements that should be there"
+    )
+    score_arguments(parser)
+
+
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    probed.check_expected(args.probes)
+    runs = read_runs(args.score)
+    measured = {probe: probed.read_probes(getattr(args, probe)) for probe in probed.PROBES}
+    frames = probed.frames_of(measured)
+    claims = with_others(read_claims(args.paper), runs)
+    comparisons = [comparison for claim in claims for comparison in compare(claim, runs, frames)]
+    frame = pd.DataFrame([record(comparison) for comparison in comparisons]).astype({"seeds": "Int64"})
+    missing = [*gaps(args.expected, runs), *probed.missing_files(args.probes, measured)]
+    notes: list[Note] = [*missing, HOW_NOTE, HERE_NOTE, CHANCE_NOTE, *published(claims)]
+    notes += measurements(measured, frames)
+    if len(runs):
+        notes += [TRAINED_NOTE, provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"})]
+    words = ("§", "Claim", "Compared", "Expected", "Here")
+    return Table("table5", TITLE, caption(args.label), Grid(words, list(map(cells, comparisons))), notes), frame
+
+
+def caption(label: str) -> str:
+    return (
+        "What the paper says, or takes for granted, of its own design, and what is seen here: one part left out or "
+        f"exchanged at a time. On {label}; trained rows by their last checkpoint alone, as in Table 3; what was "
+        "measured on trained models, by their averaged weights, on the sentences that the notes name."
+    )
+
+
+def read_claims(path: str) -> list[Claim]:
+    """Return the claims. Raises InputError naming the file and what it should have."""
+    table = read_csv(path, list(Claim._fields))
+    claims = [Claim(*row) for row in table[list(Claim._fields)].itertuples(index=False)]
+    for claim in claims:
+        if claim.expected not in EXPECTED:
+            choices = "lower, higher, alike or nothing"
+            raise InputError(f"{path}: {claim.row}: expected: expected {choices}, found {claim.expected!r}")
+        try:
+            float(claim.effect or MARGIN)
+        except ValueError:
+            problem = f"effect: expected a number or nothing, found {claim.effect!r}"
+            raise InputError(f"{path}: {claim.row}: {problem}") from None
+    return claims
+
+
+def with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
+    """Return the claims, then each experiment that was run and that no claim names, beside base for comparison."""
+    named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
+    others = [name for name in runs["experiment"].unique() if name not in named]
+    return claims + [Claim("", "For comparison.", name, "base", "", "", "", "") for name in others]
+
+
+def compare(claim: Claim, runs: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> list[Comparison]:
+    """Return what tests a claim: one comparison of trained runs, or several of a probe's points."""
+    if claim.row in probed.COMPARED:
+        pairs = probed.COMPARED[claim.row](frames)
+    else:
+        own, other = (runs[runs["experiment"] == name] for name in (claim.row, claim.against))
+        pairs = [(f"`{claim.row}` − `{claim.against}`", own, other)]
+    return [compared(claim, *pair) for pair in pairs] or [Comparison(claim, "", None, NOT_RUN)]
+
+
+def compared(claim: Claim, words: str, own: pd.DataFrame, other: pd.DataFrame) -> Comparison:
+    """Return the comparison of two systems, a row per seed each."""
+    if own.empty or other.empty:
+        return Comparison(claim, words, None, NOT_RUN)
+    difference = paired(own, other)
+    if difference is None:
+        return Comparison(claim, words, None, "no seed in common")
+    least = 0.0 if claim.row == PERPLEXITY else TRANSLATES
+    return Comparison(claim, words, difference, verdict(claim.expected, difference, claim.size, least))
+
+
+def record(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison with all digits, for the CSV file."""
+    claim, compared, difference, said = comparison
+    values = dict.fromkeys(field.name for field in fields(Difference))
+    if difference:
+        values = vars(difference) | {"runs": " ".join(difference.runs)}
+    names = ("section", "claim", "row", "expected")
+    return {name: getattr(claim, name) for name in names} | {"compared": compared} | values | {"verdict": said}
+
+
+def published(claims: list[Claim]) -> list[Note]:
+    """Return what others published of the claims."""
+    rows = [
+        {"§": claim.section, "Claim": claim.claim, "Published": claim.published, "Source": claim.source}
+        for claim in claims
+        if claim.published
+    ]
+    return ["What was published, as it was read there:", Grid(("§", "Claim", "Published", "Source"), rows)]
+
+
+def cells(comparison: Comparison) -> Row:
+    """Return one line of the table."""
+    claim, compared, difference, said = comparison
+    row: Row = {"§": claim.section, "Claim": claim.claim, "Compared": compared, "Expected": claim.expected}
+    if difference is None:
+        return row | dict.fromkeys(("First", "Difference", "95 %", "p", "Seeds"), Cell("")) | {"Here": said}
+    decimals = 2 if claim.row == PERPLEXITY else 1
+    low, high = (difference_text(limit, decimals) for limit in (difference.low, difference.high))
+    texts = {
+        "First": f"{difference.score:.{decimals}f}",
+        "Difference": difference_text(difference.value, decimals),
+        "95 %": f"{low} to {high}",
+        "p": f"{difference.p:.3f}",
+        "Seeds": str(difference.seeds),
+        "Here": said,
+    }
+    return row | {heading: Cell(text, difference.runs if text else ()) for heading, text in texts.items()}
