@@ -144,7 +144,7 @@ def test_matrices_start_uniform_within_glorots_bound(experiment, name, inputs, o
         ({"positions": "learned"}, {"embedding.weight", "embedding.position_table"}),
         ({"tied": False}, {"embedding.weight", "untied_target.weight", "untied_output"}),
     ],
-    ids=str,
+    ids=["sinusoid", "learned", "untied"],
 )
 def test_embeddings_start_normal(experiment, changes, names):
     """A third of a normal distribution's numbers are more than one standard deviation away, one in 370 more than 3."""
