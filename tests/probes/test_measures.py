@@ -10,8 +10,8 @@ from support.toy import random_lines, random_model, random_text, write_text
 
 from transformer import __main__
 from transformer.config.experiment import PAD, load, save
+from transformer.config.runs import PROBED
 from transformer.model.packed import POSITIONS, pack
-from transformer.probes import PROBES
 from transformer.probes.measures import open_subject, predict, score
 from transformer.scoring.origin import describe
 
@@ -61,7 +61,7 @@ def test_interval_holds_95_percent_of_the_draws():
     assert scores["low"] < scores["bleu"] < scores["high"]
 
 
-@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize("name", PROBED)
 def test_header(place, name):
     own = [place / option if option == "data" else option for option in OWN[name]]
     probed = measured(place, name, *own, "--sentences", 8)

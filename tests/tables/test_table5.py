@@ -10,7 +10,6 @@ from support.scored import cells, make_table, score, write_scores
 
 from transformer.common.files import InputError
 from transformer.config.runs import PROBED, TABLE_5
-from transformer.probes import PROBES
 from transformer.scoring.significance import RESAMPLES
 from transformer.tables import probed, table5
 
@@ -257,7 +256,7 @@ def test_every_claim_is_tested_by_a_row_that_there_is():
     tested = {name for claim in claims for name in (claim.row, claim.against) if name}
     assert tested - set(probed.COMPARED) <= {*TABLE_5, *config["claims"]}
     assert {*config["claims"], *probed.COMPARED} <= tested
-    assert set(PROBED) == set(PROBES) == set(probed.PROBES)
+    assert all((ROOT / f"transformer/probes/{name}.py").exists() for name in PROBED)
     assert {name for names in PROBED.values() for name in names} <= {*TABLE_5, *config["claims"]}
     with open(ROOT / "workflow/paper/table5.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from transformer.commandline import positive, stage_parser
 from transformer.common.files import replacing, sha256
-from transformer.probes import PROBES
+from transformer.config.runs import PROBED
 from transformer.scoring.origin import describe
 
 
@@ -48,8 +48,8 @@ def module(name: str):
 def parse(argv: list[str]) -> argparse.Namespace:
     """Read the command line: a probe's name, and its options."""
     parser = stage_parser("probe", __doc__)
-    names = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(PROBES))
-    for name in PROBES:
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(PROBED))
+    for name in PROBED:
         probe = names.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
         probe.add_argument("--run", required=True, type=Path, metavar="DIR", help="folder of a trained run")
         probe.add_argument("--source", required=True, type=Path, metavar="FILE", help="the dev set, raw text")

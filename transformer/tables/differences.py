@@ -8,9 +8,8 @@ from transformer.scoring.significance import limits, p_value
 from transformer.tables.cells import mean_draws
 
 LEVEL = 0.05
-MARGIN = (
-    1.0  # BLEU: two systems whose difference is surely smaller are alike; an effect unless a smaller one was published
-)
+# BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
+MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
 
 
@@ -28,20 +27,20 @@ class Difference:
     runs: tuple[str, ...]  # by name, of both
 
 
-def paired(own: pd.DataFrame, other: pd.DataFrame, score: str = "bleu", draws: str = "draws") -> Difference | None:
+def paired(own: pd.DataFrame, other: pd.DataFrame) -> Difference | None:
     """Return the difference between two systems, by paired bootstrap resampling; None if they share no seed.
 
-    own, other: a row per seed, with seed, name, and the columns `score` and `draws`.
+    own, other: a row per seed, with seed, name, bleu (or another score in its place) and its draws.
     """
     pairs = own.merge(other, on="seed", suffixes=("", "_other"))
     if pairs.empty:
         return None
-    resampled = mean_draws(pairs[draws]) - mean_draws(pairs[f"{draws}_other"])
-    value = (pairs[score] - pairs[f"{score}_other"]).mean()
+    resampled = mean_draws(pairs["draws"]) - mean_draws(pairs["draws_other"])
+    value = (pairs["bleu"] - pairs["bleu_other"]).mean()
     low, high = limits(resampled)
     return Difference(
-        score=pairs[score].mean(),
-        against=pairs[f"{score}_other"].mean(),
+        score=pairs["bleu"].mean(),
+        against=pairs["bleu_other"].mean(),
         value=value,
         low=low,
         high=high,

@@ -6,9 +6,10 @@ from typing import Any
 import pandas as pd
 
 from transformer.common.files import InputError, read_json
+from transformer.config.runs import PROBED
 from transformer.scoring.scorefiles import item, read_run, require_one, run_name
 
-PROBES = ("averaging", "heads", "lengths", "smoothing")
+PROBES = tuple(PROBED)
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 SAME = ("scale", "fidelity", "sentences", "target_sha256")  # in all files of a probe, whose scores are compared
 RUN = ("name", "experiment", "seed")

@@ -59,14 +59,9 @@ class Claim(NamedTuple):
     row: str  # the experiment, or the measurement, that tests it
     against: str
     expected: str
-    effect: str  # the size of the published difference, in BLEU, where it is less than MARGIN
+    effect: float  # the size of the published difference, in BLEU, where it is less than MARGIN; else MARGIN
     published: str
     source: str
-
-    @property
-    def size(self) -> float:
-        """Return the size of an effect that would be seen if it were there."""
-        return float(self.effect or MARGIN)
 
 
 class Comparison(NamedTuple):
@@ -115,17 +110,16 @@ def caption(label: str) -> str:
 
 def read_claims(path: str) -> list[Claim]:
     """Return the claims. Raises InputError naming the file and what it should have."""
-    table = read_csv(path, list(Claim._fields))
-    claims = [Claim(*row) for row in table[list(Claim._fields)].itertuples(index=False)]
-    for claim in claims:
-        if claim.expected not in EXPECTED:
+    claims = []
+    for line in read_csv(path, list(Claim._fields))[list(Claim._fields)].to_dict("records"):
+        where = f"{path}: {line['row']}"
+        if line["expected"] not in EXPECTED:
             choices = "lower, higher, alike or nothing"
-            raise InputError(f"{path}: {claim.row}: expected: expected {choices}, found {claim.expected!r}")
+            raise InputError(f"{where}: expected: expected {choices}, found {line['expected']!r}")
         try:
-            float(claim.effect or MARGIN)
+            claims.append(Claim(**line | {"effect": float(line["effect"] or MARGIN)}))
         except ValueError:
-            problem = f"effect: expected a number or nothing, found {claim.effect!r}"
-            raise InputError(f"{path}: {claim.row}: {problem}") from None
+            raise InputError(f"{where}: effect: expected a number or nothing, found {line['effect']!r}") from None
     return claims
 
 
@@ -133,7 +127,7 @@ def with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
     """Return the claims, then each experiment that was run and that no claim names, beside base for comparison."""
     named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
     others = [name for name in runs["experiment"].unique() if name not in named]
-    return claims + [Claim("", "For comparison.", name, "base", "", "", "", "") for name in others]
+    return claims + [Claim("", "For comparison.", name, "base", "", MARGIN, "", "") for name in others]
 
 
 def compare(claim: Claim, runs: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> list[Comparison]:
@@ -154,7 +148,7 @@ def compared(claim: Claim, words: str, own: pd.DataFrame, other: pd.DataFrame) -
     if difference is None:
         return Comparison(claim, words, None, "no seed in common")
     least = 0.0 if claim.row == PERPLEXITY else TRANSLATES
-    return Comparison(claim, words, difference, verdict(claim.expected, difference, claim.size, least))
+    return Comparison(claim, words, difference, verdict(claim.expected, difference, claim.effect, least))
 
 
 def record(comparison: Comparison) -> dict[str, Any]:
