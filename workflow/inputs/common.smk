@@ -50,18 +50,18 @@ def task_of(wildcards):
     return tasks_of(at(config, wildcards.scale))[wildcards.task]
 
 
-def corpora_of(wildcards):
-    """Return the corpora of one split of a task."""
-    corpora = task_of(wildcards)[wildcards.split]
+def corpora_of(wildcards, split=None):
+    """Return the corpora of one split of a task: the one that is named, or else that of the wildcards."""
+    corpora = task_of(wildcards)[split or wildcards.split]
     return corpora if isinstance(corpora, list) else [corpora]
 
 
-def side(name):
-    """Return an input function: the files of one side (source or target) of a split's corpora."""
+def side(name, split=None):
+    """Return an input function: the files of one side (source or target) of a split's corpora (see `corpora_of`)."""
 
     def files(wildcards):
         language = task_of(wildcards)[name]
-        return [f"resources/corpora/{corpus}.{language}" for corpus in corpora_of(wildcards)]
+        return [f"resources/corpora/{corpus}.{language}" for corpus in corpora_of(wildcards, split)]
 
     return files
 

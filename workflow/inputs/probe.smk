@@ -6,16 +6,6 @@ def probes_at(scale):
     return config["probes"] | config["scales"][scale].get("probes", {})
 
 
-def dev_side(name):
-    """Return an input function: the files of one side (source or target) of a task's dev set."""
-
-    def files(wildcards):
-        task = task_of(wildcards)
-        return f"resources/corpora/{task['dev']}.{task[name]}"
-
-    return files
-
-
 def also_probed(wildcards):
     """Return what a probe reads besides a run's weights and the dev set."""
     run = f"results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.experiment}/{wildcards.seed}"

@@ -12,8 +12,8 @@ rule probe:
         ),
         also_probed,
         weights="results/{scale}/runs/{task}/{experiment}/{seed}/average.safetensors",
-        source=dev_side("source"),
-        target=dev_side("target"),
+        source=side("source", "dev"),
+        target=side("target", "dev"),
         code=package(*SEARCH, "probes", "scoring", "training/batches.py", "training/loss.py", "stages/probe.py"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{probe}.json",
