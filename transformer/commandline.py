@@ -2,6 +2,8 @@
 
 import argparse
 import json
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 from transformer.common.files import replacing
@@ -14,6 +16,25 @@ def stage_parser(stage: str, manual: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog=f"transformer {stage}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+def named_parsers(
+    parser: argparse.ArgumentParser, package: str, names: Iterable[str], argv: list[str]
+) -> Iterator[argparse.ArgumentParser]:
+    """Yield a parser for each module of `package` that is named, to which the caller adds what all have in common.
+
+    The one that `argv` begins with then gets the module's manual and its `add_options`, and parses to a namespace with
+    this `module`; others are not imported, for some take seconds.
+    """
+    choices = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(names))
+    for name in names:
+        own = choices.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+        yield own
+        if argv[:1] == [name]:
+            module = import_module(f"{package}.{name}")
+            own.description = module.__doc__
+            module.add_options(own)
+            own.set_defaults(module=module)
 
 
 def positive(text: str) -> int:

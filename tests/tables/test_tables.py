@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -97,7 +98,7 @@ def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
     with pytest.raises(SystemExit):
         stage.main([name, "--help"])
     assert "--paper" in capsys.readouterr().out
-    module = stage.module(name)
+    module = import_module(f"transformer.tables.{name}")
     assert module.TITLE
     assert module.make
     inputs = Path("workflow/inputs/tables.smk").read_text(encoding="utf-8")

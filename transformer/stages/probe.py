@@ -13,10 +13,9 @@ import argparse
 import json
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
 
-from transformer.commandline import positive, stage_parser
+from transformer.commandline import named_parsers, positive, stage_parser
 from transformer.common.files import replacing, sha256
 from transformer.config.runs import PROBED
 from transformer.scoring.origin import describe
@@ -34,30 +33,20 @@ def main(argv: list[str] | None = None) -> None:
     subject = open_subject(args.run, args.source, args.target, args.sentences)
     content = {"run": run, "language": subject.language, "sentences": len(subject.sources)}
     content |= {"target_sha256": sha256(args.target)}
-    content |= module(args.name).make(subject, args)
+    content |= args.module.make(subject, args)
     with replacing(args.output) as file:
         json.dump(content, file, ensure_ascii=False, separators=(",", ":"))
     print(f"{args.output}: {args.name}, {len(subject.sources)} sentences, {args.output.stat().st_size:,} bytes")
 
 
-def module(name: str):
-    """Return the probe's module."""
-    return import_module(f"transformer.probes.{name}")
-
-
 def parse(argv: list[str]) -> argparse.Namespace:
     """Read the command line: a probe's name, and its options."""
     parser = stage_parser("probe", __doc__)
-    names = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(PROBED))
-    for name in PROBED:
-        probe = names.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for probe in named_parsers(parser, "transformer.probes", list(PROBED), argv):
         probe.add_argument("--run", required=True, type=Path, metavar="DIR", help="folder of a trained run")
         probe.add_argument("--source", required=True, type=Path, metavar="FILE", help="the dev set, raw text")
         probe.add_argument("--target", required=True, type=Path, metavar="FILE", help="its references, line by line")
         probe.add_argument("--sentences", required=True, type=positive, metavar="N", help="take at most N pairs")
-        if argv[:1] == [name]:
-            probe.description = module(name).__doc__
-            module(name).add_options(probe)
         probe.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all by default")
         probe.add_argument("--output", required=True, type=Path, metavar="FILE", help="the JSON to write")
     return parser.parse_args(argv)

@@ -10,9 +10,8 @@ a score file is a gap that the notes name.
 
 import argparse
 import sys
-from importlib import import_module
 
-from transformer.commandline import stage_parser
+from transformer.commandline import named_parsers, stage_parser
 from transformer.tables import TABLES
 
 
@@ -21,25 +20,15 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(sys.argv[1:] if argv is None else argv)
     from transformer.tables.render import write  # here, as pandas takes a while and --help needs none
 
-    made, frame = module(args.name).make(args)
+    made, frame = args.module.make(args)
     write(made, args.output, frame)
     print(f"{args.output}.md: {len(frame)} rows")
-
-
-def module(name: str):
-    """Return the table's module; that of another table is not imported, for some take seconds."""
-    return import_module(f"transformer.tables.{name}")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Read the command line: a table's name, and its options."""
     parser = stage_parser("table", __doc__)
-    names = parser.add_subparsers(dest="name", metavar="NAME", required=True, help=", ".join(TABLES))
-    for name in TABLES:
-        table = names.add_parser(name)
+    for table in named_parsers(parser, "transformer.tables", TABLES, argv):
         table.add_argument("--paper", required=True, metavar="CSV", help="what the paper printed")
-        if argv[:1] == [name]:
-            table.description = module(name).__doc__
-            module(name).add_options(table)
         table.add_argument("--output", required=True, metavar="PATH", help="the files to write, without their endings")
     return parser.parse_args(argv)
