@@ -163,6 +163,7 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
         {"scales/mine/experiments/x": {}},
         "scales.mine.experiments: expected <one of the rows>, found 'x'",
     ),
+    ({"scales/mine/seeds_of": {"x": [1]}}, "scales.mine.seeds_of: expected <one of the rows>, found 'x'"),
     (
         {f"{EN_CS}/experiments": {"x": {}}},
         f"{IN_EN_CS}.experiments: expected <one of the rows>, found 'x'",
@@ -219,6 +220,10 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
     (
         {"scales/mine/from": {"en-cs/big/2": FOLDER}},
         "scales.mine.from.en-cs/big/2: expected one of the seeds (1), found '2'",
+    ),
+    (
+        {"scales/mine/from": {"en-cs/big/1": FOLDER}, "scales/mine/seeds_of": {"big": [2, 3]}},
+        "scales.mine.from.en-cs/big/1: expected one of the seeds (2, 3), found '1'",
     ),
     ({f"{EN_CS}/embedding_rows": 39}, f"{IN_EN_CS}: vocabulary 40 exceeds embedding_rows 39"),
     ({f"{ALONE}/vocabulary": 65500}, f"{IN_ALONE}: symbols and vocabulary are 65550 together, over 65535"),

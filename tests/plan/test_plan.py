@@ -91,6 +91,8 @@ def test_each_run_counts_once():
     assert plan.flops(plan.all) == pytest.approx(german + french)
     seeds = planned("scale=paper", "scales={paper: {seeds: [1, 2, 3]}}")
     assert (len(seeds.all), seeds.flops(seeds.all)) == (102, pytest.approx(3 * (german + french)))
+    of_base = planned("scale=paper", "scales={paper: {seeds_of: {base: [1, 2, 3]}}}")
+    assert len(of_base.all) == 34 + 2 * 2  # two more, German and French
     Path("resources/wsj").mkdir(parents=True)
     assert len(planned("scale=paper").all) == 36
 

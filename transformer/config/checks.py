@@ -13,7 +13,7 @@ from jsonschema.validators import extend
 from transformer.common.files import InputError
 from transformer.config.corpora import TESTED, files_of, languages_of, places_of
 from transformer.config.experiment import resolve
-from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables
+from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables, seeds_of
 from transformer.config.scales import at, parsing_of, scale_of, tasks_of
 from transformer.config.splits import shared_by_splits
 from transformer.config.yamlfile import read_yaml
@@ -90,8 +90,9 @@ def check_names(config: dict) -> None:
 def check_scale(config: dict, where: str) -> None:
     """Refuse the faults of the scale that `config` builds."""
     scale, parsing = scale_of(config), parsing_of(config)
-    for experiment in scale["experiments"]:
-        check_experiment(config, experiment, f"{where}.experiments")
+    for key in ("experiments", "seeds_of"):
+        for experiment in scale.get(key, {}):
+            check_experiment(config, experiment, f"{where}.{key}")
     for name, task in scale["tasks"].items():
         check_translator(config, task, f"{where}.tasks.{name}")
         for other in config["scales"]:  # the rules tell translators from parsers by their names
@@ -146,10 +147,11 @@ def check_run(config: dict, run: str, where: str) -> None:
     task, experiment, seed = run.split("/")
     scale, parsing = scale_of(config), parsing_of(config)
     parses = task in parsing["tasks"]
+    seeds = parsing["seeds"] if parses else seeds_of(scale, [experiment])[experiment]
     for kind, name, expected in (
         ("tasks", task, [*scale["tasks"], *parsing["tasks"]]),
         ("experiments", experiment, [PARSER] if parses else experiments_of(config)),
-        ("seeds", seed, list(map(str, (parsing if parses else scale)["seeds"]))),
+        ("seeds", seed, list(map(str, seeds))),
     ):
         if name not in expected:
             refuse(where, f"expected one of the {kind} ({', '.join(expected)}), found '{name}'")

@@ -1,6 +1,7 @@
 """The runs that each table takes, and what config.yaml says of each run."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from transformer.config.experiment import contradiction
 from transformer.config.scales import parsing_of, scale_of
@@ -32,15 +33,15 @@ class RunName(NamedTuple):
 def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
     """Return the trainings that each table takes; Table 1 takes none, and Table 4 is there where the scale parses."""
     scale, parsing = scale_of(config), parsing_of(config)
-    first, seeds = next(iter(scale["tasks"])), scale["seeds"]
+    first, of_parser = next(iter(scale["tasks"])), dict.fromkeys([PARSER], parsing["seeds"])
     compared = [name for name in TABLE_5 if name in config["experiments"]]
     runs = {
         "table1": [],
-        "why": crossed([first], WHY, seeds),
-        "table2": crossed(scale["tasks"], TABLE_2, seeds),
-        "table4": crossed(parsing["tasks"], [PARSER], parsing["seeds"]),
-        "table3": crossed([first], config["experiments"], seeds),
-        "table5": crossed([first], [*compared, *tested_claims(config)], seeds),
+        "why": crossed([first], seeds_of(scale, WHY)),
+        "table2": crossed(scale["tasks"], seeds_of(scale, TABLE_2)),
+        "table4": crossed(parsing["tasks"], of_parser),
+        "table3": crossed([first], seeds_of(scale, config["experiments"])),
+        "table5": crossed([first], seeds_of(scale, [*compared, *tested_claims(config)])),
     }
     return {table: runs[table] for table in TABLES if runs[table] or table != "table4"}
 
@@ -57,9 +58,14 @@ def tested_claims(config: dict) -> list[str]:
     return [name for name, row in rows.items() if name in tested or contradiction(row)]
 
 
-def crossed(tasks: Any, experiments: Any, seeds: list[int]) -> list[RunName]:
-    """Return a run of each task and experiment with each seed."""
-    return [RunName(task, experiment, seed) for task in tasks for experiment in experiments for seed in seeds]
+def seeds_of(scale: dict, experiments: Iterable[str]) -> dict[str, list[int]]:
+    """Return the seeds of each experiment at a scale: its own, or those of all."""
+    return {name: scale.get("seeds_of", {}).get(name, scale["seeds"]) for name in experiments}
+
+
+def crossed(tasks: Iterable[str], seeds: dict[str, list[int]]) -> list[RunName]:
+    """Return a run of each task and experiment with each of the experiment's seeds."""
+    return [RunName(task, experiment, seed) for task in tasks for experiment in seeds for seed in seeds[experiment]]
 
 
 def experiments_of(config: dict) -> dict[str, dict]:
