@@ -108,6 +108,15 @@ def newstest2014(source: Path, folder: Path) -> Path:
 
 
 @mirror
+@pytest.mark.parametrize(
+    ("year", "unicode", "plain"), [("2014/en-de/newstest2014", 659, 492), ("2013/newstest2013", 0, 1057)]
+)
+def test_references_have_the_quotation_marks_that_docs_count(year, unicode, plain):
+    text = "".join(lines(NEWS / f"{year}.de"))
+    assert (sum(map(text.count, "„“”«»")), text.count('"')) == (unicode, plain)
+
+
+@mirror
 def test_real_texts():
     """Tokens are noticed; references of the test sets, which have some stray spaces, are not taken for tokens."""
     for path in ("2014/en-de/newstest2014.de", "2014/en-fr/newstest2014.fr", "2013/newstest2013.de"):
