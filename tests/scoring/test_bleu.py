@@ -25,6 +25,7 @@ from transformer.scoring.bleu import (
     tokenize,
     without_compounds,
 )
+from transformer.scoring.misleading import marks
 from transformer.scoring.significance import bleu_draws, limits
 from transformer.stages import score
 
@@ -194,8 +195,10 @@ def test_stage(tmp_path, capsys):
         "subsets": {},
         "hyp": hyp,
         "hyp_sha256": sha256(hyp),
+        "hyp_marks": marks(HYPOTHESES),
         "ref": ref,
         "ref_sha256": sha256(ref),
+        "ref_marks": marks(REFERENCES),
         "run": {
             "task": "en-de",
             "flops": 1e15,
@@ -206,11 +209,24 @@ def test_stage(tmp_path, capsys):
         },
     }
     assert len(output.read_text().splitlines()) < 100  # all draws are in one
-    printed = capsys.readouterr().out
-    assert f"95 %: {low:.2f} – {high:.2f}" in printed.splitlines()[0]
-    paper = next(line for line in printed.splitlines()[1:] if line.startswith("*"))
-    assert paper.split()[1:3] == ["plain_quotes", f"{expected['plain_quotes']['score']:.2f}"]
-    assert expected["sacrebleu"]["signature"] in printed
+    head, *lines, _ = capsys.readouterr().out.splitlines()
+    assert head == "3 sentences"
+    shown = ["sacrebleu", "plain_quotes", "tokenized_lc", "chrf2"]
+    assert [line.split()[:2] for line in lines[::2]] == [[name, f"{expected[name]['score']:.2f}"] for name in shown]
+    assert [line.strip() for line in lines[1::2]] == [expected[name]["signature"] for name in shown]
+    assert lines[2].endswith(f"beside the paper's 27.3 and 28.4; {low:.2f} – {high:.2f} on 95 % of resampled test sets")
+
+
+def test_stage_says_of_the_papers_measure_what_is_known_in_a_language(tmp_path, capsys):
+    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    for language, expected in [
+        ("fr", "how its 41.8 was counted is not known"),
+        ("en", "the paper's measure in German;"),
+    ]:
+        score.main(["--hyp", hyp, "--ref", ref, "--lang", language])
+        printed = capsys.readouterr().out
+        assert expected in printed
+        assert "27.3" not in printed
 
 
 def test_stage_without_a_run(tmp_path):
@@ -233,7 +249,9 @@ def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
     assert whole["subsets"] == {"filtered": {"sentences": 3, "scores": scores(*chosen, "de")}}
     del whole["scores"]["plain_quotes"]["low"], whole["scores"]["plain_quotes"]["high"]
     assert whole["scores"] == scores(hypotheses, references, "de")
-    assert "3 sentences (filtered)" in capsys.readouterr().out
+    part = whole["subsets"]["filtered"]["scores"]
+    shown = ", ".join(f"{name} {part[name]['score']:.2f}" for name in ("sacrebleu", "plain_quotes", "tokenized_lc"))
+    assert f"3 sentences (filtered): {shown}, chrf2 " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

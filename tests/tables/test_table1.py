@@ -107,9 +107,15 @@ def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(n
 def test_power_of_a_power_law_whose_small_sizes_are_overhead():
     sizes = pd.Series([1, 2, 4, 8, 16, 32, 64])
     values = (5 * sizes**1.5).where(sizes >= 8, 700.0)
-    assert power(sizes, values) == pytest.approx(1.5)
+    assert power(sizes, values) == pytest.approx((1.5, 1.5, 1.5))
     with pytest.raises(InputError, match=r"two sizes or more in the larger half, found \[4\]"):
         power(pd.Series([4]), pd.Series([1.0]))
+
+
+def test_power_between_neighbours_worked_by_hand():
+    """Through 2^3, 2^4 and 2^7 at 2, 4 and 8, the slopes are 1 and 3, and that of least squares is 2."""
+    assert power(pd.Series([4, 1, 2]), pd.Series([128.0, 8.0, 16.0])) == pytest.approx((3, 3, 3))  # the larger half
+    assert power(pd.Series([1, 1, 2, 4, 8]), pd.Series([1.0, 1.0, 8.0, 16.0, 128.0])) == pytest.approx((2, 1, 3))
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +148,7 @@ def test_table_has_the_papers_cells_and_the_measured_ones(layers, tmp_path):
         "Layer type": "Recurrent",
         "Complexity, paper": "O(n · d^2)",
         "Multiply-adds, ours": "2 · n · d^2",
-        "Time, ours": "n^1.50 · d^0.50",
+        "Time, ours": "n^1.5 · d^0.5",
         "Sequential, paper": "O(n)",
         "Sequential, ours": "",
         "Path, paper": "O(n)",
@@ -151,6 +157,23 @@ def test_table_has_the_papers_cells_and_the_measured_ones(layers, tmp_path):
     assert shown["Self-Attention with projections"]["Multiply-adds, ours"] == "2 · n^2 · d + 4 · n · d^2"
     assert shown["Convolutional, contiguous kernels"]["Time, ours"] == ""
     assert "nan" not in markdown
+
+
+def test_exponents_are_shown_with_their_spread(layers, tmp_path):
+    """Between two lengths there is one slope. At widths 5, 9 and 27, times that are 1 : 5 : 5 have two."""
+    measured = json.loads(layers.read_text())
+    for time in measured["times"]:
+        time["seconds"] = 3.0 * time["n"] ** 2
+    wider = [time | {"d": 9, "seconds": 5 * time["seconds"]} for time in measured["times"] if time["grid"] == "d"]
+    measured["times"] += [time for time in wider if time["layer"] == "Recurrent"][:1]
+    measured["times"] += [time | {"d": 27} for time in measured["times"][-1:]]
+    rows, markdown = make(measured, tmp_path)
+    recurrent = next(row for row in rows if row["layer"] == "Recurrent")
+    assert [float(recurrent[f"n_{name}"]) for name in ("timed", "low", "high")] == pytest.approx([2, 2, 2])
+    slopes = math.log(5) / math.log(9 / 5), 0
+    assert [float(recurrent[f"d_{name}"]) for name in ("low", "high")] == pytest.approx(sorted(slopes))
+    (line,) = [line for line in markdown.splitlines() if "Recurrent" in line and "2.0 (2.0 – 2.0)" in line]
+    assert f"{float(recurrent['d_timed']):.1f} (0.0 – {max(slopes):.1f})" in line
 
 
 def test_figure_shows_the_times_over_the_length(layers):

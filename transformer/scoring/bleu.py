@@ -1,7 +1,9 @@
 """Scores of one translation by every measure in use for the paper's tasks, each with a signature that says how.
 
-The paper's 28.4 is not a sacreBLEU score: the authors made the reference's quotes plain, tokenised with Moses, split
-German compounds at hyphens and ran multi-bleu.perl. On the same output the measures differ by a point of BLEU and more.
+The paper's 28.4 is not a sacreBLEU score. Its authors tokenised with Moses, split German compounds at hyphens and ran
+multi-bleu.perl, as their script get_ende_bleu.sh does, and first made the reference's quotes plain, by an account in
+tensor2tensor's issue 317. The paper itself says nothing of this, and of its French BLEU nothing is known. On the same
+output the measures differ by a point of BLEU and more.
 """
 
 import re
@@ -61,7 +63,7 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
     """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is what the paper reports.
 
-    The paper does not say how its French BLEU was computed: here it is as the German, but for the compounds.
+    Of its French BLEU nothing is known: here it is as the German, but for the compounds.
     """
     return without_compounds(tokenize(hypotheses, language, escape), language)
 

@@ -25,9 +25,10 @@ ORIGIN = ["hardware", "threads", "versions", "commit", "date"]
 
 EXPONENTS_NOTE = (
     "The powers that time grows with are least-squares slopes between logarithms, over the larger half of the sizes, "
-    "where what does not grow weighs little. “theory” is the power that rules when that size alone grows, “counted” "
-    "the slope of the multiply-adds over the same sizes, “timed” that of the times. What the last two differ by is "
-    "not arithmetic: memory, softmax, calls."
+    "where what does not grow weighs little. As these are few, the least and the greatest slope between two "
+    "neighbouring ones follow in brackets. “theory” is the power that rules when that size alone grows, “counted” the "
+    "slope of the multiply-adds over the same sizes, “timed” that of the times. What the last two differ by is not "
+    "arithmetic: memory, softmax, calls."
 )
 SEQUENTIAL_NOTE = (
     "Sequential, ours: the longest chain of PyTorch's operators in one layer, each waiting for the one before. Some "
@@ -87,7 +88,8 @@ def compared(paper: pd.DataFrame, measured: dict[str, Any]) -> pd.DataFrame:
     """Return a row per layer type. paper: from `read_layers`; measured: from `read_measured`.
 
     Columns: the paper's cells as `paper_complexity` and so on; ours, the formula of the multiply-adds, the powers of n
-    and d as `n_theory`, `n_counted`, `n_timed` and so on, and for each length `sequential_8`, `path_8` and so on.
+    and d as `n_theory`, `n_counted`, `n_timed` with its spread from `n_low` to `n_high`, and so on, and for each length
+    `sequential_8`, `path_8` and so on.
     """
     printed = paper.add_prefix("paper_").reindex(list(LAYER_TYPES), fill_value="").rename_axis("layer")
     formulas = pd.Series({name: formula(COSTS.get(name, ())) for name in LAYER_TYPES}, name="multiply_adds")
@@ -102,21 +104,24 @@ def powers(measured: dict[str, Any]) -> pd.DataFrame:
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
         row = rows.setdefault(layer, {})
         row[f"{grid}_theory"] = growth(COSTS[layer], grid)
-        row[f"{grid}_counted"] = power(times[grid], times["multiply_adds"])
-        row[f"{grid}_timed"] = power(times[grid], times["seconds"])
+        row[f"{grid}_counted"], *_ = power(times[grid], times["multiply_adds"])
+        row[f"{grid}_timed"], row[f"{grid}_low"], row[f"{grid}_high"] = power(times[grid], times["seconds"])
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def power(sizes: pd.Series, values: pd.Series) -> float:
-    """Return b of values ~ sizes^b, by least squares between logarithms, over the larger half of the sizes.
+def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
+    """Return b of values ~ sizes^b, and the least and the greatest b between neighbouring sizes.
 
-    The middle one of an odd number counts as large. Raises InputError where these are fewer than two.
+    b is fitted by least squares between logarithms, over the larger half of the sizes: the middle one of an odd number
+    counts as large. Raises InputError where these are fewer than two.
     """
-    large = sizes >= np.median(sizes)
-    if sizes[large].nunique() < 2:
-        raise InputError(f"expected values at two sizes or more in the larger half, found {sorted(sizes[large])}")
-    slope, _ = np.polyfit(np.log(sizes[large]), np.log(values[large]), 1)
-    return float(slope)
+    large = sizes[sizes >= np.median(sizes)].sort_values()
+    if large.nunique() < 2:
+        raise InputError(f"expected values at two sizes or more in the larger half, found {list(large)}")
+    x, y = np.log(large), np.log(values[large.index])
+    slope, _ = np.polyfit(x, y, 1)
+    between = np.diff(y) / np.diff(x)
+    return float(slope), float(between.min()), float(between.max())
 
 
 def for_readers(frame: pd.DataFrame, measured: dict[str, Any]) -> Table:
@@ -155,7 +160,7 @@ def timing_note(times: pd.DataFrame) -> str:
 
 def cells(layer: str, row: pd.Series) -> Row:
     """Return one line of the table, each of the paper's cells beside ours."""
-    timed = "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.2f} · d^{row['d_timed']:.2f}"
+    timed = "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.1f} · d^{row['d_timed']:.1f}"
     sequential, path = (", ".join(map(str, row.filter(regex=rf"^{name}_\d"))) for name in ("sequential", "path"))
     return {
         "Layer type": layer,
@@ -171,11 +176,16 @@ def cells(layer: str, row: pd.Series) -> Row:
 
 def power_grid(frame: pd.DataFrame) -> Grid:
     """Return the powers of each layer type that was timed."""
-    columns = [f"{size}_{how}" for size in "nd" for how in ("theory", "counted", "timed")]
-    rows = [
-        {"Layer type": layer} | {column.replace("_", ", "): f"{row[column]:.2f}" for column in columns}
-        for layer, row in frame.dropna(subset=columns).iterrows()
-    ]
+    rows = []
+    for layer, row in frame.dropna(subset="n_timed").iterrows():
+        cells: Row = {"Layer type": layer}
+        for size in "nd":
+            theory, counted, timed, low, high = (
+                row[f"{size}_{how}"] for how in ("theory", "counted", "timed", "low", "high")
+            )
+            cells |= {f"{size}, theory": f"{theory:.0f}", f"{size}, counted": f"{counted:.1f}"}
+            cells[f"{size}, timed"] = f"{timed:.1f} ({low:.1f} – {high:.1f})"
+        rows.append(cells)
     return Grid(WORDS, rows)
 
 

@@ -4,7 +4,7 @@
 
 RUN and REFERENCE are folders of runs, in training or finished, or metrics.jsonl files. REFERENCE has the same settings;
 its seed may be another. Exits with 1 where RUN is off REFERENCE's trajectory. transformer/training/trajectory.py says
-how far apart two good runs may be, and how that was measured.
+how far apart two good runs may be.
 
 Where RUN is off, its curve is also shown beside those of runs with known faults, the rows of Table 5, and the nearest
 is named. They are the runs that --claims names, else those that lie next to REFERENCE.

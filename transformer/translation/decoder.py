@@ -12,7 +12,7 @@ from transformer.model.attention import CrossAttention, cached_attention
 from transformer.model.packed import Packed
 from transformer.model.transformer import DecoderLayer, Transformer
 
-BLOCK = 16  # places by which caches grow, and that a memory has at least: softmax over fewer is eight times as slow
+BLOCK = 16  # places by which caches grow, and that a memory has at least: softmax over fewer is slow
 
 
 class Weights:
