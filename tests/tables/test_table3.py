@@ -133,7 +133,7 @@ def test_the_csv_has_the_interval_of_the_difference_and_holms_p(folder):
     assert (rows["base"]["p"], rows["base"]["p_holm"]) == ("", "")
     limits = [float(rows["big"][f"difference_{end}"]) for end in ("low", "high")]
     assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.3)
-    assert "Tests: 3, of 3 differences" in markdown
+    assert "Tested differences: 3 of 3." in markdown
 
 
 def test_with_one_seed_each_no_verdict_is_given_and_the_interval_is_of_sentences(folder):
@@ -146,7 +146,7 @@ def test_with_one_seed_each_no_verdict_is_given_and_the_interval_is_of_sentences
     assert (big["difference_low"], big["difference_high"]) == ("10.0", "10.0")
     assert cells(markdown)[-1]["Against base, ours"] == "+10.0 (no verdict)"
     assert "(no verdict): not tested, as p is missing" in markdown
-    assert "Tests: 0, of 1 differences" in markdown
+    assert "Tested differences: 0 of 1." in markdown
 
 
 def test_all_seeds_are_compared(folder):

@@ -161,7 +161,7 @@ def test_one_seed_each_is_no_verdict(make):
     shown = cells(markdown)[0]
     assert (shown["Difference"], shown["p"], shown["Here"]) == ("−8.0", "", "no verdict: one seed")
     assert "no verdict: one seed: different trainings" in markdown
-    assert "Tests: 0, of 1 differences" in markdown
+    assert "Tested differences: 0 of 1." in markdown
 
 
 def test_the_deviation_between_seeds_is_that_of_base_too(make):

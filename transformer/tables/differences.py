@@ -22,9 +22,9 @@ class Difference:
     score: float  # mean over seeds
     against: float  # the other system's
     value: float
-    low: float  # 95 % of the differences that chance would make of this one lie between these two
+    low: float  # 95 % interval, by the chances that p knows, or if it is NaN, by the choice of sentences alone
     high: float
-    p: float  # NaN where the chance in training is unknown; low and high are then of the choice of sentences alone
+    p: float  # two-sided; NaN where the chance in training is unknown
     seeds: int
     seeds_against: int
     runs: tuple[str, ...]  # by name, of both

@@ -17,12 +17,12 @@ DIFFERENCE_NOTE = (
     "says how far the tasks are apart, not how well the paper was reproduced."
 )
 CHANCE_NOTE = (
-    "p: how likely a difference as large, in either direction, is if both are equal. It knows the chance in the choice "
-    f"of sentences, by paired bootstrap resampling, {RESAMPLES:,} draws with seed {SEED}, and between different "
-    "trainings also the chance in training, by Student's t from how far seeds are apart: that is pooled over the two "
-    "and base, and taken to be the same for all rows. With few seeds it is hardly known, and only a large difference "
-    f"has a small p. There is no p, and no verdict, where neither of the two nor base has two seeds: how far another "
-    "seed would move the difference is then unknown."
+    "p, two-sided: how likely so large a difference is if both are equal. It knows the chance in the choice of "
+    f"sentences, by paired bootstrap resampling, {RESAMPLES:,} draws with seed {SEED}. Between different trainings it "
+    "also knows the chance in training, by Student's t: how far seeds are apart, pooled over the two and base, and "
+    "taken to be the same for all rows. Few seeds tell little of that, so that only large differences have a small p. "
+    "There is no p, and no verdict, where neither of the two nor base has two seeds: how far another seed would move "
+    "the difference is then unknown."
 )
 PERPLEXITY_NOTE = (
     "Perplexities can be compared only over the same subwords: those of our rows with each other, but not with the "
@@ -34,7 +34,7 @@ def tests_note(p: pd.Series, level: float) -> str:
     """Return how many of these differences are tested, and what that does to p; `p` of each, NaN without a test."""
     tests = int(p.notna().sum())
     return (
-        f"Tests: {tests}, of {len(p)} differences. If nothing made any difference, about one test in {1 / level:.0f} "
+        f"Tested differences: {tests} of {len(p)}. If nothing made any difference, about one test in {1 / level:.0f} "
         f"would have p < {level}. Column p_holm of the CSV file has Holm's p, which allows for their number."
     )
 
