@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from transformer.scoring.significance import RESAMPLES, bleu_draws, draws, f1_draws, p_value
+from transformer.scoring.significance import RESAMPLES, bleu_draws, draws, f1_draws, holm, p_value, with_training
 
 SOURCE = random.Random(1)
 REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]
@@ -84,3 +84,39 @@ def test_systems_on_one_test_set_are_drawn_alike():
     other = draws(np.arange(30)[:, None] * 2, lambda sums: float(sums[0]))
     assert [2 * value for value in one] == other
     assert len(set(one)) > 100
+
+
+def test_a_chance_in_training_needs_two_seeds_of_any_system():
+    sentences = np.array([1.0, 2.0])
+    assert with_training(sentences, (1, 1), [[30.0], [31.0]]) is None
+    assert with_training(sentences, (1, 1), [[30.0], [31.0], [31.0, 32.0]]) is not None
+    assert set(with_training(sentences, (1, 1), [[30.0, 30.0], [31.0]])) == {1, 2}  # seeds that do not differ
+
+
+def test_the_chance_in_training_moves_no_difference_and_is_the_same_whenever_it_is_drawn():
+    """Not even with one degree of freedom, where the mean of draws of t is anything."""
+    sentences = np.linspace(0, 1, RESAMPLES)
+    drawn = with_training(sentences, (1, 1), [[30.0, 40.0], [20.0]])
+    assert drawn.mean() == pytest.approx(0.5)
+    assert np.array_equal(drawn, with_training(sentences, (1, 1), [[30.0, 40.0], [20.0]]))
+
+
+def test_holm_by_hand():
+    """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.04 · 1: the last is less than the one before it."""
+    nan = float("nan")
+    found = holm([0.03, nan, 0.01, 0.04, 0.02])
+    assert found == pytest.approx([0.06, nan, 0.04, 0.06, 0.06], nan_ok=True)
+    assert holm([0.6, 0.5]) == pytest.approx([1, 1])
+    assert len(holm([])) == 0
+    assert np.isnan(holm([nan, nan])).all()
+
+
+def test_holm_rejects_what_the_procedure_rejects():
+    """Holm's own words: step down through the ordered p while each is under the level over the tests that are left."""
+    source = random.Random(4)
+    for _ in range(200):
+        p = [source.random() ** 4 for _ in range(source.randint(1, 12))]
+        rejected, left = set(), sorted(range(len(p)), key=p.__getitem__)
+        while left and p[left[0]] < 0.05 / len(left):
+            rejected.add(left.pop(0))
+        assert set(np.flatnonzero(holm(p) < 0.05)) == rejected

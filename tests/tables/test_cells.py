@@ -10,6 +10,7 @@ from transformer.tables.cells import (
     flops_text,
     interval,
     interval_text,
+    p_text,
 )
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import ladder
@@ -29,6 +30,10 @@ def test_differences_and_intervals():
     assert difference_text(-0.04, 1) == difference_text(0.0, 1) == "+0.0"
     assert interval_text(26.94, 27.55, 1) == "26.9 – 27.6"
     assert difference_text(NAN, 1) == interval_text(NAN, NAN, 1) == ""
+
+
+def test_p_is_never_nothing():
+    assert [p_text(p) for p in (1.0, 0.0344, 0.001, 0.00002, NAN)] == ["1.000", "0.034", "0.001", "< 0.001", ""]
 
 
 def test_the_interval_is_of_the_mean_over_seeds(tmp_path):

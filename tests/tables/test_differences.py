@@ -1,5 +1,8 @@
 """Differences between systems, and what they say of a claim, against numbers worked by hand."""
 
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,24 +16,76 @@ def system(name: str, *seeds: tuple[int, float, list[float]]) -> pd.DataFrame:
     return pd.DataFrame([(seed, f"{name}/{seed}", bleu, draws) for seed, bleu, draws in seeds], columns=COLUMNS)
 
 
-def test_a_difference_is_over_the_seeds_that_both_have():
-    """30 - 27 and 34 - 29 make 4; the draws' means are 4 - 1 = 3 and 6 - 1 = 5."""
-    own = system("own", (1, 30.0, [1.0, 2.0]), (2, 34.0, [7.0, 10.0]), (3, 99.0, [0.0, 0.0]))
-    other = system("other", (2, 29.0, [0.0, 2.0]), (1, 27.0, [2.0, 0.0]))
+def test_the_same_trainings_have_the_choice_of_sentences_alone_between_them():
+    """30 - 27 and 34 - 29 make 4; the draws' means are 4 - 1 = 3 and 6 - 1 = 5. The third run is on one side only."""
+    own = system("run", (1, 30.0, [1.0, 2.0]), (2, 34.0, [7.0, 10.0]), (3, 99.0, [0.0, 0.0]))
+    other = system("run", (2, 29.0, [0.0, 2.0]), (1, 27.0, [2.0, 0.0]))
     difference = paired(own, other)
     assert (difference.score, difference.against, difference.value, difference.seeds) == (32, 28, 4, 2)
     assert (difference.low, difference.high) == pytest.approx((3 + 0.025 * 2, 3 + 0.975 * 2))
     assert difference.p == 1 / 3  # both draws stray from their mean by 1, less than 4; one is added to either side
-    assert difference.runs == ("own/1", "own/2", "other/1", "other/2")
+    assert difference.runs == ("run/1", "run/2")
 
 
-def test_systems_without_a_seed_in_common_have_no_difference():
-    assert paired(system("own", (1, 30.0, [1.0])), system("other", (2, 30.0, [1.0]))) is None
-    assert paired(system("own"), system("other", (2, 30.0, [1.0]))) is None
+def flat(name: str, *scores: float) -> pd.DataFrame:
+    """Return a system of which all sentences are alike, so that only seeds differ."""
+    return system(name, *((seed, score, [score] * 1000) for seed, score in enumerate(scores, start=1)))
+
+
+# Two-sided critical values of Student's t, from any printed table: freedom, level, t.
+CRITICAL = [(1, 0.05, 12.706), (2, 0.1, 2.920), (2, 0.05, 4.303), (4, 0.05, 2.776), (4, 0.01, 4.604), (6, 0.05, 2.447)]
+BASE = {1: [], 2: [0.0, 1.0], 4: [0.0, 1.0, 2.0, 5.0], 6: [0.0, 1.0, 2.0, 3.0, 5.0, 6.0]}  # seeds that make it
+
+
+@pytest.mark.parametrize(("freedom", "level", "t"), CRITICAL)
+def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(freedom, level, t):
+    """One system has two seeds, the other one: each of the three brings squares, and seeds less one."""
+    base = BASE[freedom]
+    squares = 2 * 1.5**2 + sum((score - sum(base) / len(base)) ** 2 for score in base)
+    value = t * (squares / freedom * (1 / 2 + 1)) ** 0.5
+    own, other = flat("own", 30 + value - 1.5, 30 + value + 1.5), flat("other", 30)
+    difference = paired(own, other, flat("base", *base))
+    assert difference.value == pytest.approx(value)
+    assert difference.p == pytest.approx(level, rel=0.08)
+    assert (difference.seeds, difference.seeds_against) == (2, 1)
+    if level == 0.05:
+        assert (difference.low, difference.high) == pytest.approx((0, 2 * value), abs=0.05 * value)
+
+
+def test_all_seeds_count_whatever_their_numbers():
+    difference = paired(flat("own", 30, 36), system("other", (7, 20.0, [20.0] * 1000)))
+    assert (difference.score, difference.against, difference.value) == (33, 20, 13)
+    assert difference.runs == ("own/1", "own/2", "other/7")
+
+
+def test_base_counts_once_where_it_is_one_of_the_two():
+    own, base = flat("own", 33, 35), flat("base", 30, 31, 32)
+    assert paired(own, base, base).p == paired(own, base).p != paired(own, base, flat("more", 1, 2, 3)).p
+
+
+def test_both_kinds_of_chance_add_up():
+    """A difference of 14: sentences stray by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
+    strays = np.random.default_rng(1).normal(0, 8, 1000)
+    wide = [(seed, score, list(score + strays)) for seed, score in ((1, 42.0), (2, 48.0))]
+    base = flat("base", 28, 34, 31)
+    both = paired(system("own", *wide), base)
+    sentences = paired(system("base", *wide), base[:2].assign(bleu=31.0, draws=[[31.0] * 1000] * 2))
+    seeds = paired(flat("own", 42, 48), base)
+    assert sentences.p == pytest.approx(0.08, abs=0.02)
+    assert seeds.p == pytest.approx(0.0217, abs=0.002)
+    assert seeds.p < sentences.p < both.p
+
+
+def test_without_two_seeds_the_interval_is_of_sentences_and_there_is_no_verdict():
+    one = paired(system("own", (1, 30.0, [29.0, 31.0])), system("base", (1, 20.0, [20.0, 20.0])))
+    assert math.isnan(one.p)
+    assert (one.value, one.low, one.high) == pytest.approx((10, 9.05, 10.95))
+    assert verdict("higher", one) == verdict("alike", one) == "no verdict: one seed"
+    assert verdict("", one) == ""
 
 
 def difference(value: float, width: float, p: float, score: float = 30) -> Difference:
-    return Difference(score + value, score, value, value - width, value + width, p, 1, ())
+    return Difference(score + value, score, value, value - width, value + width, p, 1, 1, ())
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from lxml import html as parser
 from support.scored import by, cells, make_table, score, split, write_scores
 
+from transformer.common.files import InputError
 from transformer.tables.table2 import read_systems
 
 PAPER = Path(__file__).parents[2] / "workflow" / "paper" / "table2.csv"
@@ -41,6 +42,7 @@ def test_means_and_deviations_over_seeds(make):
         "Model": "Transformer (base)",
         "From": f"ours: {LABEL}",
         "Seeds": "3",
+        "Steps": "6,000",
         "EN-DE BLEU": "32.0 ± 2.6",
         "EN-DE sacreBLEU": "31.0 ± 2.6",
         "EN-DE 95 %": "31.5 – 32.5",
@@ -66,6 +68,7 @@ def test_markdown_shows_the_papers_cells_as_printed(make):
     ensemble = shown["GNMT + RL Ensemble", "published"]
     assert (ensemble["EN-DE BLEU"], ensemble["EN-FR FLOPs"]) == ("26.30", "1.1·10^21")
     assert shown["ByteNet", "published"]["EN-FR BLEU"] == ""
+    assert [row["Steps"] for row in cells(markdown)] == [""] * 8 + ["100K", "300K", "6,000"]
     assert shown["Transformer (big)", "paper"]["EN-FR BLEU"] == "41.8"
     assert shown["Transformer (base)", f"ours: {LABEL}"]["Seeds"] == "1 / 2"
     assert "nan" not in markdown.lower()
@@ -89,7 +92,7 @@ def test_a_difference_within_the_interval_is_marked(make):
 def test_the_runs_behind_every_cell_are_named(make, tmp_path):
     make(score(27.6), score(28.0, seed=2))
     *_, ours = parser.parse(tmp_path / "tables" / "table2.html").find(".//tbody")
-    assert [cell.get("data-runs") for cell in ours] == [None] * 3 + ["en-de/base/1 en-de/base/2"] * 5
+    assert [cell.get("data-runs") for cell in ours] == [None] * 4 + ["en-de/base/1 en-de/base/2"] * 5
 
 
 def test_runs_that_are_not_there_are_named(make):
@@ -100,6 +103,21 @@ def test_runs_that_are_not_there_are_named(make):
     rows, markdown = make(expected=["en-de/base/1"])
     assert {by for by, _ in rows} == {"published", "paper"}
     assert "have not been made: en-de/base/1." in markdown
+
+
+def test_tasks_may_differ_in_their_steps_but_seeds_may_not(make):
+    long = score(55.0, task="en-fr", steps=7000)
+    rows, markdown = make(score(36.25), long)
+    assert cells(markdown)[-1]["Steps"] == "6,000 / 7,000"
+    assert [rows["ours", "Transformer (base)"][f"{task}_steps"] for task in ("en-de", "en-fr")] == ["6000", "7000"]
+    with pytest.raises(InputError, match=r"expected scores of one steps, found 7000 in .* and 6000 in "):
+        make(long, score(55.0, task="en-fr", seed=2))
+
+
+def test_the_mark_of_the_papers_score_is_said_to_be_no_test(make):
+    _, markdown = make(score(27.6))
+    assert "‡ says no more than that the paper's score lies in that interval: it is no test" in markdown
+    assert "significant" not in markdown
 
 
 def test_notes_say_how_and_where_from(make):

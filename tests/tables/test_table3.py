@@ -78,7 +78,8 @@ def test_means_and_deviations_over_seeds(folder):
         "Parameters, paper": "65",
         "Parameters, ours": "1.901",
         "Seeds": "3",
-        "Steps": "6,000",
+        "Steps, paper": "100K",
+        "Steps, ours": "6,000",
     }
 
 
@@ -90,47 +91,76 @@ def test_rows_in_the_papers_order_then_our_own(folder):
     assert list(rows) == ["base", "heads-1", "N-2", "big", "mine"]
     assert [row["row"] for row in rows.values()] == ["", "A", "C", "", ""]
     shown = {row["Experiment"]: list(row.values()) for row in cells(markdown)}
-    assert shown["heads-1"] == ["A", "heads-1", "h=1, d_k=512", "5.29", "", "24.9", "", "", "", "−0.9", *[""] * 6]
+    assert shown["heads-1"] == ["A", "heads-1", "h=1, d_k=512", "5.29", "", "24.9", "", "", "", "−0.9", *[""] * 7]
     ours = ["30.0", "29.5 – 30.5"]
     assert shown["N-2"][:9] == ["C", "N-2", "N=2", "6.11", "5.05", "23.7", *ours, "+6.3"]
-    assert shown["N-2"][9:] == ["−2.1", "+0.0 †", "29.0", "36", "0.268", "1", "6,000"]
+    assert shown["N-2"][9:] == ["−2.1", "+0.0 (no verdict)", "29.0", "36", "0.268", "1", "", "6,000"]
     assert shown["mine"][:9] == ["", "mine", "", "", "5.05", "", *ours, ""]
-    assert shown["mine"][9:] == ["", "+0.0 †", "29.0", "", "0.268", "1", "6,000"]
+    assert shown["mine"][9:] == ["", "+0.0 (no verdict)", "29.0", "", "0.268", "1", "", "6,000"]
     assert "nan" not in markdown.lower()
     assert "<na>" not in markdown.lower()
 
 
-BASE = [30 + step / 10 for step in range(-19, 20)]  # BLEU on 39 resampled test sets, 30 in the mean
+def flat(folder: Folder, experiment: str, *bleus: float) -> None:
+    """Add a run per BLEU, which is the same on all 1,000 resampled test sets."""
+    for seed, bleu in enumerate(bleus, start=1):
+        folder.add(experiment, seed, bleu, draws=[bleu] * 1000)
 
 
 def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
-    """How many of 39 differences stray from their mean by no less than the found one: all, 20, none."""
-    strays = [3] * 10 + [-3] * 10 + [0] * 19
-    folder.add("base", draws=BASE)
-    folder.add("heads-1", draws=BASE)
-    folder.add("N-2", bleu=31.0, draws=[draw + 1 + stray for draw, stray in zip(BASE, strays, strict=True)])
-    folder.add("big", bleu=32.0, draws=[draw + 2 for draw in BASE])
+    """Base's seeds are 1 apart; with another of one, t of 4.3 with 2 degrees is 5 %, and width sqrt(1/3 + 1)."""
+    flat(folder, "base", 29, 30, 31)
+    flat(folder, "heads-1", 30)
+    flat(folder, "N-2", 30 - 4.0 * (4 / 3) ** 0.5)
+    flat(folder, "big", 30 + 4.6 * (4 / 3) ** 0.5)
     rows, markdown = folder.make()
-    assert [float(rows[name]["p"]) for name in ("heads-1", "N-2", "big")] == [1, 21 / 40, 1 / 40]
-    marked = {row["Experiment"] for row in cells(markdown) if row["Against base, ours"].endswith("†")}
-    assert marked == {"heads-1", "N-2"}
+    p = {name: float(rows[name]["p"]) for name in ("heads-1", "N-2", "big")}
+    assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.08)  # from the t distribution
+    shown = {row["Experiment"]: row["Against base, ours"] for row in cells(markdown)}
+    assert shown == {"base": "", "heads-1": "+0.0 †", "N-2": "−4.6 †", "big": "+5.3"}
 
 
-def test_common_seeds_are_compared(folder):
-    """Base has seeds 1 and 3, the other 3, 2 and 1 in this order: 1 is compared with 1, 3 with 3."""
+def test_the_csv_has_the_interval_of_the_difference_and_holms_p(folder):
+    """3 and 2 times p, where that is no more than the next one's; the interval is 4.3 widths to either side."""
+    flat(folder, "base", 29, 30, 31)
+    flat(folder, "heads-1", 30)
+    flat(folder, "N-2", 24)
+    flat(folder, "big", 40)
+    rows, markdown = folder.make()
+    p = {name: float(rows[name]["p"]) for name in ("heads-1", "N-2", "big")}
+    expected = {"heads-1": 1, "N-2": 2 * p["N-2"], "big": 3 * p["big"]}
+    assert {name: float(rows[name]["p_holm"]) for name in p} == pytest.approx(expected)
+    assert (rows["base"]["p"], rows["base"]["p_holm"]) == ("", "")
+    limits = [float(rows["big"][f"difference_{end}"]) for end in ("low", "high")]
+    assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.3)
+    assert "Tested differences: 3 of 3." in markdown
+
+
+def test_with_one_seed_each_no_verdict_is_given_and_the_interval_is_of_sentences(folder):
+    """The scores' draws, 0.5 to either side, move together: their difference has no width."""
+    folder.add("base")
+    folder.add("big", seed=2, bleu=40.0)
+    rows, markdown = folder.make()
+    big = rows["big"]
+    assert (big["p"], big["p_holm"], big["difference"]) == ("", "", "10.0")
+    assert (big["difference_low"], big["difference_high"]) == ("10.0", "10.0")
+    assert cells(markdown)[-1]["Against base, ours"] == "+10.0 (no verdict)"
+    assert "(no verdict): not tested, as p is missing" in markdown
+    assert "Tested differences: 0 of 1." in markdown
+
+
+def test_all_seeds_are_compared(folder):
+    """The mean of base's seeds 1 and 3 is 31.5, that of the other's three is 36.5."""
     for seed, bleu in ((1, 30.0), (3, 33.0)):
         folder.add("base", seed, bleu)
-    for seed, bleu in ((3, 34.0), (2, 99.0), (1, 30.5)):
+    for seed, bleu in ((3, 34.0), (2, 45.0), (1, 30.5)):
         folder.add("big", seed, bleu)
     rows, markdown = folder.make()
-    assert float(rows["big"]["difference"]) == 0.75
-    assert cells(markdown)[-1]["Against base, ours"].startswith("+0.8")
+    assert float(rows["big"]["difference"]) == 5
+    assert cells(markdown)[-1]["Against base, ours"] == "+5.0 †"
 
 
-@pytest.mark.parametrize("base", [[], [1]], ids=["no base", "another seed of base"])
-def test_without_a_common_seed_nothing_is_compared_and_gaps_are_named(folder, base):
-    for seed in base:
-        folder.add("base", seed)
+def test_without_base_nothing_is_compared_and_gaps_are_named(folder):
     folder.add("big", seed=2)
     rows, markdown = folder.make(expected=["en-de/base/2", "en-de/big/2"])
     assert (rows["big"]["p"], rows["big"]["difference"]) == ("", "")
@@ -173,12 +203,15 @@ def test_notes_say_how_and_where_from(folder):
     folder.add("base")
     folder.add("big")
     _, markdown = folder.make(width=8, depth=3)
-    caption, _, _, mark, shrinking, *_ = markdown.split("\n\n")
+    caption, _, _, mark, chance, _, perplexity, shrinking, *_ = markdown.split("\n\n")
     assert "toy: dev" in caption
     assert "newstest2013" in caption
     assert "without averaging" in caption
     assert "† cannot be told from base: p ≥ 0.05" in mark
-    assert "1,000 draws of the sentences with seed 12345" in mark
+    assert "1,000 draws with seed 12345" in chance
+    assert "the chance in training, by Student's t" in chance
+    assert "only over the same subwords" in perplexity
+    assert "significant" not in markdown
     assert "by 8 and N by 3" in shrinking
     assert "scale divides" not in folder.make(width=1, depth=1)[1]
     assert r"`en-de\|sacrebleu\|v:1`" in markdown

@@ -10,7 +10,7 @@ from support.scored import cells, make_table, score, write_scores
 
 from transformer.common.files import InputError
 from transformer.config.runs import PROBED, TABLE_5
-from transformer.scoring.significance import RESAMPLES
+from transformer.scoring.significance import RESAMPLES, TRAININGS
 from transformer.tables import probed, table5
 
 ROOT = Path(__file__).parents[2]
@@ -39,9 +39,9 @@ def trained(experiment: str, bleu: float, seed: int = 1) -> dict:
     return score(bleu, experiment=experiment, seed=seed, averaged_steps=[6000]) | {"draws": spread(bleu)}
 
 
-def measured(experiment: str, **payload) -> dict:
+def measured(experiment: str, seed: int = 1, **payload) -> dict:
     """Return the file of a probe."""
-    return {"run": trained(experiment, 30)["run"], "sentences": 100, "target_sha256": "ab"} | payload
+    return {"run": trained(experiment, 30, seed)["run"], "sentences": 100, "target_sha256": "ab"} | payload
 
 
 def averaging(*bleus: float) -> dict:
@@ -51,20 +51,20 @@ def averaging(*bleus: float) -> dict:
     return measured("base", averages=averages)
 
 
-def smoothing(experiment: str, epsilon: float, perplexity: float, *bleus: float) -> dict:
+def smoothing(experiment: str, epsilon: float, perplexity: float, *bleus: float, seed: int = 1) -> dict:
     beams = [point(bleu, beam=beam, length_ratio=0.98) for beam, bleu in zip((1, 4), bleus, strict=True)]
     calibration = {"error": 0.031, "confidence": 0.66, "accuracy": 0.69, "bins": []}
     values = {"epsilon_ls": epsilon, "perplexity": perplexity, "perplexity_draws": spread(perplexity)}
-    return measured(experiment, **values, beams=beams, calibration=calibration)
+    return measured(experiment, seed, **values, beams=beams, calibration=calibration)
 
 
-def lengths(experiment: str, positions: str, *bleus: float) -> dict:
+def lengths(experiment: str, positions: str, *bleus: float, seed: int = 1) -> dict:
     """Return the probe's file: two groups of single sentences that are equally long, then joined ones."""
     groups = [
         point(bleu, times=times, sentences=10, tokens=12.0, length_ratio=1.0)
         for times, bleu in zip((None, None, 1, 2), bleus, strict=True)
     ]
-    return measured(experiment, positions=positions, longest=40, skipped=0, groups=groups)
+    return measured(experiment, seed, positions=positions, longest=40, skipped=0, groups=groups)
 
 
 def heads() -> dict:
@@ -104,8 +104,11 @@ def values(rows: list[dict], claim: str) -> dict[str, tuple[float, str]]:
 
 
 def test_a_trained_row(make):
-    """22 less 30 on every draw, so that the interval has no width, and none of the draws strays by as much."""
-    rows, markdown = make(trained("base", 30), trained("no-residual", 22))
+    """22 less 30 on every draw: the interval has no width, as seeds do not differ, and no draw strays by as much."""
+    base = [trained("base", 30, seed) for seed in (1, 2, 3)]
+    rows, markdown = make(*base, trained("no-residual", 22))
+    limits = [float(rows[0].pop(end)) for end in ("low", "high")]
+    assert limits == pytest.approx([-8, -8])
     assert rows[0] == {
         "section": "3.1",
         "claim": "Residuals are needed.",
@@ -115,11 +118,11 @@ def test_a_trained_row(make):
         "score": "22.0",
         "against": "30.0",
         "value": "-8.0",
-        "low": "-8.0",
-        "high": "-8.0",
-        "p": str(1 / (1 + RESAMPLES)),
+        "p": str(1 / (1 + RESAMPLES * TRAININGS)),
+        "p_holm": str(1 / (1 + RESAMPLES * TRAININGS)),
         "seeds": "1",
-        "runs": "en-de/no-residual/1 en-de/base/1",
+        "seeds_against": "3",
+        "runs": "en-de/no-residual/1 en-de/base/1 en-de/base/2 en-de/base/3",
         "verdict": "seen here",
     }
     assert cells(markdown)[0] == {
@@ -130,8 +133,8 @@ def test_a_trained_row(make):
         "First": "22.0",
         "Difference": "−8.0",
         "95 %": "−8.0 to −8.0",
-        "p": "0.001",
-        "Seeds": "1",
+        "p": "< 0.001",
+        "Seeds": "1 / 3",
         "Here": "seen here",
     }
     assert ["3.1", "Residuals are needed.", "8 less", "Somebody 2020"] in rows_of(markdown)
@@ -151,9 +154,21 @@ def test_a_row_without_a_claim_is_beside_base(make):
     assert cells(markdown)[6]["Claim"] == "For comparison."
 
 
-def test_runs_without_a_common_seed_are_not_compared(make):
-    rows, _ = make(trained("base", 30, seed=1), trained("no-residual", 22, seed=2))
-    assert rows[0]["verdict"] == "no seed in common"
+def test_one_seed_each_is_no_verdict(make):
+    rows, markdown = make(trained("base", 30, seed=1), trained("no-residual", 22, seed=2))
+    row = rows[0]
+    assert [row[name] for name in ("value", "low", "high", "p", "p_holm")] == ["-8.0", "-8.0", "-8.0", "", ""]
+    shown = cells(markdown)[0]
+    assert (shown["Difference"], shown["p"], shown["Here"]) == ("−8.0", "", "no verdict: one seed")
+    assert "no verdict: one seed: different trainings" in markdown
+    assert "Tested differences: 0 of 1." in markdown
+
+
+def test_the_deviation_between_seeds_is_that_of_base_too(make):
+    """Two rows of one seed each, 2 BLEU apart: with base's seeds 1 apart that is chance; p is 1 for half the width."""
+    rows, _ = make(*(trained("base", bleu, seed) for seed, bleu in ((1, 29), (2, 30), (3, 31))), trained("mine", 32))
+    assert float(rows[6]["p"]) == pytest.approx(0.225, abs=0.02)  # t of 2 / sqrt(4/3) = 1.73 with 2 degrees
+    assert rows[6]["p_holm"] == rows[6]["p"]
 
 
 def test_averages_are_compared_with_the_last_checkpoint(make):
@@ -167,26 +182,31 @@ def test_averages_are_compared_with_the_last_checkpoint(make):
 
 
 def test_smoothing_is_compared_at_each_beam_and_by_perplexity(make):
-    files = [smoothing("base", 0.1, 5.2, 30, 31), smoothing("smoothing-0.0", 0.0, 4.9, 29.5, 32)]
+    """With the deviation between seeds of what is compared: none with beam 1 and of perplexity, 10 with beam 4."""
+    files = [smoothing("base", 0.1, 5.2, 30, 26), smoothing("base", 0.1, 5.2, 30, 36, seed=2)]
+    files += [smoothing("smoothing-0.0", 0.0, 4.9, 29.5, 32)]
     rows, markdown = make(trained("base", 30), smoothing=[*files, smoothing("smoothing-0.2", 0.2, 6, 1, 2)])
     assert values(rows, "Smoothing helps") == {
         "`base` − `smoothing-0.0`, beam 1": (0.5, "seen here"),
-        "`base` − `smoothing-0.0`, beam 4": (-1.0, "not seen here"),
+        "`base` − `smoothing-0.0`, beam 4": (-1.0, "cannot be told"),
     }
     ((value, said),) = values(rows, "and hurts.").values()
     assert (round(value, 6), said) == (0.3, "seen here")
     assert cells(markdown)[4]["First"] == "5.20"
     assert cells(markdown)[4]["Difference"] == "+0.30"
-    assert ["0.1", "5.20", "3.1", "-3.0", "30.00", "0.980", "31.00", "0.980"] in rows_of(markdown)
+    line = ["0.1", "5.20 ± 0.00", "3.1 ± 0.0", "-3.0 ± 0.0", "30.00 ± 0.00", "0.980 ± 0.000", "31.00 ± 7.07"]
+    assert [*line, "0.980 ± 0.000"] in rows_of(markdown)
 
 
 def test_lengths_compare_sinusoids_with_learned_positions_beyond_training(make):
-    files = [lengths("base", "sinusoid", 50, 40, 20, 9), lengths("learned-positions", "learned", 49, 39, 18, 2)]
+    files = [lengths("base", "sinusoid", 50, 40, 20, 9), lengths("base", "sinusoid", 50, 40, 20, 9, seed=2)]
+    files += [lengths("learned-positions", "learned", 49, 39, 18, 2)]
     rows, markdown = make(trained("base", 30), lengths=[*files, lengths("no-positions", "none", 9, 8, 7, 6)])
     assert values(rows, "Sinusoids go on.") == {"`base` − `learned-positions`, 2 × the longest": (7.0, "seen here")}
     lines = rows_of(markdown)
-    assert ["as they are", "10", "12.0", "50.0", "1.00", "49.0", "1.00", "9.0", "1.00"] in lines
-    assert ["as they are", "10", "12.0", "40.0", "1.00", "39.0", "1.00", "8.0", "1.00"] in lines
+    for base, *others in (("50.0", "49.0", "9.0"), ("40.0", "39.0", "8.0")):
+        line = ["as they are", "10", "12.0", f"{base} ± 0.0", "1.00 ± 0.00", others[0], "1.00", others[1], "1.00"]
+        assert line in lines
     assert [line[0] for line in lines if line[0].startswith("joined")] == [
         "joined, no longer than in training",
         "joined, 2 × the longest in training",

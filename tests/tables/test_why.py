@@ -61,10 +61,11 @@ class Folder:
         self.test.append(score(0.0, seed=seed) | measured | sums | content)
         self.hyps.append(hyp)
 
-    def add_training(self, experiment: str, bleu: float) -> None:
-        """Add a run of Table 3."""
-        draws = [bleu + step / 10 for step in range(-20, 21)]
-        self.dev.append(score(bleu, experiment=experiment, averaged_steps=[6000]) | {"draws": draws})
+    def add_training(self, experiment: str, *bleus: float) -> None:
+        """Add runs of Table 3, with a seed for each BLEU, which is the same on all resampled test sets."""
+        for seed, bleu in enumerate(bleus, start=1):
+            run = score(bleu, experiment=experiment, seed=seed, averaged_steps=[6000])
+            self.dev.append(run | {"draws": [bleu] * 1000})
 
     def make(self) -> tuple[dict, str]:
         """Run the stage, and return the rows of the CSV by choice, and the Markdown."""
@@ -152,13 +153,24 @@ def test_p_of_seeds_that_translate_alike_is_that_of_one(folder):
 
 def test_training_is_compared_with_the_base_of_table_3(folder):
     folder.add_base()
-    folder.add_training("base", 30.0)
+    folder.add_training("base", 29.0, 31.0, 30.0)
     folder.add_training("dropout-0.0", 27.5)
     rows, markdown = folder.make()
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
-    assert float(row["p"]) == pytest.approx(1 / 42)
+    assert float(row["p"]) == pytest.approx(0.1626, rel=0.08)  # t of 2.5 / sqrt(4/3) = 2.165 with 2 degrees
+    assert "their p is that of Table 3" in markdown
     assert "have not been made: en-de/smoothing-0.0/1." in markdown
+
+
+def test_one_seed_each_in_table_3_has_no_p(folder):
+    folder.add_base()
+    folder.add_training("base", 30.0)
+    folder.add_training("dropout-0.0", 27.5)
+    rows, markdown = folder.make()
+    row = rows["dropout-0.0 of Table 3"]
+    assert (float(row["difference"]), row["p"]) == (-2.5, "")
+    assert "no p, and no verdict, where neither of the two nor base has two seeds" in markdown
 
 
 def test_a_subset_is_read_from_the_score(folder):

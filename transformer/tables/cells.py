@@ -8,7 +8,7 @@ import pandas as pd
 
 from transformer.scoring.significance import limits
 
-WITHIN = "‡"  # marks a difference that is not significant
+WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,13 @@ def difference_text(difference: float, decimals: int) -> str:
 def interval_text(low: float, high: float, decimals: int) -> str:
     """Return `26.9 – 27.6`, or nothing for missing numbers."""
     return "" if pd.isna(low) else f"{low:.{decimals}f} – {high:.{decimals}f}"
+
+
+def p_text(p: float) -> str:
+    """Return `0.034`, `< 0.001`, or nothing for a missing number."""
+    if pd.isna(p):
+        return ""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def flops_text(flops: str | float) -> str:

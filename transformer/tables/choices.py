@@ -14,8 +14,8 @@ from sacrebleu.metrics import BLEU
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
 from transformer.scoring.bleu import measure, paper_reference, paper_tokens, plain_quotes, token_bleu, tokenize
-from transformer.scoring.significance import bleu_draws, p_value
-from transformer.tables.cells import mean_draws
+from transformer.scoring.significance import bleu_draws
+from transformer.tables.differences import paired
 
 # Measures of bleu.py, as readers know them.
 MEASURES = {
@@ -109,8 +109,8 @@ def translating(base: Base, kind: str, choice: str, translations: list[list[str]
     reference = paper_reference(base.references, base.language)
     words = [paper_tokens(translation, base.language) for translation in translations]
     scores = [of_words(side, reference) for side in words]
-    differences = mean_draws(bleu_draws(side, reference) for side in words) - mean_draws(base.runs["draws"])
-    return base.row(kind, choice, scores, p_value(mean(scores) - mean(base.bleu), differences))
+    other = base.runs[["name"]].assign(bleu=scores, draws=[bleu_draws(side, reference) for side in words])
+    return base.row(kind, choice, scores, paired(other, base.runs).p)
 
 
 def seeds(base: Base) -> list[dict]:

@@ -1,53 +1,68 @@
 """Differences between two systems on the same sentences, and what such a difference says about a claim."""
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
 
-from transformer.scoring.significance import limits, p_value
+from transformer.scoring.significance import limits, p_value, with_training
 from transformer.tables.cells import mean_draws
 
 LEVEL = 0.05
 # BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
 MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
+NO_VERDICT = "no verdict: one seed"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The score of one system less that of another, over the seeds that both have."""
+    """The score of one system less that of another."""
 
-    score: float  # mean over these seeds
+    score: float  # mean over seeds
     against: float  # the other system's
     value: float
-    low: float  # 95 % of the differences on resampled sentences lie between these two
+    low: float  # 95 % interval, by the chances that p knows, or if it is NaN, by the choice of sentences alone
     high: float
-    p: float
+    p: float  # two-sided; NaN where the chance in training is unknown
     seeds: int
+    seeds_against: int
     runs: tuple[str, ...]  # by name, of both
 
 
-def paired(own: pd.DataFrame, other: pd.DataFrame) -> Difference | None:
-    """Return the difference between two systems, by paired bootstrap resampling; None if they share no seed.
+def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Difference:
+    """Return the difference between two systems, by paired bootstrap resampling, and by chance in training.
 
-    own, other: a row per seed, with seed, name, bleu (or another score in its place) and its draws.
+    own, other: a row per run, with name, bleu (or another score in its place) and its draws. alike: further systems
+    whose seeds tell how far seeds are apart.
+
+    Where both are made of the same runs (two searches by one model, say), those that both have are compared, and no
+    chance in training lies between them. Else they are different trainings: see `significance.with_training`.
     """
-    pairs = own.merge(other, on="seed", suffixes=("", "_other"))
-    if pairs.empty:
-        return None
-    resampled = mean_draws(pairs["draws"]) - mean_draws(pairs["draws_other"])
-    value = (pairs["bleu"] - pairs["bleu_other"]).mean()
-    low, high = limits(resampled)
+    same = set(own["name"]) & set(other["name"])
+    if same:
+        own, other = (system[system["name"].isin(same)] for system in (own, other))
+    value = own["bleu"].mean() - other["bleu"].mean()
+    resampled = mean_draws(own["draws"]) - mean_draws(other["draws"])
+    drawn = resampled if same else with_training(resampled, (len(own), len(other)), by_system(own, other, *alike))
+    low, high = limits(resampled if drawn is None else drawn)
     return Difference(
-        score=pairs["bleu"].mean(),
-        against=pairs["bleu_other"].mean(),
+        score=own["bleu"].mean(),
+        against=other["bleu"].mean(),
         value=value,
         low=low,
         high=high,
-        p=p_value(value, resampled),
-        seeds=len(pairs),
-        runs=tuple(dict.fromkeys([*pairs["name"], *pairs["name_other"]])),
+        p=math.nan if drawn is None else p_value(value, drawn),
+        seeds=len(own),
+        seeds_against=len(other),
+        runs=tuple(dict.fromkeys([*own["name"], *other["name"]])),
     )
+
+
+def by_system(*systems: pd.DataFrame) -> list[list[float]]:
+    """Return the scores of each system that has any, once where the same is named twice."""
+    scores = {tuple(system["name"]): list(system["bleu"]) for system in systems if len(system)}
+    return list(scores.values())
 
 
 def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
@@ -57,6 +72,8 @@ def verdict(expected: str, difference: Difference, effect: float = MARGIN, least
     """
     if not expected:
         return ""
+    if math.isnan(difference.p):
+        return NO_VERDICT
     if max(difference.score, difference.against) < least:
         return "cannot be told"
     significant = difference.p < LEVEL

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from transformer.scoring.significance import RESAMPLES
+from transformer.scoring.significance import RESAMPLES, SEED
 from transformer.tables.cells import WITHIN, averaged_text, flops_text, mean_text, ours
 from transformer.tables.render import Grid
 
@@ -12,10 +12,31 @@ MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # of scoring/scorefiles.p
 
 DIFFERENCE_NOTE = (
     f"95 %: where the score lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. It knows "
-    f"nothing of the chance in training. Difference: ours less the paper's; {WITHIN} where it is not significant, as "
-    "the paper's lies in that interval. Where ours are of other data than the paper's, the difference says how far "
-    "the tasks are apart, not how well the paper was reproduced."
+    f"nothing of the chance in training. Difference: ours less the paper's; {WITHIN} says no more than that the "
+    "paper's score lies in that interval: it is no test. Where ours are of other data than the paper's, the difference "
+    "says how far the tasks are apart, not how well the paper was reproduced."
 )
+CHANCE_NOTE = (
+    "p, two-sided: how likely so large a difference is if both are equal. It knows the chance in the choice of "
+    f"sentences, by paired bootstrap resampling, {RESAMPLES:,} draws with seed {SEED}. Between different trainings it "
+    "also knows the chance in training, by Student's t: how far seeds are apart, pooled over the two and base, and "
+    "taken to be the same for all rows. Few seeds tell little of that, so that only large differences have a small p. "
+    "There is no p, and no verdict, where neither of the two nor base has two seeds: how far another seed would move "
+    "the difference is then unknown."
+)
+PERPLEXITY_NOTE = (
+    "Perplexities can be compared only over the same subwords: those of our rows with each other, but not with the "
+    "paper's, whose vocabulary is another."
+)
+
+
+def tests_note(p: pd.Series, level: float) -> str:
+    """Return how many of these differences are tested, and what that does to p; `p` of each, NaN without a test."""
+    tests = int(p.notna().sum())
+    return (
+        f"Tested differences: {tests} of {len(p)}. If nothing made any difference, about one test in {1 / level:.0f} "
+        f"would have p < {level}. Column p_holm of the CSV file has Holm's p, which allows for their number."
+    )
 
 
 def missing(expected: list[str], present: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from transformer.commandline import score_arguments
-from transformer.scoring.scorefiles import read_scores
+from transformer.scoring.scorefiles import read_scores, require_one
 from transformer.tables.cells import Row, difference_cell, flops_text, interval, interval_cell, mean_text, ours
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import DIFFERENCE_NOTE, MEASURES, gaps, ladder, provenance
@@ -37,6 +37,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     runs = read_scores(args.score)
+    for _, seeds in runs.groupby(["task", "experiment"]):
+        require_one("steps", seeds)
     frame = systems(read_systems(args.paper), runs, args.label)
     return for_readers(frame, runs, args.label, args.expected), frame
 
@@ -61,11 +63,12 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str) -> pd.DataFrame:
 
     Columns: model, by, label, then for each task of `runs` each measure's mean and standard deviation over seeds
     (`en-de_bleu`, `en-de_bleu_sd`), BLEU's 95 % interval (`en-de_low`, `en-de_high`), the paper's of the same model
-    (`en-de_paper`) and the difference from it, FLOPs, number of seeds and the runs, then note. The paper's cells are
-    text, as it printed them; its systems that say nothing about these tasks are left out, unless there are no runs.
+    (`en-de_paper`) and the difference from it, FLOPs, steps, number of seeds and the runs, then note. The paper's
+    cells are text, as it printed them; its systems that say nothing about these tasks are left out, unless there are no
+    runs.
     """
     names = [f"{measure}{end}" for measure in MEASURES for end in ("", "_sd")]
-    names += ["low", "high", "paper", "difference", "flops", "seeds", "runs"]
+    names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     printed = [row for row in paper if row.keys() & columns or not columns]
     rows = [our_system(same, label, printed) for _, same in runs.groupby("experiment", sort=False)]
@@ -83,7 +86,11 @@ def our_system(runs: pd.DataFrame, label: str, paper: list[dict]) -> dict:
         papers = float(printed.get(f"{task}_bleu", "nan"))
         row |= {f"{task}_low": low, f"{task}_high": high, f"{task}_paper": papers}
         row |= {f"{task}_difference": row[f"{task}_bleu"] - papers, f"{task}_flops": seeds["flops"].mean()}
-        row |= {f"{task}_seeds": len(seeds), f"{task}_runs": " ".join(seeds["name"])}
+        row |= {
+            f"{task}_steps": str(seeds["steps"].iloc[0]),
+            f"{task}_seeds": len(seeds),
+            f"{task}_runs": " ".join(seeds["name"]),
+        }
     return row
 
 
@@ -110,13 +117,19 @@ def cells(row: dict, runs: pd.DataFrame) -> Row:
     own = runs[(runs["experiment"].map(system_name) == row["model"]) & is_ours]
     line = {"Model": row["model"], "From": f"ours: {row['label']}" if is_ours else row["by"]}
     seeds = ["0" if pd.isna(count) else str(count) for count in (row[f"{task}_seeds"] for task in tasks)]
-    # One number, or where tasks differ one for each, in their order.
-    line["Seeds"] = (seeds[0] if len(set(seeds)) == 1 else " / ".join(seeds)) if is_ours else ""
+    line["Seeds"] = one_or_each(seeds) if is_ours else ""
+    steps = [str(count) for count in (row[f"{task}_steps"] for task in tasks) if pd.notna(count)]
+    line["Steps"] = one_or_each([f"{int(count):,}" for count in steps] if is_ours else steps)
     for task in tasks:
         line |= bleu_cells(row, task, own[own["task"] == task])
     for task in tasks:
         line[f"{task.upper()} FLOPs"] = ours(flops_text(row[f"{task}_flops"]), own[own["task"] == task])
     return line
+
+
+def one_or_each(texts: list[str]) -> str:
+    """Return the one text, or where tasks differ one for each, in their order."""
+    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 
 def bleu_cells(row: dict, task: str, runs: pd.DataFrame) -> Row:

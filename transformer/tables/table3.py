@@ -12,7 +12,7 @@ import pandas as pd
 from transformer.commandline import score_arguments
 from transformer.common.files import InputError
 from transformer.scoring.scorefiles import read_scores, require_one
-from transformer.scoring.significance import RESAMPLES, SEED
+from transformer.scoring.significance import holm
 from transformer.tables.cells import (
     Cell,
     Row,
@@ -25,24 +25,33 @@ from transformer.tables.cells import (
 )
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.differences import LEVEL, paired
-from transformer.tables.notes import DIFFERENCE_NOTE, gaps, ladder, provenance
+from transformer.tables.notes import (
+    CHANCE_NOTE,
+    DIFFERENCE_NOTE,
+    PERPLEXITY_NOTE,
+    gaps,
+    ladder,
+    provenance,
+    tests_note,
+)
 from transformer.tables.render import Grid, Table
 
 TITLE = "Table 3: variations on the model"
 WORDS = ("Row", "Experiment", "Changed")
 
-PRINTED = ["perplexity", "bleu", "parameters"]  # by the paper, which leaves some blank
+PRINTED = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 
 MEASURED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # by ours, and where from
 MEAN = {"": "mean", "_sd": "std"}  # over seeds
 
-MARK = "†"
+COMPARED = ["difference", "difference_low", "difference_high", "p"]  # with base
+MARK, UNTESTED = "†", "(no verdict)"
 MARK_NOTE = (
     "Against base: BLEU less base's, each in its own column, so that the paper's variations can be compared with ours "
-    f"on other data; ours is the mean over the seeds that both have. {MARK} cannot be told from base: p ≥ {LEVEL} for "
-    f"equal BLEU (column p of the CSV file), by paired bootstrap resampling, {RESAMPLES:,} draws of the sentences with "
-    f"seed {SEED}. The test knows the chance that lies in the choice of sentences, not the one in training: another "
-    "seed alone can move a row from one side to the other."
+    f"on other data; ours is between the means over all seeds. {MARK} cannot be told from base: p ≥ {LEVEL}. "
+    f"{UNTESTED}: not tested, as p is missing. Without either: told from base, p < {LEVEL}. The CSV file has p, and as "
+    "difference_low and difference_high the 95 % interval of the difference: by the same chances that p knows, or "
+    "where p is missing, by the choice of sentences alone."
 )
 SHRINKING_NOTE = (
     "The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {} and N by {}, and may set "
@@ -86,15 +95,12 @@ def read_runs(scores: list[str]) -> pd.DataFrame:
 
 
 def against_base(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return by experiment `difference`, its BLEU less base's, and `p`, how likely that is if the two are equal.
-
-    Both are of the seeds that both have; base, and experiments that share no seed with it, are left out.
-    """
+    """Return by experiment but base, if that was run, `COMPARED`: its BLEU less base's, the interval and p."""
     base = runs[runs["experiment"] == "base"]
-    others = runs[runs["experiment"] != "base"].groupby("experiment")
-    differences = {experiment: paired(of_experiment, base) for experiment, of_experiment in others}
-    rows = {experiment: (each.value, each.p) for experiment, each in differences.items() if each}
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["difference", "p"])
+    others = runs[runs["experiment"] != "base"] if len(base) else base
+    differences = {experiment: paired(same, base) for experiment, same in others.groupby("experiment")}
+    rows = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=COMPARED)
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -102,8 +108,9 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     paper: from `read_variations`; runs: from `read_runs`. Columns: row and changed; the paper's cells as `paper_bleu`
     and so on; of ours the means over seeds with their standard deviations (`bleu`, `bleu_sd`), parameters, steps,
-    number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`difference`), with
-    p; then the paper's above its base's (`paper_difference`), and ours above the paper's (`from_paper`).
+    number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`COMPARED`), with
+    Holm's p (`p_holm`); then the paper's above its base's (`paper_difference`), and ours above the paper's
+    (`from_paper`).
     """
     means = runs.groupby("experiment", sort=False).agg(
         **{f"{name}{end}": (column, how) for name, column in MEASURED.items() for end, how in MEAN.items()},
@@ -117,6 +124,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
     frame = printed.reindex(experiments, fill_value="").join(means.join([limits, against_base(runs)]))
+    frame["p_holm"] = holm(frame["p"])
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
     frame["from_paper"] = frame["bleu"] - numbers
@@ -137,7 +145,8 @@ def for_readers(
         "alone, without averaging (§6.2); ± is the standard deviation over seeds."
     )
     rows = [cells(row, runs) for row in frame.reset_index().to_dict("records")]
-    notes = [*gaps(expected, runs), DIFFERENCE_NOTE, MARK_NOTE]
+    notes = [*gaps(expected, runs), DIFFERENCE_NOTE, MARK_NOTE, CHANCE_NOTE]
+    notes += [tests_note(frame["p"][frame["difference"].notna()], LEVEL), PERPLEXITY_NOTE]
     notes += [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
     if len(runs):
         base = runs[runs["experiment"] == "base"]
@@ -166,16 +175,18 @@ def cells(row: dict, runs: pd.DataFrame) -> Row:
         "Parameters, paper": row["paper_parameters"],
         "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), own),
         "Seeds": count_text(row["seeds"], 1, 0),
-        "Steps": count_text(row["steps"], 1, 0),
+        "Steps, paper": row["paper_steps"],
+        "Steps, ours": count_text(row["steps"], 1, 0),
     }
 
 
 def against_base_cell(row: dict, runs: pd.DataFrame) -> Cell:
-    """Return how much BLEU is above base's, marked where that may be chance; blank where they share no seed."""
-    if pd.isna(row["p"]):
+    """Return how much BLEU is above base's, marked where that may be chance or is not tested; blank without both."""
+    if pd.isna(row["difference"]):
         return Cell("")
     behind = runs[runs["experiment"].isin(["base", row["experiment"]])]
-    return ours(difference_text(row["difference"], 1) + (f" {MARK}" if row["p"] >= LEVEL else ""), behind)
+    mark = UNTESTED if pd.isna(row["p"]) else MARK if row["p"] >= LEVEL else ""
+    return ours(f"{difference_text(row['difference'], 1)} {mark}".rstrip(), behind)
 
 
 def count_text(count: int, unit: float, decimals: int) -> str:

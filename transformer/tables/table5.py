@@ -13,12 +13,12 @@ import pandas as pd
 from transformer.commandline import score_arguments
 from transformer.common.files import InputError
 from transformer.config.runs import TABLE_5
-from transformer.scoring.significance import RESAMPLES, SEED
+from transformer.scoring.significance import holm
 from transformer.tables import probed
-from transformer.tables.cells import Cell, Row, difference_text
+from transformer.tables.cells import Cell, Row, difference_text, p_text
 from transformer.tables.csvfiles import read_csv
-from transformer.tables.differences import LEVEL, MARGIN, TRANSLATES, Difference, paired, verdict
-from transformer.tables.notes import gaps, provenance
+from transformer.tables.differences import LEVEL, MARGIN, NO_VERDICT, TRANSLATES, Difference, paired, verdict
+from transformer.tables.notes import CHANCE_NOTE, PERPLEXITY_NOTE, gaps, provenance, tests_note
 from transformer.tables.probegrids import measurements
 from transformer.tables.render import Grid, Note, Table
 from transformer.tables.table3 import read_runs
@@ -29,22 +29,19 @@ NOT_RUN = "not run"
 PERPLEXITY = "perplexity"  # the row that compares it, where the others compare BLEU
 
 HOW_NOTE = (
-    "Difference: BLEU, or perplexity, of the first less that of the second of what is compared, over the seeds that "
-    f"both have; 95 % and p by paired bootstrap resampling, {RESAMPLES:,} draws of the sentences with seed {SEED}. "
-    "Expected: what the first should be if the claim holds. Rows without a section are what others claim of the "
-    "paper's design."
+    "Difference: BLEU, or perplexity, of the first less that of the second of what is compared, each a mean over its "
+    "seeds; 95 %: where the difference may lie by the same chances that p knows, or where p is missing, by the choice "
+    "of sentences alone. Where both are the same trained models, otherwise searched, averaged or masked, no chance in "
+    "training lies between them. Expected: what the first should be if the claim holds. Rows without a section are "
+    "what others claim of the paper's design."
 )
 HERE_NOTE = [
     f"seen here: higher or lower as expected, with p < {LEVEL}; or alike, the whole interval within {MARGIN:g} BLEU",
     f"not seen here: the opposite, with p < {LEVEL}; or an effect as large as the published one, or as {MARGIN:g} BLEU "
     f"where that is less, lies outside the interval; or not alike, with p < {LEVEL}",
     f"cannot be told: anything else, and where neither reaches {TRANSLATES:g} BLEU",
+    f"{NO_VERDICT}: different trainings, and neither of the two nor base has a second seed, so that there is no test",
 ]
-CHANCE_NOTE = (
-    "The test knows the chance that lies in the choice of sentences, not the one in training: where there is one seed, "
-    "another can move a small difference from one side to the other. Of so many comparisons, one in twenty would have "
-    f"p < {LEVEL} if nothing made any difference."
-)
 TRAINED_NOTE = (
     "The trained rows; config.yaml says in what each differs from base. How much slower additive attention is, Table 1 "
     "measures."
@@ -90,9 +87,12 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     frames = probed.frames_of(measured)
     claims = with_others(read_claims(args.paper), runs)
     comparisons = [comparison for claim in claims for comparison in compare(claim, runs, frames)]
-    frame = pd.DataFrame([record(comparison) for comparison in comparisons]).astype({"seeds": "Int64"})
+    frame = pd.DataFrame([record(comparison) for comparison in comparisons])
+    frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     missing = [*gaps(args.expected, runs), *probed.missing_files(args.probes, measured)]
-    notes: list[Note] = [*missing, HOW_NOTE, HERE_NOTE, CHANCE_NOTE, *published(claims)]
+    notes: list[Note] = [*missing, HOW_NOTE, HERE_NOTE, CHANCE_NOTE]
+    notes += [tests_note(frame["p"][frame["value"].notna()], LEVEL), PERPLEXITY_NOTE, *published(claims)]
     notes += measurements(measured, frames)
     if len(runs):
         notes += [TRAINED_NOTE, provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"})]
@@ -135,18 +135,16 @@ def compare(claim: Claim, runs: pd.DataFrame, frames: dict[str, pd.DataFrame]) -
     if claim.row in probed.COMPARED:
         pairs = probed.COMPARED[claim.row](frames)
     else:
-        own, other = (runs[runs["experiment"] == name] for name in (claim.row, claim.against))
-        pairs = [(f"`{claim.row}` − `{claim.against}`", own, other)]
+        systems = (runs[runs["experiment"] == name] for name in (claim.row, claim.against, "base"))
+        pairs = [(f"`{claim.row}` − `{claim.against}`", *systems)]
     return [compared(claim, *pair) for pair in pairs] or [Comparison(claim, "", None, NOT_RUN)]
 
 
-def compared(claim: Claim, words: str, own: pd.DataFrame, other: pd.DataFrame) -> Comparison:
-    """Return the comparison of two systems, a row per seed each."""
+def compared(claim: Claim, words: str, own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Comparison:
+    """Return the comparison of two systems, a row per seed each; `alike` as in `paired`."""
     if own.empty or other.empty:
         return Comparison(claim, words, None, NOT_RUN)
-    difference = paired(own, other)
-    if difference is None:
-        return Comparison(claim, words, None, "no seed in common")
+    difference = paired(own, other, *alike)
     least = 0.0 if claim.row == PERPLEXITY else TRANSLATES
     return Comparison(claim, words, difference, verdict(claim.expected, difference, claim.effect, least))
 
@@ -183,8 +181,8 @@ def cells(comparison: Comparison) -> Row:
         "First": f"{difference.score:.{decimals}f}",
         "Difference": difference_text(difference.value, decimals),
         "95 %": f"{low} to {high}",
-        "p": f"{difference.p:.3f}",
-        "Seeds": str(difference.seeds),
+        "p": p_text(difference.p),
+        "Seeds": " / ".join(map(str, dict.fromkeys((difference.seeds, difference.seeds_against)))),
         "Here": said,
     }
     return row | {heading: Cell(text, difference.runs if text else ()) for heading, text in texts.items()}

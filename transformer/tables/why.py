@@ -16,11 +16,10 @@ from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
 from transformer.scoring.scorefiles import item, read_scores, require_one
-from transformer.scoring.significance import RESAMPLES, SEED
-from transformer.tables.cells import Cell, Row, difference_text
+from transformer.tables.cells import Cell, Row, difference_text, p_text
 from transformer.tables.choices import COLUMNS, Base, scoring, seeds, training, translating
 from transformer.tables.csvfiles import read_csv
-from transformer.tables.notes import gaps, provenance
+from transformer.tables.notes import CHANCE_NOTE, gaps, provenance
 from transformer.tables.render import Grid, Table
 from transformer.tables.table2 import system_name
 from transformer.tables.table3 import against_base, read_runs
@@ -35,9 +34,9 @@ NOT_MEASURED = (
     "training text. Table 5 has layer normalisation before the sub-layer."
 )
 P_NOTE = (
-    f"p: how likely so large a difference is were both equal, by paired bootstrap resampling, {RESAMPLES:,} draws of "
-    f"the sentences with seed {SEED}, where other translations of the same sentences were scored. Scored otherwise, "
-    "the same translations have no p: the difference is what the measure does, not chance."
+    "Other translations by the same trained models have no chance in training between them; rows of Table 3 have, and "
+    "their p is that of Table 3. Scored otherwise, the same translations have no p: the difference is what the measure "
+    "does, not chance."
 )
 
 
@@ -141,7 +140,7 @@ def for_readers(
         "what the paper prints for the base model, English to German, on newstest2014. Ours is the base model on "
         f"{test}; there a choice can be worth more or less. What differs in training is from Table 3, on {dev}."
     )
-    notes = [*gaps(expected, runs), P_NOTE, NOT_MEASURED]
+    notes = [*gaps(expected, runs), CHANCE_NOTE, P_NOTE, NOT_MEASURED]
     if len(runs):
         notes += [configured_note(runs.iloc[0]), "Where ours come from:", provenance(runs)]
     return Table("why", TITLE, caption, Grid(WORDS, [cells(row) for row in frame.to_dict("records")]), notes)
@@ -160,7 +159,7 @@ def cells(row: dict) -> Row:
     shown = {
         "BLEU": NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}",
         "Difference": difference_text(row["difference"], 2),
-        "p": "" if pd.isna(row["p"]) else f"{row['p']:.3f}",
+        "p": p_text(row["p"]),
     }
     ours = {name: Cell(text, tuple(row["runs"].split()) if text else ()) for name, text in shown.items()}
     return {"Kind": row["kind"], "Choice": row["choice"]} | ours
