@@ -18,7 +18,15 @@ PROBED = {
     "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
 }
 CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
-TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
+TABLES = (
+    "table1",
+    "measures",
+    "why",
+    "table2",
+    "table4",
+    "table3",
+    "table5",
+)  # in the order in which `plan` lists them
 
 
 class RunName(NamedTuple):
@@ -30,19 +38,24 @@ class RunName(NamedTuple):
 
 
 def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
-    """Return the trainings that each table takes; Table 1 takes none, and Table 4 is there where the scale parses."""
+    """Return the trainings that each table takes, which may be none, of the tables that the scale has.
+
+    Table 4 is there where the scale parses, and `measures` where the scale says what that table measures.
+    """
     scale, parsing = scale_of(config), parsing_of(config)
     first, seeds = next(iter(scale["tasks"])), scale["seeds"]
     compared = [name for name in TABLE_5 if name in config["experiments"]]
     runs = {
         "table1": [],
+        "measures": [],
         "why": crossed([first], WHY, seeds),
         "table2": crossed(scale["tasks"], TABLE_2, seeds),
         "table4": crossed(parsing["tasks"], [PARSER], parsing["seeds"]),
         "table3": crossed([first], config["experiments"], seeds),
         "table5": crossed([first], [*compared, *tested_claims(config)], seeds),
     }
-    return {table: runs[table] for table in TABLES if runs[table] or table != "table4"}
+    left_out = {"table4": not runs["table4"], "measures": "measures" not in scale}
+    return {table: runs[table] for table in TABLES if not left_out.get(table)}
 
 
 def tested_claims(config: dict) -> list[str]:
