@@ -1,4 +1,4 @@
-"""What one and the same translation scores by every measure.
+"""Scores of one and the same translation by every measure.
 
 The translations are those of systems of others, each beside the score that its makers published and ours, computed in
 the same way. --system describes one as JSON: name, label, language, test, sentences, form (text or tokens), a note
@@ -37,7 +37,11 @@ TOKENS_NOTE = (
     "columns the splits were undone and the text detokenised."
 )
 TWICE_NOTE = (
-    "{names}: the test set has the source of {count} sentences twice, with different references; the first was taken."
+    "{names}: sentences whose source the test set has twice, with different references: {count}; the first was taken."
+)
+CHOICES_NOTE = (
+    "What each choice is worth: the difference from sacreBLEU of the same text. Where compounds are not split, "
+    "`&quot;` is left in, or the reference is tokenised twice, all else is as in the paper's measure."
 )
 QUOTES_NOTE = (
     "Why the paper's measure is above or below sacreBLEU, step by step: the tokeniser, the compounds, and the plain "
@@ -83,7 +87,7 @@ def for_readers(frame: pd.DataFrame, systems: list[System], printed: str) -> Tab
     values = {system.name: by_choice(frame[frame["system"] == system.name]) for system in systems}
     rows = [first_row(system, values[system.name]) for system in systems]
     notes = [MEASURES_NOTE, *about_outputs(systems)]
-    notes += ["What each choice is worth: the difference from sacreBLEU of the same text.", choice_grid(frame, systems)]
+    notes += [CHOICES_NOTE, choice_grid(frame, systems)]
     notes += [QUOTES_NOTE, quotes_grid(frame, values)]
     return Table("measures", TITLE, caption, Grid(("System",), rows), notes + provenance(systems, frame))
 

@@ -24,7 +24,7 @@ PUBLISHED = re.compile(
 
 @dataclass(frozen=True)
 class System:
-    """What one system made of sentences of a test set."""
+    """Translations that one system made of a test set, or of a part of it."""
 
     name: str
     label: str
