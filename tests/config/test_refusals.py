@@ -174,6 +174,23 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
     ({f"{BOTH}/silver": MADE | {"text": ["x"]}}, f"{IN_BOTH}.silver.text: expected one of <corpora>, found 'x'"),
     ({f"{GERMAN}/download": "x"}, f"{IN_GERMAN}: expected one of <downloads>, found 'x'"),
     ({"corpora/gum-dev/treebank/download": "x"}, "corpora.gum-dev.treebank: expected one of <downloads>, found 'x'"),
+    (
+        {"systems/google-en-de/output/download": "x"},
+        "systems.google-en-de.output: expected one of <downloads>, found 'x'",
+    ),
+    ({"systems/google-en-de/test": "x"}, "systems.google-en-de: expected one of <corpora>, found 'x'"),
+    (
+        {"systems/google-en-de/target": "cs"},
+        "systems.google-en-de: corpus 'newstest2014-opus.de-en' has no 'cs', only en, de",
+    ),
+    (
+        {"scales/mine/measures": {"systems": ["x"], "quotes": {}}},
+        "scales.mine.measures.systems: expected one of <systems>, found 'x'",
+    ),
+    (
+        {"scales/mine/measures": {"systems": ["google-en-de"], "quotes": {"gentle": "en"}}},
+        "scales.mine.measures.quotes: corpus 'gentle' has no 'en', only trees",
+    ),
     ({f"{EN_CS}/target": "de"}, f"{IN_EN_CS}: corpus 'mine-train' has no 'de', only en, cs"),
     ({f"{EN_CS}/dev": "grammar-dev"}, f"{IN_EN_CS}: corpus 'grammar-dev' has no 'cs', only en, de, fr"),
     ({f"{EN_CS}/train": ["gum-train"]}, f"{IN_EN_CS}: corpus 'gum-train' has no 'en', only trees"),
@@ -227,6 +244,10 @@ REFERENCES = [  # a name in < > stands for the names in that section of config.y
     ),
     ({f"{EN_CS}/embedding_rows": 39}, f"{IN_EN_CS}: vocabulary 40 exceeds embedding_rows 39"),
     ({f"{ALONE}/vocabulary": 65500}, f"{IN_ALONE}: symbols and vocabulary are 65550 together, over 65535"),
+    (
+        {"scale": "multi30k", "systems/google-en-de/output": {"path": "x.de"}},
+        "systems.google-en-de.output: no such file: x.de",
+    ),
     ({"scale": "mine", "corpora/mine-dev/files/cs/path": "x.cs"}, "corpora.mine-dev.files.cs: no such file: x.cs"),
     ({"scale": "ptb", "corpora/ptb-test/treebank/path": "x"}, "corpora.ptb-test.treebank: no such file: x"),
     ({"scale": "ptb", f"{BOTH}/silver/path": "x"}, f"{IN_BOTH}.silver: no such file: x"),
@@ -270,7 +291,7 @@ SHARED = [
 
 @pytest.mark.parametrize(("changes", "line"), [*SCHEMA, *NAMES, *REFERENCES, *SHARED])
 def test_refused_in_one_line(good, changes, line):
-    for section in ("experiments", "corpora", "downloads"):
+    for section in ("experiments", "corpora", "downloads", "systems"):
         line = line.replace(f"<{section}>", f"{section} ({', '.join(good[section])})")
     rows = ", ".join([*good["experiments"], *good["claims"]])
     line = line.replace("<one of the rows>", f"one of experiments and claims ({rows})").replace("<rows>", rows)

@@ -117,6 +117,33 @@ def test_subwords_by_the_vocabulary(folder):
     assert float(rows["subwords not joined, on both sides"]["bleu"]) == pytest.approx(bleu(*pieces))
 
 
+def test_scoring_is_that_of_the_first_real_system_where_there_is_one(folder):
+    """The runs' own rows of scoring are then those that need their vocabulary or the test set's parts."""
+    system = "system,test,kind,choice,value\n"
+    lines = [
+        "published,x,29.8",
+        "ours,x,29.82",
+        "measure,plain_quotes,31.6",
+        "measure,sacrebleu,29.8",
+        "slip,slipped,28.5",
+    ]
+    table = [system, *(f"first,set,{line}\n" for line in lines), "second,set,measure,plain_quotes,1\n"]
+    (folder.path / "measures.csv").write_text("".join(table))
+    folder.add_base()
+    folder.options = ["--measures", folder.path / "measures.csv"]
+    rows, markdown = folder.make()
+    others = {choice: row for choice, row in rows.items() if row["kind"] == "scoring of first"}
+    assert {choice: float(row["bleu"]) for choice, row in others.items()} == {
+        "the paper's measure": 31.6,
+        "sacreBLEU": 29.8,
+        "slipped": 28.5,
+    }
+    assert [float(row["difference"]) for row in others.values()] == pytest.approx([0, -1.8, -3.1])
+    own = [choice for choice, row in rows.items() if row["kind"] == "scoring"]
+    assert own == ["subwords not joined, on both sides", "the filtered test set"]
+    assert "Kind “scoring of first”" in markdown
+
+
 def test_other_translations_are_means_over_seeds_with_p(folder):
     """First one of two seeds is translated no better and the other perfectly, then both as they were."""
     second = with_errors(*range(10))

@@ -11,7 +11,15 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from transformer.common.files import InputError
-from transformer.config.corpora import TESTED, files_of, languages_of, places_of
+from transformer.config.corpora import (
+    TESTED,
+    all_places,
+    files_of,
+    languages_of,
+    measured,
+    places_of,
+    places_of_systems,
+)
 from transformer.config.experiment import resolve
 from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables, seeds_of
 from transformer.config.scales import at, parsing_of, scale_of, tasks_of
@@ -81,10 +89,12 @@ def check_names(config: dict) -> None:
     for claim in config["claims"]:
         if claim in config["experiments"]:
             refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
-    for name, corpus in config["corpora"].items():
-        for place, entry in places_of(corpus).items():
-            if "download" in entry:
-                named(config, "downloads", entry["download"], f"corpora.{name}.{place}")
+    for name, system in config["systems"].items():
+        for side in ("source", "target"):
+            check_language(config, system["test"], system[side], f"systems.{name}")
+    for where, entry in all_places(config).items():
+        if "download" in entry:
+            named(config, "downloads", entry["download"], where)
 
 
 def check_scale(config: dict, where: str) -> None:
@@ -102,6 +112,11 @@ def check_scale(config: dict, where: str) -> None:
         check_parser(config, task, f"{where}.parsing.tasks.{name}")
     for run in scale.get("from", {}):
         check_run(config, run, f"{where}.from.{run}")
+    if "measures" in scale:
+        for name in scale["measures"]["systems"]:
+            named(config, "systems", name, f"{where}.measures.systems")
+        for name, language in scale["measures"]["quotes"].items():
+            check_language(config, name, language, f"{where}.measures.quotes")
 
 
 def check_translator(config: dict, task: dict, where: str) -> None:
@@ -194,6 +209,9 @@ def check_files(config: dict) -> None:
         for where, entry in places.items():
             if "from" not in task and "sections" not in entry and not Path(entry.get("path", ".")).exists():
                 refuse(where, f"no such file: {entry['path']}")
+    for where, entry in places_of_systems(measured(config)).items():
+        if not Path(entry.get("path", ".")).exists():
+            refuse(where, f"no such file: {entry['path']}")
 
 
 def check_experiment(config: dict, name: str, where: str) -> None:

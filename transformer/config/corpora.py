@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from transformer.config.elsewhere import tasks_read
-from transformer.config.scales import parsing_of
+from transformer.config.scales import parsing_of, scale_of
 
 GRAMMAR = ("en", "de", "fr")  # the languages of the project's grammar
 TESTED = ("dev", "test", "elsewhere")  # the splits that a task is tested on, each of which is one corpus
@@ -25,6 +25,38 @@ def places_of(corpus: dict) -> dict[str, dict]:
     if "treebank" in corpus:
         return {"treebank": corpus["treebank"]}
     return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
+
+
+def measured(config: dict) -> dict[str, dict]:
+    """Return the systems of others that the scale's table `measures` scores, by name; none where there is no table."""
+    return {name: config["systems"][name] for name in scale_of(config).get("measures", {}).get("systems", [])}
+
+
+def files_of_measures(config: dict) -> list[tuple[str, str]]:
+    """Return corpus and language of the files that the table `measures` reads besides the systems' own."""
+    systems = measured(config).values()
+    files = [(system["test"], system[side]) for system in systems for side in ("source", "target")]
+    return list(dict.fromkeys([*files, *scale_of(config).get("measures", {}).get("quotes", {}).items()]))
+
+
+def places_of_systems(systems: dict[str, dict]) -> dict[str, dict]:
+    """Return what the files of these systems are read from, by their place in config.yaml."""
+    return {
+        f"systems.{name}.{place}": system[place]
+        for name, system in systems.items()
+        for place in ("input", "output", "published")
+        if place in system
+    }
+
+
+def all_places(config: dict) -> dict[str, dict]:
+    """Return what the files of all corpora and systems are read from, by their place in config.yaml."""
+    corpora = {
+        f"corpora.{name}.{place}": entry
+        for name, corpus in config["corpora"].items()
+        for place, entry in places_of(corpus).items()
+    }
+    return corpora | places_of_systems(config["systems"])
 
 
 def source_of(entry: dict) -> str:
@@ -51,11 +83,19 @@ def files_of(task: dict) -> list[tuple[str, str]]:
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
     """Return what the files of these tasks are read from: of a corpus only the languages of a task."""
-    entries, read = [], tasks_read(config)
-    for corpus, ending in dict.fromkeys(file for task in tasks for file in files_of(read[task])):
-        entry = config["corpora"][corpus]
-        entries += [entry["files"][ending]] if ending in entry.get("files", {}) else [entry.get("treebank", {})]
-    return entries
+    read = tasks_read(config)
+    return entries_of(config, (file for task in tasks for file in files_of(read[task])))
+
+
+def sources_of_measures(config: dict) -> list[dict]:
+    """Return what the table `measures` is made from."""
+    return [*entries_of(config, files_of_measures(config)), *places_of_systems(measured(config)).values()]
+
+
+def entries_of(config: dict, files: Iterable[tuple[str, str]]) -> list[dict]:
+    """Return what each of these files, a corpus and an ending, is read from; nothing for what is made here."""
+    corpora = [(config["corpora"][corpus], ending) for corpus, ending in dict.fromkeys(files)]
+    return [corpus.get("files", {}).get(ending) or corpus.get("treebank", {}) for corpus, ending in corpora]
 
 
 def absent_treebank(config: dict) -> str | None:

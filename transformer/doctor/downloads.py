@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from transformer.config.corpora import downloads_of, sources
+from transformer.config.corpora import downloads_of, sources, sources_of_measures
 from transformer.config.scales import tasks_of
 from transformer.data.download import cause, length
 from transformer.doctor.finding import Finding, error, note, ok
@@ -18,9 +18,14 @@ DOWNLOADS = Path("resources/downloads")
 MIRROR = "copy the files to <DIR>/<host>/<path> of their addresses and give --config mirror=<DIR>"
 
 
+def read(config: dict) -> list[dict]:
+    """Return what the scale's files are read from."""
+    return sources(config, tasks_of(config)) + sources_of_measures(config)
+
+
 def missing(config: dict) -> dict[str, dict]:
     """Return the downloads that the scale needs and that are not here yet, by name."""
-    names = downloads_of(sources(config, tasks_of(config)))
+    names = downloads_of(read(config))
     return {name: config["downloads"][name] for name in names if not (DOWNLOADS / name).exists()}
 
 
@@ -92,7 +97,7 @@ def silence(url: str) -> str | None:
 
 def own_files(config: dict) -> Iterator[Finding]:
     """Check that corpora which are files of this machine exist."""
-    entries = {entry["path"]: entry for entry in sources(config, tasks_of(config)) if "path" in entry}
+    entries = {entry["path"]: entry for entry in read(config) if "path" in entry}
     for path, entry in entries.items():
         if Path(path).exists():
             yield ok("corpora", f"{path} is here")

@@ -10,12 +10,13 @@ import re
 from importlib.metadata import version
 
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from transformer.common.files import InputError
 
 PAPER = "plain_quotes"  # what the paper reports
 HYPHENATED = re.compile(rb"(\S)-(\S)")
+SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
 QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
 PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quote in quotes})
@@ -35,11 +36,16 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
         raise InputError(f"BLEU: expected a hypothesis per reference, found {len(hypotheses)} and {len(references)}")
     if not hypotheses:
         raise InputError("BLEU: expected sentences, found none")
+    others = {name: measure(metric, hypotheses, references) for name, metric in {"chrf2": CHRF(), "ter": TER()}.items()}
+    return {"paper": PAPER} | bleu_scores(hypotheses, references, language) | others
+
+
+def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """Return those of the measures that are BLEU."""
     metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
     metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
-    metrics |= {"chrf2": CHRF(), "ter": TER()}
     of_text = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
-    return {"paper": PAPER} | token_scores(hypotheses, references, language) | of_text
+    return token_scores(hypotheses, references, language) | of_text
 
 
 def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
@@ -98,7 +104,14 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     """
     if language != "de":
         return sentences
-    return [HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
+    split = rb"\1" + SPLIT.encode() + rb"\2"
+    return [HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
+
+
+def detokenize(sentences: list[str], language: str) -> list[str]:
+    """Return text as people write it, from Moses tokens of which compounds may be split."""
+    detokenizer = MosesDetokenizer(language)
+    return [detokenizer.detokenize(sentence.replace(SPLIT, "-").split()) for sentence in sentences]
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:

@@ -10,4 +10,4 @@ its name in `TABLES`, and its inputs in workflow/inputs/tables.smk. The sentence
 beside it stands in workflow/report/table.rst; trainings that only it takes, in config/runs.py.
 """
 
-TABLES = ("table1", "table2", "table3", "table4", "table5", "why")
+TABLES = ("table1", "table2", "table3", "table4", "table5", "why", "measures")

@@ -70,8 +70,15 @@ def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses)
         for name, choice in MEASURES.items()
         if name in base.runs["variants"].iloc[0]
     ]
-    by_run = [slips(hypotheses, base, vocabulary, moses) for hypotheses in base.hypotheses]
+    by_run = [slips(hypotheses, base.references, base.language) for hypotheses in base.hypotheses]
     rows += [base.row("scoring", choice, [scores[choice] for scores in by_run]) for choice in by_run[0]]
+    return rows + of_own_text(base, subsets, vocabulary, moses)
+
+
+def of_own_text(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses) -> list[dict]:
+    """Return the rows of scoring that need the runs' own vocabulary, or the test set's parts."""
+    choice = "subwords not joined, on both sides"
+    rows = [base.row("scoring", choice, [unjoined(side, base, vocabulary, moses) for side in base.hypotheses])]
     for name, part in subsets[0].items():
         parts = [of_run[name]["scores"] for of_run in subsets]
         scores = [variants[variants["paper"]]["score"] for variants in parts]
@@ -79,22 +86,24 @@ def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses)
     return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
 
 
-def slips(hypotheses: list[str], base: Base, vocabulary: Subwords, moses: Moses) -> dict[str, float]:
-    """Return BLEU as it is often computed otherwise, mostly by mistake."""
-    language, plain = base.language, plain_quotes(base.references)
-    reference, words = paper_reference(base.references, language), tokenize(hypotheses, language)
+def slips(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
+    """Return BLEU of detokenised sentences as it is often computed otherwise, mostly by mistake."""
+    plain, reference = plain_quotes(references), paper_reference(references, language)
+    words = tokenize(hypotheses, language)
     escaped = paper_tokens(hypotheses, language, escape=True)
     twice = paper_tokens(tokenize(plain, language, escape=True), language, escape=True)
-    sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
-    # Words are the ids of subwords, without EOS.
-    subwords = [[" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides]
     return {
         "compounds not split": of_words(words, tokenize(plain, language)),
         "`&quot;` and the like left in the translation alone": of_words(escaped, reference),
         "the reference tokenised twice": of_words(escaped, twice),
-        "sacreBLEU of tokens, not of text": measure(BLEU(force=True), words, base.references)["score"],
-        "subwords not joined, on both sides": of_words(*subwords),
+        "sacreBLEU of tokens, not of text": measure(BLEU(force=True), words, references)["score"],
     }
+
+
+def unjoined(hypotheses: list[str], base: Base, vocabulary: Subwords, moses: Moses) -> float:
+    """Return BLEU whose words are the ids of subwords, without EOS."""
+    sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
+    return of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
 
 
 def of_words(hypotheses: list[str], references: list[str]) -> float:

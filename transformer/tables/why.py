@@ -4,6 +4,7 @@
 names the base model's runs and those of Table 3 that differ in training. The table names what was not run.
 """
 
+import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from transformer.common.text import read_lines, read_pairs
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
+from transformer.scoring.bleu import PAPER
 from transformer.scoring.scorefiles import item, read_scores, require_one
 from transformer.tables.cells import Cell, Row, difference_text, p_text
-from transformer.tables.choices import COLUMNS, Base, scoring, seeds, training, translating
+from transformer.tables.choices import COLUMNS, MEASURES, Base, of_own_text, row, scoring, seeds, training, translating
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import CHANCE_NOTE, gaps, provenance
 from transformer.tables.render import Grid, Table
@@ -38,6 +40,11 @@ P_NOTE = (
     "their p is that of Table 3. Scored otherwise, the same translations have no p: the difference is what the measure "
     "does, not chance."
 )
+OF_OTHERS = "scoring of "  # what the kind of their rows begins with
+OTHERS_NOTE = (
+    "Kind “{kind}”: one real system's translations of newstest2014, from the table `measures`. These differences are "
+    "from the paper's measure of the same translations."
+)
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -56,6 +63,13 @@ def add_options(parser: ArgumentParser) -> None:
         nargs="+",
         help="the same by another search, of which JSON says what differs; repeat",
     )
+    parser.add_argument(
+        "--measures",
+        default=[],
+        metavar="CSV",
+        nargs="*",
+        help="the table `measures`, whose first system scoring is shown on",
+    )
     parser.add_argument("--dev-label", required=True, metavar="TEXT", help="Table 3's dev set")
     parser.add_argument("--dev-score", required=True, metavar="JSON", nargs="*", help="score files of Table 3")
     score_arguments(parser)
@@ -63,7 +77,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     runs, dev = read_scores(args.score), read_runs(args.dev_score)
-    rows = of_test(args, runs) if len(runs) else []
+    rows = [row for path in args.measures for row in of_others(path)]
+    rows += of_test(args, runs) if len(runs) else []
     experiments = dict.fromkeys(name.split("/")[1] for name in args.expected)
     rows += training(dev, against_base(dev), list(experiments))
     frame = pd.DataFrame(rows, columns=COLUMNS)
@@ -79,13 +94,26 @@ def of_test(args: Namespace, runs: pd.DataFrame) -> list[dict]:
     moses = Moses(experiment.target, experiment.preparation)
     averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
     rows = [base.row("configured", "as configured", base.bleu)]
-    rows += scoring(base, subsets, Subwords(args.run / "vocabulary.model"), moses)
+    rows += (of_own_text if args.measures else scoring)(base, subsets, Subwords(args.run / "vocabulary.model"), moses)
     rows.append(translating(base, "averaging", averaged, read_all(args.last, args.ref, runs)))
     for changes, paths in map(read_otherwise, args.otherwise):
         Decoding.read(decoding | changes, "--otherwise")
         choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
         rows.append(translating(base, "decoding", choice, read_all(paths, args.ref, runs)))
     return rows + seeds(base)
+
+
+def of_others(path: str) -> list[dict]:
+    """Return the rows of scoring that the table `measures` has, of its first system."""
+    table = read_csv(path, ["system", "test", "kind", "choice", "value"])
+    first = table[(table["system"] == table["system"].iloc[0]) & table["kind"].isin(["measure", "slip"])]
+    scores = dict(zip(first["choice"], first["value"].astype(float), strict=True))
+    paper, kind = scores.pop(PAPER), OF_OTHERS + first["system"].iloc[0]
+    rows = [row(kind, "the paper's measure", [paper], 0.0, math.nan, [])]
+    rows += [
+        row(kind, MEASURES.get(name, name), [score], score - paper, math.nan, []) for name, score in scores.items()
+    ]
+    return rows
 
 
 def read_otherwise(words: list[str]) -> tuple[dict, list[str]]:
@@ -140,7 +168,9 @@ def for_readers(
         "what the paper prints for the base model, English to German, on newstest2014. Ours is the base model on "
         f"{test}; there a choice can be worth more or less. What differs in training is from Table 3, on {dev}."
     )
+    others = frame["kind"][frame["kind"].str.startswith(OF_OTHERS)].unique()
     notes = [*gaps(expected, runs), CHANCE_NOTE, P_NOTE, NOT_MEASURED]
+    notes += [OTHERS_NOTE.format(kind=kind) for kind in others]
     if len(runs):
         notes += [configured_note(runs.iloc[0]), "Where ours come from:", provenance(runs)]
     return Table("why", TITLE, caption, Grid(WORDS, [cells(row) for row in frame.to_dict("records")]), notes)

@@ -68,11 +68,11 @@ def side(name, split=None):
 
 @cache
 def tables_of_scale(scale):
-    """Return all tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
+    """Return the scale's tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
     if absent := absent_treebank(at(config, scale)):
         print(f"`all` leaves out table4: no folder {absent} with the Penn Treebank", file=sys.stderr)
     made = runs_of_tables(at(config, scale))
-    return [table for table in TABLES if table != "table4" or (table in made and not absent)]
+    return [table for table in TABLES if table in made and not (table == "table4" and absent)]
 
 
 def memory(small, large=None, each_thread=0):

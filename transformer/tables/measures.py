@@ -1,0 +1,177 @@
+"""Scores of one and the same translation by every measure.
+
+The translations are those of systems of others, each beside the score that its makers published and ours, computed in
+the same way. --system describes one as JSON: name, label, language, test, sentences, form (text or tokens), a note
+or null, and the paths of its files: source and target of the whole test set, input, output and perhaps published.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+import pandas as pd
+
+from transformer.commandline import json_object
+from transformer.common.provenance import commit, versions
+from transformer.common.text import read_lines
+from transformer.scoring.bleu import PAPER
+from transformer.tables.cells import Row, difference_text
+from transformer.tables.measured import COLUMNS, NAMES, RECIPE, quote_rows, rows_of
+from transformer.tables.render import Grid, Note, Table
+from transformer.tables.systems import System, read_system
+from transformer.tables.why import printed_bleu
+
+TITLE = "One translation by every measure"
+# Measures of bleu.py in the first grid, and the steps from one to the next, of which some languages lack one.
+SHOWN = {"sacrebleu": "sacreBLEU", "tokenized": "Tokenised", "compound_split": "Split", PAPER: "Paper's"}
+SHOWN |= {"intl": "International"}
+STEPS = {"Tokeniser": ("sacrebleu", "tokenized"), "Compounds": ("tokenized", "compound_split")}
+STEPS |= {"Quotes": ("compound_split", PAPER), "Sum": ("sacrebleu", PAPER)}
+MEASURES_NOTE = (
+    "Published: what the makers published. Ours: computed in the same way, as sacreBLEU of the output as they have it. "
+    "The other columns are of its text: sacreBLEU; multi-bleu.perl on Moses tokens (Tokenised), with German compounds "
+    "split at hyphens as well (Split), and with the reference's quotation marks made plain as well (Paper's: what the "
+    "paper reports); and sacreBLEU with international tokens."
+)
+TOKENS_NOTE = (
+    "{names}: the makers scored tokens with compounds split (`##AT##-##AT##`), against the reference tokenised and "
+    "split in the same way. sacreBLEU splits each `##AT##` further, into tokens that are easily right. For the other "
+    "columns the splits were undone and the text detokenised."
+)
+TWICE_NOTE = (
+    "{names}: sentences whose source the test set has twice, with different references: {count}; the first was taken."
+)
+CHOICES_NOTE = (
+    "What each choice is worth: the difference from sacreBLEU of the same text. Where compounds are not split, "
+    "`&quot;` is left in, or the reference is tokenised twice, all else is as in the paper's measure."
+)
+QUOTES_NOTE = (
+    "Why the paper's measure is above or below sacreBLEU, step by step: the tokeniser, the compounds, and the plain "
+    "quotation marks in the reference. The last step gains where the reference has Unicode marks and the output plain "
+    "ones. It costs where the output has Unicode ones, too, as the measure takes plain ones for granted. Double marks "
+    "are counted: first in whole references, then in the sentences that were scored."
+)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--system", required=True, action="append", type=json_object, metavar="JSON", help="what a system made; repeat"
+    )
+    parser.add_argument(
+        "--quotes",
+        default=[],
+        nargs=2,
+        action="append",
+        metavar=("NAME", "FILE"),
+        help="references in which quotation marks are counted; repeat",
+    )
+
+
+def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
+    systems = [read_system(entry) for entry in args.system]
+    rows = [row for system in systems for row in rows_of(system)]
+    for name, path in args.quotes:
+        lines = list(read_lines(path))
+        rows += quote_rows({"system": "", "label": "", "test": name, "sentences": len(lines)}, "reference", lines)
+    frame = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(["tokens", "reference_tokens"], "Int64"))
+    return for_readers(frame, systems, printed_bleu(args.paper)), frame
+
+
+def for_readers(frame: pd.DataFrame, systems: list[System], printed: str) -> Table:
+    """Return the table, with what each choice is worth, the reasons, and the origin of each file in notes.
+
+    printed: the paper's BLEU for its base model.
+    """
+    caption = (
+        "One and the same translation by every measure. Each row is the output of a system of others, beside the score "
+        f"that its makers published. The paper's {printed} is by its own measure, and by no other."
+    )
+    values = {system.name: by_choice(frame[frame["system"] == system.name]) for system in systems}
+    rows = [first_row(system, values[system.name]) for system in systems]
+    notes = [MEASURES_NOTE, *about_outputs(systems)]
+    notes += [CHOICES_NOTE, choice_grid(frame, systems)]
+    notes += [QUOTES_NOTE, quotes_grid(frame, values)]
+    return Table("measures", TITLE, caption, Grid(("System",), rows), notes + provenance(systems, frame))
+
+
+def first_row(system: System, values: dict) -> Row:
+    """Return one line of the table."""
+    published, paper = system.published, values["measure", PAPER]
+    row = {
+        "System": system.name,
+        "Sentences": f"{len(system.output):,}",
+        "Published": published["score"] if published else "",
+        "Ours": f"{values['ours', RECIPE]:.2f}",
+    }
+    for name, heading in SHOWN.items():
+        row[heading] = f"{values['measure', name]:.2f}" if ("measure", name) in values else ""
+    return row | {"Paper's − sacreBLEU": difference_text(paper - values["measure", "sacrebleu"], 2)}
+
+
+def about_outputs(systems: list[System]) -> list[str]:
+    """Return what has to be known of some outputs, or of their scores."""
+
+    def names(chosen: list[System]) -> str:
+        return " and ".join(f"`{system.name}`" for system in chosen)
+
+    notes = []
+    if split := [system for system in systems if system.form == "tokens"]:
+        notes.append(TOKENS_NOTE.format(names=names(split)))
+    notes += [f"`{system.name}`: {system.note}." for system in systems if system.note]
+    for count in sorted({system.ambiguous for system in systems} - {0}):
+        twice = names([system for system in systems if system.ambiguous == count])
+        notes.append(TWICE_NOTE.format(names=twice, count=count))
+    return notes
+
+
+def choice_grid(frame: pd.DataFrame, systems: list[System]) -> Grid:
+    """Return a row per choice and a column per system."""
+    changed = frame[frame["kind"].isin(["ours", "measure", "slip"]) & (frame["choice"] != "sacrebleu")]
+    table = changed.pivot(index="choice", columns="system", values="difference").reindex(changed["choice"].unique())
+    rows = [
+        {"Choice": NAMES.get(str(choice), str(choice))} | {s.name: difference_text(row[s.name], 2) for s in systems}
+        for choice, row in table.iterrows()
+    ]
+    return Grid(("Choice",), rows)
+
+
+def quotes_grid(frame: pd.DataFrame, values: dict[str, dict]) -> Grid:
+    """Return a row per whole test set, then per system, with quotation marks and the steps to the paper's measure."""
+    whole = frame[(frame["kind"] == "quotes") & (frame["system"] == "")]
+    texts = {str(test): by_choice(of_test) for test, of_test in whole.groupby("test", sort=False)}
+    rows = []
+    for name, of_text in (texts | values).items():
+        row = {"Text": name}
+        for side in ("reference", "output"):
+            for kind in ("Unicode", "plain"):
+                count = of_text.get(("quotes", f"{side}, {kind}"))
+                row[f"{side.capitalize()}, {kind}"] = "" if count is None else f"{count:,.0f}"
+        if ("measure", "compound_split") not in of_text and ("measure", PAPER) in of_text:  # not German
+            of_text |= {("measure", "compound_split"): of_text["measure", "tokenized"]}
+        for heading, (start, end) in STEPS.items():
+            first, last = of_text.get(("measure", start)), of_text.get(("measure", end))
+            row[heading] = "" if first is None or last is None else difference_text(last - first, 2)
+        rows.append(row)
+    return Grid(("Text",), rows)
+
+
+def by_choice(frame: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """Return the values of one system's rows by kind and choice."""
+    return frame.set_index(["kind", "choice"])["value"].to_dict()
+
+
+def provenance(systems: list[System], frame: pd.DataFrame) -> list[Note]:
+    """Return where the outputs come from, what their makers published, and what ours were computed with."""
+    rows = [
+        {
+            "System": system.name,
+            "Made by": system.label,
+            "Test set": system.test,
+            **{f"{name.capitalize()}, SHA-256": system.sums[name][:12] for name in ("output", "input", "target")},
+            "Published as": f"`{system.published['signature']}`" if (system.published or {}).get("signature") else "",
+        }
+        for system in systems
+    ]
+    measured = frame[frame["kind"] == "measure"].drop_duplicates("choice")
+    lines = [f"{NAMES[row.choice]}: `{row.signature}`" for row in measured.itertuples()]
+    lines.append(", ".join(f"{name} {number}" for name, number in versions().items()))
+    lines.append(f"commit {commit()}")
+    return ["Where they come from:", Grid(tuple(rows[0]), rows), "Computed with:", lines]
