@@ -17,7 +17,7 @@ SEGMENT = re.compile(rf"<seg\b(?P<segment>[^<>]*)>(?P<text>{INSIDE})</seg>", re.
 ELEMENT = re.compile(rf"{SEGMENT.pattern}|<doc\b(?P<document>[^<>]*)>", re.IGNORECASE)
 BLOCK = 2**20  # bytes
 LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
-TOGETHER = 2**24  # characters of lines that are worked on at once, whatever their number
+GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
 LONGEST_MESSAGE = 4000  # characters; a server or an archive can make names of any length
 
 
@@ -81,12 +81,12 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
 
 
 def groups(items: Iterable, most: int, size: Callable[[Any], int]) -> Iterator[list]:
-    """Yield `items` in lists of at most `most`, and of fewer where their sizes, in characters, come to TOGETHER."""
+    """Yield `items` in lists of at most `most`, and of fewer where their sizes, in characters, come to GROUP."""
     group, total = [], 0
     for item in items:
         group.append(item)
         total += size(item)
-        if len(group) == most or total >= TOGETHER:
+        if len(group) == most or total >= GROUP:
             yield group
             group, total = [], 0
     if group:
