@@ -155,7 +155,11 @@ ARCHIVES = {  # a file's ending, its bytes, and what is said of it, or the text 
     "a member of no end": (".tar", header(b"0", 2**62) + TEXT, "damaged or cut short: "),
     "an absolute path": (".tar", tar(member(b"", b"/etc/passwd"), member(b"", b"../../m"), member()), TEXT),
     # What unpacks to too much.
-    "a line of no end": (".tgz", gzip.compress(member(bytes(1 << 27))), f"m, line 1: expected at most {LONG:,} bytes"),
+    "a line of no end": (
+        ".tgz",
+        gzip.compress(header(b"0", 1 << 31)) + gzip.compress(bytes(1 << 26)) * 32,
+        f"m, line 1: expected at most {LONG:,} bytes",
+    ),
     "a line of no end in a .zip": (
         ".zip",
         zipped(("m", bytes(1 << 27))),

@@ -25,7 +25,7 @@ UNKNOWN = (".7z", ".rar", ".bz2", ".xz", ".zst")
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\3\4", b"PK\5\6")  # the second starts an empty .zip
 ENCRYPTED = 0x1  # a flag of a member of a .zip
-MOST_WHOLE = 1 << 26  # bytes of all members that are read whole: several times those of GUM
+MOST_WHOLE = 1 << 26  # bytes of all members that are read whole; those of GUM have 7 MB
 MOST_NAMES, LONGEST_NAME = 1000, 255  # of the members that a message may name
 GLOBAL_HEADERS = 100  # of a .tar: git writes one
 

@@ -151,10 +151,12 @@ def refuse(response: requests.Response, start: int, size: int | None) -> None:
     if response.status_code != (206 if start else 200):
         raise Refused(status)
     rest = announced(response)
-    if None not in (size, rest) and start + rest != size:
+    if rest is None:
+        return
+    if size is None and rest > MOST:
+        raise Refused(f"expected at most {MOST} bytes, found {rest}")
+    if size is not None and start + rest != size:
         raise Refused(f"expected {size} bytes, found {start + rest}")
-    if rest is not None and start + rest > MOST:
-        raise Refused(f"expected at most {MOST} bytes, found {start + rest}")
 
 
 def announced(response: requests.Response) -> int | None:

@@ -5,9 +5,9 @@ r"""Unpack one side of a corpus as plain text: UTF-8, one sentence a line.
         --output resources/corpora/news-commentary-v9.de-en.de
 
 --input is a plain file, a .gz, or an archive (.tar, .tar.gz, .tgz, .zip) of which --member is read; a member named .gz
-is unpacked too. Lines end at a line feed alone. Nothing is written when the text is not UTF-8, is empty or has another
-number of lines. --beside FILE [MEMBER] is the other side of a test set in WMT's format, which has to have the same
-<seg> of the same document at each place.
+is unpacked too. Lines end at a line feed alone. Nothing is written when the text is not UTF-8, is empty, has another
+number of lines or one of more than 1 MiB. --beside FILE [MEMBER] is the other side of a test set in WMT's format, which
+has to have the same <seg> of the same document at each place.
 """
 
 import argparse
