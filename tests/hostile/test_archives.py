@@ -1,98 +1,25 @@
-"""Hostile archives and texts: each ends in one line that says why, or in the right text; and so do mutated ones.
-
-`TRANSFORMER_FUZZ=50000 pytest tests/hostile/test_archives.py -k mutated` tries so many mutated archives.
-"""
+"""Hostile archives and texts: each ends in one line that says why, or in the right text."""
 
 import bz2
 import gzip
-import io
 import lzma
 import os
-import random
 import re
-import resource
-import signal
 import stat
 import struct
-import tarfile
-import zipfile
-from collections.abc import Callable
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 
 import pytest
 from support.commands import error
+from support.packing import TEXT, changed, header, member, pax, record, tar, zipped
 
 from transformer.common import text
-from transformer.common.files import InputError
 from transformer.data import bounds
-from transformer.data.archive import open_bytes, read_members
 from transformer.stages import unpack
 
-TEXT = "".join(f"Satz {number}: ein Hund läuft.\n" for number in range(300)).encode()
 LONG = text.LONGEST_LINE
-MUTATIONS = int(os.environ.get("TRANSFORMER_FUZZ", "300"))
-BLOCK = tarfile.BLOCKSIZE
-
-
-def header(kind: bytes, size: int, name: bytes = b"m", at: dict[int, bytes] | None = None) -> bytes:
-    """Return a header of a .tar, with the right checksum; `at` has other bytes for it by their positions."""
-    block = bytearray(tarfile.TarInfo(name.decode("latin-1")).tobuf(tarfile.GNU_FORMAT, "latin-1"))
-    sign = b"\xff" if size < 0 else b"\x80"
-    number = b"%011o\0" % size if 0 <= size < 8**11 else sign + size.to_bytes(11, "big", signed=True)
-    for position, content in {124: number, 156: kind, **(at or {})}.items():
-        block[position : position + len(content)] = content
-    return signed(block)
-
-
-def signed(block: bytearray) -> bytes:
-    """Return a header with its checksum."""
-    block[148:156] = b" " * 8
-    block[148:156] = b"%06o\0 " % sum(block)
-    return bytes(block)
-
-
-def padded(content: bytes) -> bytes:
-    return content + bytes(-len(content) % BLOCK)
-
-
-def member(content: bytes = TEXT, name: bytes = b"m") -> bytes:
-    return header(b"0", len(content), name) + padded(content)
-
-
-def pax(content: bytes, kind: bytes = b"x") -> bytes:
-    """Return a header of a .tar that describes the next member, or for kind g all that follow."""
-    return header(kind, len(content)) + padded(content)
-
-
-def record(key: bytes, value: bytes) -> bytes:
-    """Return a line of such a header, which begins with its own length of three digits."""
-    return b"%03d %s=%s\n" % (len(key) + len(value) + 6, key, value)
-
-
-def tar(*blocks: bytes) -> bytes:
-    return b"".join(blocks) + bytes(2 * BLOCK)
-
-
-def zipped(*members: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED, mode: int = 0) -> bytes:
-    """Pack a .zip; mode: what the members are, as for a file of Unix."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        for name, content in members:
-            entry = zipfile.ZipInfo(name)
-            entry.compress_type, entry.external_attr = compression, mode << 16
-            archive.writestr(entry, content)
-    return buffer.getvalue()
 
 
 ZIP = zipped(("other", b"x"), ("m", TEXT))
-
-
-def changed(content: bytes, signature: bytes, position: int, new: bytes) -> bytes:
-    """Return a .zip with other bytes, so far behind its last such signature."""
-    at = content.rindex(signature) + position
-    return content[:at] + new + content[at + len(new) :]
 
 
 CENTRAL, LOCAL, END = b"PK\1\2", b"PK\3\4", b"PK\5\6"
@@ -286,104 +213,3 @@ def test_other_lines_cannot_be_forged(tmp_path):
     assert error("unpack", "--input", tmp_path / "\x1b[2J\n.txt", "--format", "text", "--output", "o").startswith(
         rf"{tmp_path}/\x1b[2J\n.txt: cannot be read"
     )
-
-
-# Mutations.
-
-PLAIN = tar(
-    pax(record(b"comment", b"made by git"), b"g"),
-    member(b"before\n", b"first"),
-    pax(record(b"path", b"a/" + b"long" * 50) + record(b"mtime", b"1.5")),
-    member(b"x" * 700, b"long"),
-    header(b"L", 200) + padded(b"n" * 200),
-    member(b"y", b"n"),
-    header(b"5", 0, b"folder/"),
-    member(),
-    member(b"after\n", b"last"),
-)
-WHOLE = {".tar": PLAIN, ".tgz": gzip.compress(PLAIN), ".zip": zipped(("first", b"before"), ("m", TEXT), ("last", b"z"))}
-
-
-def mutated(ending: str, chance: random.Random) -> bytes:
-    """Return an archive with some changes; headers of a .tar mostly get the right checksum again."""
-    content = bytearray(WHOLE[ending])
-    for _ in range(chance.choice((1, 1, 2, 5))):
-        start = chance.randrange(len(content))
-        if ending == ".tar" and chance.random() < 0.7:
-            start -= start % BLOCK
-            where = chance.choice((start + 124, start + 156, start + 156, start + chance.randrange(BLOCK)))
-            content[where : where + 1] = bytes([chance.choice((*b"x0gLKS125\0", chance.randrange(256)))])
-            if len(content) >= start + BLOCK and chance.random() < 0.9:
-                content[start : start + BLOCK] = signed(content[start : start + BLOCK])
-            continue
-        length = chance.choice((1, 1, 4, 8, BLOCK))
-        change = chance.choice(("bytes", "bytes", "big", "cut", "remove", "repeat"))
-        if change == "bytes":
-            content[start : start + length] = chance.randbytes(length)
-        elif change == "big":
-            content[start : start + length] = b"\xff" * length
-        elif change == "cut" and start:
-            del content[start:]
-        elif change == "remove" and start:
-            del content[start : start + length]
-        elif change == "repeat":
-            content[start:start] = content[start : start + length] * chance.choice((1, 9))
-    return bytes(content)
-
-
-@contextmanager
-def bounded():
-    """Allow 512 MiB more memory than there is, and 10 s for a thousandth of the work, at least for one archive."""
-
-    def late(*_):
-        raise AssertionError("not ended in time")
-
-    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    handler = signal.signal(signal.SIGALRM, late)
-    resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 29), before[1]))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def outcome(path: Path, read: Callable[[], bytes]) -> str:
-    """Return how reading a mutated archive ended."""
-    try:
-        return "right" if read() == TEXT else "changed"
-    except InputError as problem:
-        said = text.reason(problem)
-    assert said.startswith(f"{path}: ")
-    assert not re.search(r"[\0-\x1f]", said)
-    return "refused"
-
-
-def read_stream(path: Path) -> bytes:
-    with open_bytes(path, "m") as stream:
-        return b"".join(text.split_lines(stream))
-
-
-def read_whole(path: Path) -> bytes | None:
-    return dict(read_members(path, lambda name: True)).get("m")
-
-
-def test_mutated_archives_are_refused_or_right(tmp_path):
-    """No other exception, and no hang. Only a .tar has no checksum, so that its text may have changed unseen."""
-    outcomes = {ending: [] for ending in WHOLE}
-    with bounded():
-        for number in range(MUTATIONS):
-            ending = [*WHOLE][number % 3]
-            path = tmp_path / f"a{ending}"
-            path.write_bytes(mutated(ending, random.Random(number)))
-            signal.setitimer(signal.ITIMER_REAL, 10)
-            try:
-                outcomes[ending] += [outcome(path, partial(read, path)) for read in (read_stream, read_whole)]
-            except Exception as raised:
-                raise AssertionError(f"mutation {number}: {raised!r}") from raised
-    print({ending: {kind: kinds.count(kind) for kind in set(kinds)} for ending, kinds in outcomes.items()})
-    assert set(outcomes[".zip"]) == {"refused", "right"}
-    assert set(outcomes[".tar"]) == {"refused", "right", "changed"}
-    assert "changed" not in outcomes[".tgz"]
