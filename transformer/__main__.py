@@ -8,6 +8,7 @@ import sys
 
 from transformer import stages, tools
 from transformer.common.files import InputError
+from transformer.common.text import reason
 
 
 def verbs() -> dict[str, str]:
@@ -40,8 +41,8 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs()))}")
     try:
         importlib.import_module(verbs()[name]).main(rest)
-    except (InputError, OSError) as error:
-        sys.exit(f"transformer {name}: error: {error}")
+    except (InputError, OSError, MemoryError) as error:
+        sys.exit(f"transformer {name}: error: {reason(error)}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,24 @@
 """Text files: what a line is, and what is an error."""
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.common.files import InputError
-from transformer.common.text import Segment, count_lines, find_segments, in_order, read_lines, read_pairs
+from transformer.common.text import (
+    GROUP,
+    LONGEST_LINE,
+    Segment,
+    count_lines,
+    find_segments,
+    groups,
+    in_order,
+    read_lines,
+    read_pairs,
+    split_lines,
+)
 
 # Each of these ends a line for str.splitlines or for a text file of Python; none does here.
 INSIDE = ["\u2028", "\u2029", "\x85", "\r", "\x0b", "\x0c", "\x1c", "\x1e"]
@@ -64,6 +77,38 @@ def test_a_slice_names_the_line_as_the_whole_does(write):
     assert list(read_lines(path, 2, 3)) == ["three"]
     with pytest.raises(InputError, match=rf"{path}, line 4: expected UTF-8"):
         list(read_lines(path, 2))
+
+
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_a_line_that_is_too_long_is_named_wherever_a_slice_begins(write, start):
+    """One that is as long as it may be is read."""
+    most = "a" * LONGEST_LINE
+    assert list(read_lines(write(f"{most}\nb\n{most}"))) == [most, "b", most]
+    path = write(f"one\n{most}a\nthree\nfour\n")
+    with pytest.raises(InputError, match=rf"{path}, line 2: expected at most {LONGEST_LINE:,} bytes, found more"):
+        list(read_lines(path, start))
+
+
+def test_no_more_than_a_line_is_held_of_one_without_end():
+    class Endless(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            buffer[:] = b"x" * len(buffer)
+            return len(buffer)
+
+    assert next(split_lines(io.BufferedReader(Endless()))) == b"x" * (LONGEST_LINE + 1)
+
+
+@given(st.lists(st.integers(0, GROUP + 1)), st.integers(1, 5))
+def test_groups_are_all_items_and_begin_no_item_beyond_what_is_held_together(sizes, most):
+    lists = list(groups(sizes, most, lambda size: size))
+    assert [size for group in lists for size in group] == sizes
+    for number, group in enumerate(lists):
+        assert 1 <= len(group) <= most
+        assert sum(group[:-1]) < GROUP
+        assert number == len(lists) - 1 or len(group) == most or sum(group) >= GROUP
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import transformer.common.text
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS
 from transformer.data import corpus
@@ -118,6 +119,11 @@ def test_memory_does_not_grow(small_chunks, processes):
     assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
     assert next(endless) <= 3 * (3 + 2 * processes + 1)
     chunks.close()
+
+
+def test_long_items_make_smaller_chunks(monkeypatch):
+    monkeypatch.setattr(transformer.common.text, "GROUP", 10)
+    assert list(parallel(tuple, ["a" * 9, "b", "c" * 10, "d"], 1, len)) == [("a" * 9, "b"), ("c" * 10,), ("d",)]
 
 
 # Token arrays.

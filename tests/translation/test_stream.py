@@ -7,6 +7,7 @@ import sys
 import pytest
 from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model
 
+from transformer.common.text import LONGEST_LINE
 from transformer.model import weights as checkpoints
 from transformer.stages import translate
 from transformer.stages.translate import PIECE, arriving
@@ -31,6 +32,20 @@ def test_lines_longer_than_a_piece(tmp_path):
     (tmp_path / "text").write_bytes(b"".join(lines))
     with open(tmp_path / "text", "rb") as file:
         assert [line for group in arriving(file) for line in group] == lines
+
+
+def test_of_a_line_without_end_only_its_beginning_is_held():
+    """It is the last one, which the decoder refuses."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as ours, subprocess.Popen(["yes", "no line feed"], stdout=subprocess.PIPE) as endless:
+        command = ["sh", "-c", "printf 'one\\n'; exec tr -d '\\n'"]
+        with subprocess.Popen(command, stdin=endless.stdout, stdout=writing):
+            endless.stdout.close()
+            os.close(writing)
+            lines = [line for group in arriving(ours) for line in group]
+            ours.close()
+    assert lines[0] == b"one\n"
+    assert [LONGEST_LINE < len(line) <= LONGEST_LINE + PIECE for line in lines[1:]] == [True]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +78,9 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
     assert b"".join(answers) == (tmp_path / "out").read_bytes()
 
 
-@pytest.mark.parametrize("bad", [b"bad \xff", b"ab " * 2000], ids=["bytes", "length"])
+@pytest.mark.parametrize(
+    "bad", [b"bad \xff", b"ab " * 2000, b"a" * (LONGEST_LINE + 1)], ids=["bytes", "subwords", "length"]
+)
 def test_lines_that_were_read_together_with_a_bad_one_are_answered(run, tmp_path, monkeypatch, capsysbinary, bad):
     monkeypatch.setattr(translate, "TOGETHER", 3)
     (tmp_path / "text").write_bytes(b"ab cd\nab\nef\ngh\n" + bad + b"\nef\n")

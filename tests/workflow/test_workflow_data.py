@@ -125,9 +125,11 @@ def server():
 def project(tmp_path):
     """Copy the project, with shorter waits for servers."""
     project = copy_project(tmp_path)
-    module = project / "transformer/data/download.py"
-    text = module.read_text("utf-8").replace("READ_SECONDS = 60", "READ_SECONDS = 1")
-    module.write_text(text.replace("PAUSE_SECONDS = 1.0", "PAUSE_SECONDS = 0.01"), encoding="utf-8")
+    for name, constant, shorter in (("answer", "READ_SECONDS = 60", 1), ("download", "PAUSE_SECONDS = 1.0", 0.01)):
+        module = project / f"transformer/data/{name}.py"
+        text = module.read_text("utf-8")
+        assert constant in text
+        module.write_text(text.replace(constant, f"{constant.split()[0]} = {shorter}"), encoding="utf-8")
     return project
 
 

@@ -2,41 +2,95 @@ r"""Text as bytes split on `\n` alone: corpora hold bare CR, NEL and U+2028 insi
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
 from transformer.common.files import InputError, open_input
 
 SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
-SEGMENT = re.compile(r"<seg\b(?P<segment>[^>]*)>(?P<text>.*?)</seg>", re.IGNORECASE)
-ELEMENT = re.compile(rf"{SEGMENT.pattern}|<doc\b(?P<document>[^>]*)>", re.IGNORECASE)
+# Tags and texts end where the next <seg> begins: else the time could grow with the square of a line's length.
+INSIDE = r"[^<]*(?:<(?!/?seg\b)[^<]*)*"
+SEGMENT = re.compile(rf"<seg\b(?P<segment>[^<>]*)>(?P<text>{INSIDE})</seg>", re.IGNORECASE)
+ELEMENT = re.compile(rf"{SEGMENT.pattern}|<doc\b(?P<document>[^<>]*)>", re.IGNORECASE)
 BLOCK = 2**20  # bytes
+LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
+GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
+LONGEST_MESSAGE = 4000  # characters; a server or an archive can make names of any length
+
+
+def reason(error: Exception) -> str:
+    """Return an error's message for a user: one printable line, also where memory is full and Python says nothing."""
+    return printable(f"not enough memory: {error}".removesuffix(": ") if isinstance(error, MemoryError) else error)
+
+
+def printable(message: object) -> str:
+    """Return a message as one line of text, shortened if it is very long, with every control character escaped.
+
+    A server or an archive may put them into its words: they could move the cursor, or forge other lines.
+    """
+    text = str(message)
+    if len(text) > LONGEST_MESSAGE:
+        text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory.
 
     start, stop: only those lines, counted from 0 as in a slice; the others are not decoded.
-    Raises InputError, naming the file and the line, where the bytes are not UTF-8 or the file cannot be read.
+    Raises InputError, naming the file and the line, where the bytes are not UTF-8, a line is too long, or the file
+    cannot be read.
     """
     with open_input(path) as file:
-        yield from decode_lines(islice(file, start, stop), path, start + 1)
+        lines = bounded(split_lines(file), path)
+        yield from decode_lines(islice(lines, start, stop), path, start + 1)
+
+
+def split_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a binary file, in constant memory: of one that is too long, a piece that `bounded` refuses."""
+    return iter(partial(file.readline, LONGEST_LINE + 1), b"")
+
+
+def bounded(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[bytes]:
+    """Yield `lines`. Raises InputError, naming `name` and the line, at one that is too long.
+
+    first: the number of the first line.
+    """
+    for number, line in enumerate(lines, start=first):
+        if len(line) > LONGEST_LINE and (len(line) > LONGEST_LINE + 1 or not line.endswith(b"\n")):
+            raise InputError(f"{name}, line {number}: expected at most {LONGEST_LINE:,} bytes, found more")
+        yield line
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
-    r"""Yield the text of `lines`, which end in `\n` as the lines of a binary file do.
+    r"""Yield the text of `lines`, which end in `\n` as those of `split_lines` do.
 
-    first: the number of the first line. Raises InputError, naming `name` and the line, where bytes are not UTF-8.
+    first: the number of the first line. Raises InputError, naming `name` and the line, where bytes are not UTF-8 or a
+    line is too long.
     """
-    for number, line in enumerate(lines, start=first):
+    for number, line in enumerate(bounded(lines, name, first), start=first):
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
             raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
         yield text.removesuffix("\n").removesuffix("\r")
+
+
+def groups(items: Iterable, most: int, size: Callable[[Any], int]) -> Iterator[list]:
+    """Yield `items` in lists of at most `most`, and of fewer where their sizes, in characters, come to GROUP."""
+    group, total = [], 0
+    for item in items:
+        group.append(item)
+        total += size(item)
+        if len(group) == most or total >= GROUP:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
@@ -93,7 +147,8 @@ class Segment(NamedTuple):
 def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
     """Yield the `<seg>` elements of a WMT .sgm file, with entities resolved and without spaces around the text.
 
-    Raises InputError, naming `name`, where there is none, or one that does not end on its line.
+    Raises InputError, naming `name`, where there is none, one that does not end on its line, or an entity that is no
+    character.
     """
     document, empty = None, True
     for number, line in enumerate(lines, start=1):
@@ -104,7 +159,10 @@ def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
                 document = attribute(element["document"], "docid")
             else:
                 empty = False
-                text = html.unescape(element["text"]).replace("\n", " ").strip()  # &#10; would break the line
+                try:
+                    text = html.unescape(element["text"]).replace("\n", " ").strip()  # &#10; would break the line
+                except ValueError as error:  # thousands of digits
+                    raise InputError(f"{name}, line {number}: expected entities of characters: {error}") from error
                 yield Segment(document, attribute(element["segment"], "id"), text)
     if empty:
         raise InputError(f"{name}: expected <seg> elements, found none")

@@ -11,12 +11,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from transformer.common.files import InputError, replacing
-from transformer.common.text import count_lines, read_lines
+from transformer.common.text import count_lines, groups, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
 from transformer.data.subwords import Subwords
@@ -50,7 +50,8 @@ def write_tokenized(
     counts = {"read": 0, "kept": 0}
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in outputs]
-        for read, kept in parallel(Tokenize(languages, preparation, clean), read_part(corpora, part), processes):
+        task, pairs = Tokenize(languages, preparation, clean), read_part(corpora, part)
+        for read, kept in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
             counts["read"] += read
             counts["kept"] += len(kept)
             for side, file in enumerate(files):
@@ -111,7 +112,7 @@ def write_tokens(
     lines = read_lines(text, *part_range(count_lines(text), part))
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
-        for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes):
+        for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes, len):
             id_file.write(chunk.tobytes())
             ends = end + np.cumsum(lengths)
             offset_file.write(ends.tobytes())
@@ -172,13 +173,15 @@ class TokenArray:
         return self.ids[shifts + np.arange(len(shifts))].astype(np.int64), lengths
 
 
-def parallel(task: Callable[[list], object], items: Iterable, processes: int) -> Iterator:
+def parallel(
+    task: Callable[[list], object], items: Iterable, processes: int, size: Callable[[Any], int] = lambda item: 1
+) -> Iterator:
     """Yield `task` of each chunk of `items`, in order, computed by `processes`; few chunks are in flight at any time.
 
+    size: returns the characters of an item, so that long ones make smaller chunks.
     Processes are spawned: forking a process whose libraries run threads can deadlock.
     """
-    chunks = iter(lambda: list(itertools.islice(iterator, CHUNK)), [])
-    iterator = iter(items)
+    chunks = groups(items, CHUNK, size)
     if processes == 1:
         yield from map(task, chunks)
         return

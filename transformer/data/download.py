@@ -5,32 +5,29 @@ outlives a failure: the next attempt resumes from it, and bytes with another che
 """
 
 import os
+import re
 import shutil
 import sys
 import time
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
-import requests  # redirects, TLS, proxies and time-outs
+import requests  # TLS, proxies and time-outs
 import urllib3
 from tqdm import tqdm
 
 from transformer.common.files import InputError, checksum
+from transformer.common.text import printable
+from transformer.data.answer import Refused, Slow, ask, within
 
-CONNECT_SECONDS = 20  # long enough for a packet to be lost three times and sent again
-READ_SECONDS = 60  # between two pieces, not for the file: the old servers stall, and their large files take hours
 LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second, over this time; a slower server counts as a failure
+LEAST_GAIN = 10_000  # bytes that an attempt has to bring, or it counts as a failure
+MOST = 1 << 36  # bytes of a file of unknown size; the largest known one has 2.6 GB
 ATTEMPTS = 5  # in a row that brought nothing new, or too little
 PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
+PIECE = 1 << 20  # bytes written at a time
 SUMS = {"sha256": "SHA-256", "md5": "MD5"}  # by their names in hashlib; MD5 where no other was published
-
-
-class Refused(Exception):
-    """An address does not have the file; the message is the reason. Asking again is of no use."""
-
-
-class Slow(requests.ConnectionError):
-    """A server sends less than LEAST_RATE."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,8 @@ class Version:
         """Return what is wrong with a file, or None."""
         if length(path) == 0:
             return "found an empty file"
+        if self.size is None and length(path) > MOST:
+            return f"expected at most {MOST} bytes, found more"
         if self.size not in (None, length(path)):
             return f"expected {self.size} bytes, found {length(path)}"
         for kind, name in SUMS.items():
@@ -83,7 +82,7 @@ def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None
                 obtain(place, part, version)
             except Refused as refused:
                 reasons.append(f"{place}: {refused}")
-                print(f"{output.name}: {reasons[-1]}", file=sys.stderr)
+                say(f"{output.name}: {reasons[-1]}")
             else:
                 os.replace(part, output)
                 for other in versions:
@@ -109,7 +108,7 @@ def obtain(place: str | Path, part: Path, version: Version) -> None:
 
 
 def download(url: str, part: Path, size: int | None) -> None:
-    """Complete `part` to `size` bytes, in as many attempts as bring something new fast enough.
+    """Complete `part` to `size` bytes, in as many attempts as bring enough, fast enough.
 
     Without a size, write it from its beginning, up to where the server ends it. Raises Refused.
     """
@@ -120,12 +119,13 @@ def download(url: str, part: Path, size: int | None) -> None:
             if size is None:
                 return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
-            failures = failures + 1 if length(part) <= farthest or isinstance(error, Slow) else 1
+            gained = length(part) - farthest >= LEAST_GAIN and not isinstance(error, Slow)
+            failures = 1 if gained else failures + 1
             farthest = max(farthest, length(part))
             if failures == ATTEMPTS:
                 raise Refused(f"{cause(error)}, {ATTEMPTS} times") from error
             pause = PAUSE_SECONDS * 2 ** (failures - 1)
-            print(f"{url}: {cause(error)}; again in {pause:g} s", file=sys.stderr)
+            say(f"{url}: {cause(error)}; again in {pause:g} s")
             time.sleep(pause)
         except requests.RequestException as error:
             raise Refused(cause(error)) from error
@@ -133,15 +133,14 @@ def download(url: str, part: Path, size: int | None) -> None:
 
 def transfer(url: str, part: Path, start: int, size: int | None) -> None:
     """Send one request: append the bytes from `start` on, or begin again if the server cannot send a part."""
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-    with requests.get(url, headers=headers, stream=True, timeout=(CONNECT_SECONDS, READ_SECONDS)) as response:
+    with ask(url, start) as response:
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if start and response.status_code in (206, 416) and not ranged:
-            return transfer(url, part, 0, size)
-        start = start if response.status_code == 206 else 0
-        size = size or int(response.headers.get("Content-Length", 0)) or None
-        refuse(response, start, size)
-        receive(response, part, start, size)
+        if not (start and response.status_code in (206, 416) and not ranged):
+            start = start if response.status_code == 206 else 0
+            refuse(response, start, size)
+            receive(response, part, start, size or announced(response))
+            return
+    transfer(url, part, 0, size)
 
 
 def refuse(response: requests.Response, start: int, size: int | None) -> None:
@@ -151,20 +150,37 @@ def refuse(response: requests.Response, start: int, size: int | None) -> None:
         raise requests.ConnectionError(status)
     if response.status_code != (206 if start else 200):
         raise Refused(status)
-    if size and (total := start + int(response.headers.get("Content-Length", size - start))) != size:
-        raise Refused(f"expected {size} bytes, found {total}")
+    rest = announced(response)
+    if rest is None:
+        return
+    if size is None and rest > MOST:
+        raise Refused(f"expected at most {MOST} bytes, found {rest}")
+    if size is not None and start + rest != size:
+        raise Refused(f"expected {size} bytes, found {start + rest}")
+
+
+def announced(response: requests.Response) -> int | None:
+    """Return how many bytes a response says that it has. Raises Refused where it says something else."""
+    text = response.headers.get("Content-Length")
+    if text is not None and not re.fullmatch("[0-9]{1,18}", text):
+        raise Refused(f"expected a number of bytes as Content-Length, found {text}")
+    return int(text) if text else None
 
 
 def receive(response: requests.Response, part: Path, start: int, size: int | None) -> None:
-    """Write the body to `part` from `start` on, not decoded, and at most one piece more than `size`.
+    """Write the body to `part` from `start` on, not decoded, and at most one byte more than `size`, or than MOST.
 
-    Raises Slow, and ConnectionError where the body ends before `size`.
+    Raises Slow, Timeout where nothing comes, and ConnectionError where the body ends before `size`.
     """
     seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
     bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
     with bar, open(part, "ab" if start else "wb") as file:
         begun, before = time.monotonic(), file.tell()
-        while (size is None or file.tell() <= size) and (piece := response.raw.read1(1 << 20, decode_content=False)):
+        while (left := (size or MOST) + 1 - file.tell()) > 0:
+            with within():  # there are bytes that are none of the body
+                piece = response.raw.read1(min(PIECE, left), decode_content=False)
+            if not piece:
+                break
             file.write(piece)
             bar.update(len(piece))
             if (seconds := time.monotonic() - begun) >= RATE_SECONDS:
@@ -178,10 +194,16 @@ def receive(response: requests.Response, part: Path, start: int, size: int | Non
 
 
 def cause(error: BaseException) -> str:
-    """Return the first exception of a chain, as text: libraries wrap the cause several times."""
-    while inner := error.__cause__ or error.__context__:
-        error = inner
-    return f"{type(error).__name__}: {error}"
+    """Return the first exception of a chain about the network, as text: libraries wrap the cause several times."""
+    first = error
+    while error := error.__cause__ or error.__context__:
+        first = error if isinstance(error, (OSError, HTTPException)) else first
+    return f"{type(first).__name__}: {first}"
+
+
+def say(message: str) -> None:
+    """Print a line about an address."""
+    print(printable(message), file=sys.stderr)
 
 
 def length(path: Path) -> int:

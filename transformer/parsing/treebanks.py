@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from transformer.common.files import InputError
-from transformer.common.text import decode_lines, read_lines
+from transformer.common.text import decode_lines, read_lines, split_lines
 from transformer.data.archive import open_bytes, read_members
 from transformer.parsing.trees import Tree, clean, one_a_line, parse
 
@@ -67,7 +67,9 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     if missing:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
     texts = {f"{path}: {file}": io.BytesIO(contents[file]) for file in files.values()}
-    return chain.from_iterable(parse_cleaned(decode_lines(text, name), name) for name, text in texts.items()), without
+    return chain.from_iterable(
+        parse_cleaned(decode_lines(split_lines(text), name), name) for name, text in texts.items()
+    ), without
 
 
 def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
@@ -76,7 +78,7 @@ def split_documents(path: str | Path, table: bytes | None, split: str) -> list[s
         raise InputError(f"{path}: expected the repository of GUM, found no splits.md in its outermost folder")
     documents: dict[str, list[str]] = {}
     listed: list[str] = []
-    for line in decode_lines(io.BytesIO(table), f"{path}: splits.md"):
+    for line in decode_lines(split_lines(io.BytesIO(table)), f"{path}: splits.md"):
         if heading := SPLIT.match(line):
             listed = documents.setdefault(heading[1], [])
         elif item := DOCUMENT.match(line):
@@ -89,7 +91,7 @@ def split_documents(path: str | Path, table: bytes | None, split: str) -> list[s
 def read_plain(path: str | Path) -> Iterator[Tree]:
     """Yield the trees of a text, plain or .gz, one a line. Raises InputError like `open_bytes` and `one_a_line`."""
     with open_bytes(path) as stream:
-        yield from filter(None, map(clean, one_a_line(decode_lines(stream, path), path)))
+        yield from filter(None, map(clean, one_a_line(decode_lines(split_lines(stream), path), path)))
 
 
 def parse_cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:

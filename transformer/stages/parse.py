@@ -24,7 +24,7 @@ import torch
 
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, replacing
-from transformer.common.text import decode_lines, read_lines
+from transformer.common.text import decode_lines, read_lines, split_lines
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords, evenly
 from transformer.model.weights import load_model
@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> None:
 def read(paths: list[Path] | None) -> Iterator[str]:
     """Yield the lines of all files, or of standard input."""
     if paths is None:
-        return decode_lines(sys.stdin.buffer, "standard input")
+        return decode_lines(split_lines(sys.stdin.buffer), "standard input")
     return itertools.chain.from_iterable(map(read_lines, paths))
 
 

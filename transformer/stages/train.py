@@ -28,6 +28,7 @@ import torch
 from transformer.commandline import positive, stage_parser
 from transformer.common import provenance
 from transformer.common.files import InputError, read_json, replacing
+from transformer.common.text import reason
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import SIDES, TokenArray
 from transformer.data.subwords import Subwords
@@ -73,7 +74,7 @@ def main(argv: list[str] | None = None) -> None:
     except (TrainingError, *EXPECTED) as error:
         if isinstance(error, TrainingError) and not isinstance(error.__cause__, EXPECTED):
             traceback.print_exception(error.__cause__)
-        leave(f"error: {error}", 1)
+        leave(f"error: {reason(error)}", 1)
     end()
 
 

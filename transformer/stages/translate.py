@@ -11,7 +11,6 @@ the processor: RUN is then what `export --format ctranslate2` made.
 """
 
 import argparse
-import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -23,7 +22,7 @@ import torch
 
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, open_input, replacing
-from transformer.common.text import decode_lines
+from transformer.common.text import LONGEST_LINE, decode_lines, groups, split_lines
 from transformer.config.experiment import load
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
@@ -51,29 +50,30 @@ def main(argv: list[str] | None = None) -> None:
     reading = open_input(args.input) if args.input else nullcontext(sys.stdin.buffer)
     writing = replacing(args.output, "wb") if args.output else nullcontext(sys.stdout.buffer)
     with reading as file, writing as output:
-        in_bulk = iter(lambda: list(itertools.islice(file, TOGETHER)), [])
-        groups = in_bulk if args.input else arriving(file)
+        read = groups(split_lines(file), TOGETHER, len) if args.input else arriving(file)
         translator = open_translator(args.run, open_model(args), args.decoding)
-        for translation in translations(translator, groups, args.input or "standard input"):
+        for translation in translations(translator, read, args.input or "standard input"):
             output.write(translation)
             output.flush()
 
 
 def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the lines of a pipe or a terminal as they arrive, all that are there at once; reads no further ahead."""
+    """Yield the lines of a pipe or a terminal as they arrive, all that are there, up to one that is too long."""
     begun = b""
     while piece := file.read1(PIECE):
         *lines, begun = (begun + piece).split(b"\n")
         if lines:
             yield [line + b"\n" for line in lines]
+        if len(begun) > LONGEST_LINE:
+            break  # decode_lines refuses it
     if begun:
         yield [begun]
 
 
-def translations(translator: Translator, groups: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:
+def translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:
     """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it."""
     before = 0
-    for group in groups:
+    for group in read:
         lines, problem = [], None
         try:
             for line in decode_lines(group, name, before + 1):

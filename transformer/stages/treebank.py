@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing
+from transformer.common.text import printable
 from transformer.parsing.treebanks import LICENCE, read_gum, read_penn, read_plain
 from transformer.parsing.trees import Tree, bracketed
 
@@ -53,7 +54,7 @@ def read(args: argparse.Namespace) -> Iterator[Tree]:
         return read_plain(args.input)
     trees, without = read_gum(args.input, args.split)
     if without:
-        print(f"{args.input}: left out {len(without)} documents without words: {', '.join(without)}")
+        print(printable(f"{args.input}: left out {len(without)} documents without words: {', '.join(without)}"))
     return trees
 
 

@@ -5,9 +5,9 @@ r"""Unpack one side of a corpus as plain text: UTF-8, one sentence a line.
         --output resources/corpora/news-commentary-v9.de-en.de
 
 --input is a plain file, a .gz, or an archive (.tar, .tar.gz, .tgz, .zip) of which --member is read; a member named .gz
-is unpacked too. Lines end at a line feed alone. Nothing is written when the text is not UTF-8, is empty or has another
-number of lines. --beside FILE [MEMBER] is the other side of a test set in WMT's format, which has to have the same
-<seg> of the same document at each place.
+is unpacked too. Lines end at a line feed alone. Nothing is written when the text is not UTF-8, is empty, has another
+number of lines or one of more than 1 MiB. --beside FILE [MEMBER] is the other side of a test set in WMT's format, which
+has to have the same <seg> of the same document at each place.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing
-from transformer.common.text import decode_lines, find_segments, in_order
+from transformer.common.text import decode_lines, find_segments, in_order, split_lines
 from transformer.data.archive import open_bytes
 
 
@@ -25,8 +25,10 @@ def main(argv: list[str] | None = None) -> None:
     name = name_of(args.input, args.member)
     with replacing(args.output) as file:
         with open_bytes(args.input, args.member) as stream:
-            lines, count = decode_lines(stream, name), 0
+            lines, count = decode_lines(split_lines(stream), name), 0
             for line in sentences(lines, name, args.beside) if args.format == "sgm" else lines:
+                if count == args.lines:  # an endless text must not fill the disk
+                    raise InputError(f"{name}: expected {args.lines} lines, found more")
                 file.write(f"{line}\n")
                 count += 1
         if count == 0:
@@ -44,7 +46,7 @@ def sentences(lines: Iterable[str], name: str, beside: list[str]) -> Iterator[st
         return
     reference = name_of(*beside)
     with open_bytes(*beside) as stream:
-        references = find_segments(decode_lines(stream, reference), reference)
+        references = find_segments(decode_lines(split_lines(stream), reference), reference)
         yield from (segment.text for segment in in_order(segments, references, name, reference))
 
 
