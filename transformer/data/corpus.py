@@ -4,12 +4,8 @@ Text is streamed in chunks of lines to worker processes; memory does not grow wi
 """
 
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Self
 
@@ -20,8 +16,8 @@ from transformer.common.text import count_lines, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
 from transformer.data.subwords import Subwords
+from transformer.runtime.workers import parallel
 
-CHUNK = 2000  # lines that a worker takes at once: enough to hide the hand-over, little to hold in memory
 SIDES = ("source", "target")
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 OFFSET = np.dtype("<i8")
@@ -170,34 +166,3 @@ class TokenArray:
         lengths = self.offsets[indices + 1] - starts
         shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return self.ids[shifts + np.arange(len(shifts))].astype(np.int64), lengths
-
-
-def parallel(task: Callable[[list], object], items: Iterable, processes: int) -> Iterator:
-    """Yield `task` of each chunk of `items`, in order, computed by `processes`; few chunks are in flight at any time.
-
-    Processes are spawned: forking a process whose libraries run threads can deadlock.
-    """
-    chunks = iter(lambda: list(itertools.islice(iterator, CHUNK)), [])
-    iterator = iter(items)
-    if processes == 1:
-        yield from map(task, chunks)
-        return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=set_task, initargs=(task,)) as pool:
-        pending: deque = deque()
-        for chunk in chunks:
-            pending.append(pool.submit(run_task, chunk))
-            if len(pending) > 2 * processes:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-
-
-def set_task(task: Callable) -> None:
-    """Set the task that `run_task` runs in this worker."""
-    global _task
-    _task = task
-
-
-def run_task(chunk: list) -> object:
-    return _task(chunk)
