@@ -8,6 +8,7 @@ import sys
 
 from transformer import stages, tools
 from transformer.common.files import InputError
+from transformer.runtime.process import manners
 
 
 def verbs() -> dict[str, str]:
@@ -40,9 +41,12 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs()))}")
     try:
         importlib.import_module(verbs()[name]).main(rest)
+    except BrokenPipeError:
+        raise  # whoever read the output has left: no error
     except (InputError, OSError) as error:
         sys.exit(f"transformer {name}: error: {error}")
 
 
 if __name__ == "__main__":
-    main()
+    with manners(" ".join(["transformer", *sys.argv[1:2]])):
+        main()

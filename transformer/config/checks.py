@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
-from transformer.common.files import InputError
+from transformer.common.files import InputError, endless
 from transformer.config.corpora import TESTED, files_of, languages_of, places_of
 from transformer.config.experiment import resolve
 from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables
@@ -190,8 +190,11 @@ def check_files(config: dict) -> None:
         }
         places[f"scales.{config['scale']}.parsing.tasks.{name}.silver"] = task.get("silver", {})
         for where, entry in places.items():
-            if "from" not in task and "sections" not in entry and not Path(entry.get("path", ".")).exists():
-                refuse(where, f"no such file: {entry['path']}")
+            path = entry.get("path", ".")
+            if "from" not in task and "sections" not in entry and not Path(path).exists():
+                refuse(where, f"no such file: {path}")
+            if found := endless(path):  # Snakemake itself would read a device
+                refuse(where, f"{path}: expected a file, found {found}")
 
 
 def check_experiment(config: dict, name: str, where: str) -> None:

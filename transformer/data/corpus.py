@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from transformer.common.files import InputError, replacing
+from transformer.common.files import InputError, readable, replacing
 from transformer.common.text import count_lines, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
@@ -122,7 +122,7 @@ def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> i
         file.write(np.zeros(1, OFFSET).tobytes())
         for _, path in parts:
             try:
-                ends = np.memmap(path, OFFSET, mode="r")
+                ends = np.memmap(readable(path), OFFSET, mode="r")
             except (OSError, ValueError) as error:  # missing, empty, or cut within a number
                 raise InputError(f"{path}: no offsets of a token array: {error}") from error
             for start in range(1, len(ends), BLOCK):
@@ -143,7 +143,9 @@ class TokenArray:
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
         """Map the two files into memory. Raises InputError where they are no token array."""
         try:
-            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
+            array = cls(
+                *(np.memmap(readable(path), kind, mode="r") for path, kind in ((ids, TOKEN), (offsets, OFFSET)))
+            )
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:

@@ -15,7 +15,7 @@ import requests  # redirects, TLS, proxies and time-outs
 import urllib3
 from tqdm import tqdm
 
-from transformer.common.files import InputError, checksum
+from transformer.common.files import InputError, checksum, naming
 
 CONNECT_SECONDS = 20  # long enough for a packet to be lost three times and sent again
 READ_SECONDS = 60  # between two pieces, not for the file: the old servers stall, and their large files take hours
@@ -162,7 +162,7 @@ def receive(response: requests.Response, part: Path, start: int, size: int | Non
     """
     seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
     bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
-    with bar, open(part, "ab" if start else "wb") as file:
+    with bar, naming(part), open(part, "ab" if start else "wb") as file:
         begun, before = time.monotonic(), file.tell()
         while (size is None or file.tell() <= size) and (piece := response.raw.read1(1 << 20, decode_content=False)):
             file.write(piece)

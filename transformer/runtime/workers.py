@@ -54,9 +54,7 @@ def begin(task: Callable) -> None:
     """Set the task that `run_task` runs in this worker, and have the worker end with its parent."""
     global _task
     _task = task
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes: the parent says so, and ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the parent answers it
     Thread(target=end_with_parent, daemon=True).start()
 
 
