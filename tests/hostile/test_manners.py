@@ -22,11 +22,12 @@ from support.toy import (
     heed_signals,
     make_experiment,
     make_run,
-    make_vocabulary,
     write_text,
 )
 
+from transformer.common.files import InputError
 from transformer.config import checks
+from transformer.data.subwords import Subwords
 from transformer.figures.cost import Panel, panels_of
 from transformer.figures.heads import Sentence, draw
 from transformer.figures.style import new
@@ -77,7 +78,6 @@ def test_what_never_ends_is_no_input(endless, tmp_path):
     path, name = endless
     text, output = write_text(tmp_path / "text", ["a"]), tmp_path / "output"
     ready = make_run(tmp_path / "run", make_experiment())
-    make_vocabulary(ready / "vocabulary.model")
     tokenize = ["--languages", "en", "de", "--processes", "1", "--preparation", json.dumps(vars(PREPARATION))]
     for command in [
         ["tokenize", "--source", path, "--target", text, *tokenize, "--output", output],
@@ -89,11 +89,12 @@ def test_what_never_ends_is_no_input(endless, tmp_path):
         ["table", "table1", "--paper", text, "--measured", path, "--output", output],
     ]:
         assert error(*command).endswith(f"{path}: expected a file, found {name}"), command
-    for file in ("vocabulary.model", "experiment.yaml"):
-        (ready / file).unlink()
-        (ready / file).symlink_to(path)
-        found = error("translate", "--run", ready, "--input", text)
-        assert found == f"{ready / file}: expected a file, found {name}"
+    (ready / "experiment.yaml").unlink()
+    (ready / "experiment.yaml").symlink_to(path)
+    found = error("translate", "--run", ready, "--input", text)
+    assert found == f"{ready / 'experiment.yaml'}: expected a file, found {name}"
+    with pytest.raises(InputError, match=re.escape(f"{path}: expected a file, found {name}")):
+        Subwords(path)
     assert not output.exists()
 
 
@@ -123,7 +124,7 @@ def test_the_workflow_refuses_a_corpus_that_never_ends(endless, tmp_path):
         "scales": {"mine": {"tasks": {"t": {"source": "en", "target": "de", "train": ["a"], "dev": "a", "test": "a"}}}},
     }
     expected = f"corpora.a.files.en: {path}: expected a file, found {name}"
-    with pytest.raises(checks.InputError, match=re.escape(expected)):
+    with pytest.raises(InputError, match=re.escape(expected)):
         checks.check_files(config)
 
 
