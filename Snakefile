@@ -24,6 +24,11 @@ settings.accept(config, workflow.configfiles)
 
 # What the rules ask config.yaml.
 include: "workflow/inputs/common.smk"
+
+
+check_python()
+
+
 include: "workflow/inputs/fetch.smk"
 include: "workflow/inputs/prepare.smk"
 include: "workflow/inputs/train.smk"

@@ -9,6 +9,7 @@ import sys
 from transformer import stages, tools
 from transformer.common.files import InputError
 from transformer.common.text import reason
+from transformer.runtime.process import manners
 
 
 def verbs() -> dict[str, str]:
@@ -41,9 +42,12 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs()))}")
     try:
         importlib.import_module(verbs()[name]).main(rest)
+    except BrokenPipeError:
+        raise  # whoever read the output has left: no error
     except (InputError, OSError, MemoryError) as error:
         sys.exit(f"transformer {name}: error: {reason(error)}")
 
 
 if __name__ == "__main__":
-    main()
+    with manners(" ".join(["transformer", *sys.argv[1:2]])):
+        main()

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -86,6 +87,8 @@ def score_arguments(parser: argparse.ArgumentParser) -> None:
 
 def print_score(score: dict, listing: str, file: str | None) -> None:
     """Print the `listing`, and write the score to `file` if there is one; if that is PRINT, print the score instead."""
+    if file == PRINT:
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
     print(as_json(score) if file == PRINT else listing)
     if file not in (None, PRINT):
         with replacing(file) as written:

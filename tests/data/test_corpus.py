@@ -1,4 +1,4 @@
-"""Cleaning by a table of cases; text through any number of workers in order; token arrays there and back."""
+"""Cleaning by a table of cases; text by any number of workers; token arrays there and back."""
 
 import itertools
 from dataclasses import replace
@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import transformer.common.text
 from transformer.common.files import InputError
 from transformer.config.experiment import EOS
-from transformer.data import corpus
-from transformer.data.corpus import TokenArray, keep, parallel, write_tokenized, write_tokens
+from transformer.data.corpus import TokenArray, keep, write_tokenized, write_tokens
 from transformer.data.subwords import Subwords, learn
+from transformer.runtime import workers
 
 LANGUAGES = ("en", "de")
 PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
@@ -20,7 +19,7 @@ PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
 @pytest.fixture
 def small_chunks(monkeypatch):
     """A worker takes three lines at once, so that a small text needs many turns and a last one that is not full."""
-    monkeypatch.setattr(corpus, "CHUNK", 3)
+    monkeypatch.setattr(workers, "CHUNK", 3)
 
 
 def write(path, lines):
@@ -100,30 +99,6 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
         tokenized(tmp_path, [files], experiment.preparation, clean=True)
     assert read(old) == ["old"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en", "train.source.tok"]
-
-
-# Workers.
-
-
-def test_order_is_kept(small_chunks):
-    chunks = parallel(tuple, range(10), 1)
-    assert list(chunks) == [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9,)]
-    assert list(parallel(tuple, [], 1)) == []
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_memory_does_not_grow(small_chunks, processes):
-    """When the first results of an endless text come, only the few chunks that the workers hold have been read."""
-    endless = itertools.count()
-    chunks = parallel(tuple, endless, processes)
-    assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
-    assert next(endless) <= 3 * (3 + 2 * processes + 1)
-    chunks.close()
-
-
-def test_long_items_make_smaller_chunks(monkeypatch):
-    monkeypatch.setattr(transformer.common.text, "GROUP", 10)
-    assert list(parallel(tuple, ["a" * 9, "b", "c" * 10, "d"], 1, len)) == [("a" * 9, "b"), ("c" * 10,), ("d",)]
 
 
 # Token arrays.

@@ -27,7 +27,7 @@ LAYERS = (  # lowest first; a new package must be placed
     ("__main__",),
 )
 # Within a layer, these alone.
-BESIDE = {("model", "data"), ("runtime", "model")}
+BESIDE = {("data", "runtime")}
 TORCHLESS = ("common", "config", "plan")  # what the Snakefile and `plan` need, and what starts quickly
 
 

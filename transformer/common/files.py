@@ -3,13 +3,20 @@
 Everything the package writes is written to a temporary file and then renamed, so that a reader never meets half a file.
 """
 
+import errno
 import hashlib
 import json
 import os
+import re
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
+ENDLESS = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+PIPES = re.compile(r"/dev/(null|stdin|fd/\d+)")  # what a shell gives in place of a file: these end
 
 
 class InputError(Exception):
@@ -28,7 +35,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
-        with open(temporary, mode, **text) as file:
+        with naming(path), open(temporary, mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -37,10 +44,35 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Name the file that is written in the error of a full disk, as the system does only where one cannot be opened."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+def endless(path: str | Path) -> str | None:
+    """Return what is at `path` if opening or reading it might never end: a named pipe, a socket or a device."""
+    if PIPES.fullmatch(str(path)) or not os.path.exists(path):
+        return None
+    return ENDLESS.get(stat.S_IFMT(os.stat(path).st_mode))
+
+
+def readable(path: str | Path) -> str | Path:
+    """Return `path` to open it. Raises InputError where that, or reading on, might never end."""
+    if found := endless(path):
+        raise InputError(f"{path}: expected a file, found {found}")
+    return path
+
+
 def open_input(path: str | Path) -> IO[bytes]:
     """Open a file to read its bytes. Raises InputError naming the file where that is not possible."""
     try:
-        return open(path, "rb")
+        return open(readable(path), "rb")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -71,6 +103,6 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
 def read_json(path: str | Path) -> Any:
     """Return the content of a JSON file. Raises InputError naming the file."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(readable(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON: {error}") from error

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
-from transformer.common.files import InputError
+from transformer.common.files import InputError, endless
 from transformer.config.corpora import (
     TESTED,
     all_places,
@@ -207,8 +207,11 @@ def check_files(config: dict) -> None:
         }
         places[f"scales.{config['scale']}.parsing.tasks.{name}.silver"] = task.get("silver", {})
         for where, entry in places.items():
-            if "from" not in task and "sections" not in entry and not Path(entry.get("path", ".")).exists():
-                refuse(where, f"no such file: {entry['path']}")
+            path = entry.get("path", ".")
+            if "from" not in task and "sections" not in entry and not Path(path).exists():
+                refuse(where, f"no such file: {path}")
+            if found := endless(path):  # Snakemake itself would read a device
+                refuse(where, f"{path}: expected a file, found {found}")
     for where, entry in places_of_systems(measured(config)).items():
         if not Path(entry.get("path", ".")).exists():
             refuse(where, f"no such file: {entry['path']}")

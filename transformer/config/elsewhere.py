@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transformer.common.files import InputError
+from transformer.common.files import InputError, readable
 from transformer.config.runs import PARSER, RunName, runs_of_tables
 from transformer.config.scales import parsing_of, scale_of, tasks_of
 
@@ -22,7 +22,7 @@ def listed(folder: dict | None) -> set[str]:
         return set()
     path = Path(folder["path"], SUMS)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = readable(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     return {line[66:].removeprefix("./") for line in lines}  # after the sum and two characters

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from transformer.common.files import InputError
+from transformer.common.files import InputError, readable
 
 
 class Loader(yaml.SafeLoader):
@@ -26,7 +26,7 @@ class Loader(yaml.SafeLoader):
 def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
-        with open(path, "rb") as file:
+        with open(readable(path), "rb") as file:
             return yaml.load(file, Loader)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None

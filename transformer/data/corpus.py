@@ -4,24 +4,20 @@ Text is streamed in chunks of lines to worker processes; memory does not grow wi
 """
 
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from transformer.common.files import InputError, replacing
-from transformer.common.text import count_lines, groups, read_lines
+from transformer.common.files import InputError, readable, replacing
+from transformer.common.text import count_lines, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
 from transformer.data.subwords import Subwords
+from transformer.runtime.workers import parallel
 
-CHUNK = 2000  # lines that a worker takes at once: enough to hide the hand-over, little to hold in memory
 SIDES = ("source", "target")
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 OFFSET = np.dtype("<i8")
@@ -127,7 +123,7 @@ def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> i
         file.write(np.zeros(1, OFFSET).tobytes())
         for _, path in parts:
             try:
-                ends = np.memmap(path, OFFSET, mode="r")
+                ends = np.memmap(readable(path), OFFSET, mode="r")
             except (OSError, ValueError) as error:  # missing, empty, or cut within a number
                 raise InputError(f"{path}: no offsets of a token array: {error}") from error
             for start in range(1, len(ends), BLOCK):
@@ -148,7 +144,9 @@ class TokenArray:
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
         """Map the two files into memory. Raises InputError where they are no token array."""
         try:
-            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
+            array = cls(
+                *(np.memmap(readable(path), kind, mode="r") for path, kind in ((ids, TOKEN), (offsets, OFFSET)))
+            )
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:
@@ -171,36 +169,3 @@ class TokenArray:
         lengths = self.offsets[indices + 1] - starts
         shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return self.ids[shifts + np.arange(len(shifts))].astype(np.int64), lengths
-
-
-def parallel(
-    task: Callable[[list], object], items: Iterable, processes: int, size: Callable[[Any], int] = lambda item: 1
-) -> Iterator:
-    """Yield `task` of each chunk of `items`, in order, computed by `processes`; few chunks are in flight at any time.
-
-    size: returns the characters of an item, so that long ones make smaller chunks.
-    Processes are spawned: forking a process whose libraries run threads can deadlock.
-    """
-    chunks = groups(items, CHUNK, size)
-    if processes == 1:
-        yield from map(task, chunks)
-        return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=set_task, initargs=(task,)) as pool:
-        pending: deque = deque()
-        for chunk in chunks:
-            pending.append(pool.submit(run_task, chunk))
-            if len(pending) > 2 * processes:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-
-
-def set_task(task: Callable) -> None:
-    """Set the task that `run_task` runs in this worker."""
-    global _task
-    _task = task
-
-
-def run_task(chunk: list) -> object:
-    return _task(chunk)

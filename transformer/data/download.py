@@ -17,7 +17,7 @@ import requests  # TLS, proxies and time-outs
 import urllib3
 from tqdm import tqdm
 
-from transformer.common.files import InputError, checksum
+from transformer.common.files import InputError, checksum, naming
 from transformer.common.text import printable
 from transformer.data.answer import Refused, Slow, ask, within
 
@@ -174,7 +174,7 @@ def receive(response: requests.Response, part: Path, start: int, size: int | Non
     """
     seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
     bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
-    with bar, open(part, "ab" if start else "wb") as file:
+    with bar, naming(part), open(part, "ab" if start else "wb") as file:
         begun, before = time.monotonic(), file.tell()
         while (left := (size or MOST) + 1 - file.tell()) > 0:
             with within():  # there are bytes that are none of the body

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import sentencepiece
 
-from transformer.common.files import InputError, replacing
+from transformer.common.files import InputError, readable, replacing
 from transformer.common.text import draw, read_lines
 from transformer.config.experiment import EOS, PAD, UNK
+from transformer.runtime.process import at_once
 
 SPECIAL = 3  # PAD, EOS and UNK
 SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
@@ -30,23 +31,24 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
     """
     model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=evenly(texts, sentences),
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=size,
-            pad_id=PAD,
-            eos_id=EOS,
-            unk_id=UNK,
-            bos_id=-1,
-            normalization_rule_name="identity",
-            character_coverage=1.0,
-            # Moses decides what a word is, as in subword-nmt: no split at a change of script or at a digit.
-            split_by_unicode_script=False,
-            control_symbols=[SYMBOL + symbol for symbol in symbols],
-            num_threads=1,
-            minloglevel=2,  # errors; it would warn that a million lines are many
-        )
+        with at_once():
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=evenly(texts, sentences),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=size,
+                pad_id=PAD,
+                eos_id=EOS,
+                unk_id=UNK,
+                bos_id=-1,
+                normalization_rule_name="identity",
+                character_coverage=1.0,
+                # Moses decides what a word is, as in subword-nmt: no split at a change of script or at a digit.
+                split_by_unicode_script=False,
+                control_symbols=[SYMBOL + symbol for symbol in symbols],
+                num_threads=1,
+                minloglevel=2,  # errors; it would warn that a million lines are many
+            )
     except RuntimeError as error:
         raise InputError(f"{', '.join(map(str, texts))}: {refusal(str(error), size)}") from None
     with replacing(output, "wb") as file:
@@ -88,7 +90,7 @@ class Subwords:
         self.path = str(path)
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
-            self.processor.load(self.path)
+            self.processor.load(readable(self.path))
         except (OSError, RuntimeError):
             raise InputError(f"{path}: not a SentencePiece model") from None
         ids = (self.processor.pad_id(), self.processor.eos_id(), self.processor.unk_id(), self.processor.bos_id())

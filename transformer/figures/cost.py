@@ -112,6 +112,7 @@ def panels_of(rows: list[list[Panel]], xlabel: str):
             axes_row[1].sharey(axes_row[0])
         for panel, axes in zip(panels, axes_row, strict=True):
             axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, TITLE))
+            axes.title.set_parse_math(False)  # it holds a label of config.yaml
             axes.margins(0.15)
             axes.grid(True)
             if panel.points.empty:

@@ -188,8 +188,8 @@ def draw(
     label(axes, left + COLUMN_INCHES / 2, BELOW + SPACING * count + HEADING / 2, title, size=MEDIUM)
     for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
         weight = "bold" if starts and row in starts else "normal"
-        label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight)
-        label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline")
+        label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
+        label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
     rows = range(count) if starts is None else starts
 
     def strong(weights: np.ndarray) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from transformer.common.files import InputError, replacing
+from transformer.common.files import InputError, readable, replacing
 from transformer.config.experiment import Model
 from transformer.model.transformer import Transformer
 
@@ -46,7 +46,7 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
     Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
     """
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(readable(path), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
             header, expected = json.loads((file.metadata() or {})["about"])
     except OSError as error:

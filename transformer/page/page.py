@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError, read_json, readable
 from transformer.figures import COLORS, FIGURES
 from transformer.page.cards import Card, facts, scored
 from transformer.page.chain import SCORES, cell, stale
@@ -113,7 +113,7 @@ def figure_part(path: Path) -> dict:
     about = path.with_suffix(".json")
     content = read_json(about)
     figure = {key: item(content, key, str(about)) for key in ("title", "alt", "caption")}
-    address = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    address = f"data:image/svg+xml;base64,{base64.b64encode(readable(path).read_bytes()).decode()}"
     wide = item(content, "inches", str(about)) > COLUMN_INCHES
     return figure | {"name": path.stem, "address": address, "wide": wide}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from transformer.commandline import positive
-from transformer.common.files import InputError
+from transformer.common.files import InputError, readable
 
 if TYPE_CHECKING:
     from transformer.probes.measures import Subject
@@ -75,7 +75,7 @@ def longest_source(data: Path) -> int:
 
     path = data / "train.source.offsets"
     try:
-        return int(np.diff(np.memmap(path, OFFSET, mode="r")).max())
+        return int(np.diff(np.memmap(readable(path), OFFSET, mode="r")).max())
     except (OSError, ValueError) as error:  # missing, empty, or cut within a number
         raise InputError(f"{path}: no offsets of a token array: {error}") from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from transformer.common.files import InputError, read_json, sha256
+from transformer.common.files import InputError, read_json, readable, sha256
 from transformer.config.experiment import Decoding, load
 
 ADDED = ("averaged_steps", "weights_sha256", "decoding")  # by `describe` to the content of run.json
@@ -48,7 +48,7 @@ def averaged_steps(weights: Path, digest: str | None) -> list[int]:
 def read_header(weights: Path) -> dict:
     """Return what the header of a file of weights says of them, as model/weights.py wrote it."""
     try:
-        with safe_open(weights, framework="np") as file:
+        with safe_open(readable(weights), framework="np") as file:
             description, _ = json.loads((file.metadata() or {})["about"])
             return description
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:

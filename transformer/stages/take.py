@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commandline import stage_parser
-from transformer.common.files import InputError, read_json, replacing, sha256
+from transformer.common.files import InputError, open_input, read_json, replacing, sha256
 from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load, read_yaml
 
 CHUNK = 2**20  # bytes
@@ -54,7 +54,7 @@ def check(source: Path, expected: str, actual: str) -> None:
 def copy(source: Path, target: Path, expected: str) -> None:
     """Copy a file, reading it once, if it has the right sum; no link, as a change to one would change both."""
     digest = hashlib.sha256()
-    with open(source, "rb") as read, replacing(target, "wb") as file:
+    with open_input(source) as read, replacing(target, "wb") as file:
         while chunk := read.read(CHUNK):
             digest.update(chunk)
             file.write(chunk)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tabulate import tabulate
 
 from transformer.commandline import stage_parser
-from transformer.common.files import InputError
+from transformer.common.files import InputError, readable
 from transformer.config import settings
 from transformer.config.experiment import Model
 from transformer.config.fidelity import preset
@@ -119,7 +119,7 @@ def models_of(config: dict) -> dict[str, Model]:
 def read_paper(path: str) -> dict[str, tuple[str, int | None]]:
     """Return the letter and the millions of each experiment of table3.csv. Raises InputError naming the file."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(readable(path), encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
         return {line["experiment"]: (line["row"], int(line["parameters"] or 0) or None) for line in lines}
     except KeyError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.common.files import replacing
+from transformer.common.files import naming, replacing
 from transformer.config.experiment import Experiment
 from transformer.runtime.signals import say
 from transformer.training.loss import perplexity
@@ -100,6 +100,7 @@ class Logger:
     def write(self, entry: dict) -> None:
         """Append `entry`, with the step, to both logs."""
         step = self.progress.step
-        with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
+        path = self.folder / "metrics.jsonl"
+        with naming(path), open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step} | entry) + "\n")
         self.board.write(step, entry)

@@ -1,5 +1,6 @@
 # The questions of all rules: names, tasks and their corpora, and what jobs may use of a machine.
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -18,6 +19,22 @@ FIRST = 10  # priority of what long chains of jobs wait for
 def refuse(where, problem):
     """End with one line, rather than with a traceback, where what config.yaml names cannot be used."""
     sys.exit(f"config.yaml: {where}: {problem}")
+
+
+def check_python():
+    """End with one line where the `python` that rules call is not of this environment, nor one with its packages.
+
+    With --software-deployment-method conda, rules call another.
+    """
+    python = shutil.which("python")
+    deployed = {str(method) for method in workflow.deployment_settings.deployment_method}
+    if "conda" in deployed or python and os.path.samefile(os.path.dirname(python), os.path.dirname(sys.executable)):
+        return
+    packages = "import importlib.util as util, sys; sys.exit(not all(map(util.find_spec, ('torch', 'sentencepiece'))))"
+    if not python or subprocess.run([python, "-c", packages], capture_output=True).returncode:
+        found = f"{python}, which lacks the project's packages" if python else "none on PATH"
+        expected = f"expected `python` on PATH to be that of {os.path.dirname(sys.executable)}"
+        sys.exit(f"Snakefile: {expected}, found {found}: activate the environment first")
 
 
 def any_of(names):

@@ -85,17 +85,17 @@ def sources_of_figure(figure, scale):
         case "curves":
             runs, task = runs_of_curves(scale), first_task(scale)[0]
             files = {"metrics": present(files_of(runs, scale, "metrics.jsonl")), "paper": paper("table3")}
-            return files, ["--task", task, "--label", label_of_table_3(scale), "--expected", *names(runs)]
+            return files, ["--task", task, f"--label={label_of_table_3(scale)}", "--expected", *names(runs)]
         case "bleu_parameters":
             files = {"score": scores("table3", "dev.last.json"), "paper": paper("table3")}
-            return files, ["--label", label_of_table_3(scale), "--expected", *names(runs_of("table3", scale))]
+            return files, [f"--label={label_of_table_3(scale)}", "--expected", *names(runs_of("table3", scale))]
         case "bleu_flops":
             files = {"score": scores("table2", "test.json"), "dev": scores("table3", "dev.last.json")}
             label, expected = config["scales"][scale]["label"], names(runs_of("table2", scale))
-            return files | {"paper": paper("table2")}, ["--label", label, "--expected", *expected]
+            return files | {"paper": paper("table2")}, [f"--label={label}", "--expected", *expected]
         case "bleu_length":
             files, expected = {"lengths": files_of_probe("lengths", scale)}, names(probed("lengths", scale))
-            return files, ["--label", label_of_table_3(scale), "--expected", *expected]
+            return files, [f"--label={label_of_table_3(scale)}", "--expected", *expected]
         case "head_importance":
             return {"heads": base_run(scale, "heads.json")}, []
         case "timing":

@@ -56,7 +56,7 @@ def why_not_made(scale, part):
 def options_of_page(wildcards, input):
     """Return what should be there besides the inputs, what cannot be made, and an hour's cost, as options."""
     scale = wildcards.scale
-    options = ["--samples", config["report"]["samples"], "--currency", config["report"]["currency"]]
+    options = ["--samples", config["report"]["samples"], f"--currency={config['report']['currency']}"]
     made = [*tables_of_scale(scale), *figures_of_scale(scale), *(["attention"] if input.attention else [])]
     for part in [*TABLES, *FIGURES, "attention"]:
         options += [] if part in made else ["--missing", part, why_not_made(scale, part)]

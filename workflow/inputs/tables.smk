@@ -1,4 +1,5 @@
-# The questions of rules/tables.smk: what each table is made from.
+# The questions of rules/tables.smk: what each table is made from. A text of config.yaml is written --option=TEXT, as it
+# may begin with a dash.
 import json
 import os
 from pathlib import Path
@@ -50,14 +51,14 @@ def paper(table):
 def table_2(scale):
     runs = runs_of("table2", scale)
     files = {"paper": paper("table2"), "score": present(files_of(runs, scale, "test.json"))}
-    return files, ["--label", config["scales"][scale]["label"], "--expected", *names(runs)]
+    return files, [f"--label={config['scales'][scale]['label']}", "--expected", *names(runs)]
 
 
 def table_3(scale):
     runs = runs_of("table3", scale)
     files = {"paper": paper("table3"), "score": present(files_of(runs, scale, "dev.last.json"))}
     options = [word for key in ("width", "depth") for word in (f"--{key}", config["scales"][scale][key])]
-    return files, ["--label", label_of_table_3(scale), *options, "--expected", *names(runs)]
+    return files, [f"--label={label_of_table_3(scale)}", *options, "--expected", *names(runs)]
 
 
 def table_4(scale):
@@ -76,7 +77,7 @@ def table_4(scale):
     options = ["--task", json.dumps(entries), "--expected", *names(runs)]
     if files["elsewhere"]:
         labels = dict.fromkeys(tasks[run.task]["elsewhere"] for run in elsewhere)
-        options += ["--elsewhere-label", " and ".join(labels)]
+        options += [f"--elsewhere-label={' and '.join(labels)}"]
     return files, options
 
 
@@ -99,7 +100,7 @@ def table_5(scale):
     files = {"paper": paper("table5"), "score": present(files_of(runs, scale, "dev.last.json"))}
     files |= {probe: files_of_probe(probe, scale) for probe in PROBED}
     probes = [f"{probe}:{run}" for probe in PROBED for run in names(probed(probe, scale))]
-    return files, ["--label", label_of_table_3(scale), "--expected", *names(runs), "--probes", *probes]
+    return files, [f"--label={label_of_table_3(scale)}", "--expected", *names(runs), "--probes", *probes]
 
 
 def table_why(scale):
@@ -125,7 +126,7 @@ def table_why(scale):
         "measures": [f"results/{scale}/tables/measures.csv"] if "measures" in tables_of_scale(scale) else [],
         "also": [*vocabularies, *(path for paths in otherwise.values() for path in paths)],
     }
-    options = ["--label", f"{scale}: {task['test']}", "--dev-label", label_of_table_3(scale)]
+    options = [f"--label={scale}: {task['test']}", f"--dev-label={label_of_table_3(scale)}"]
     options += ["--run", str(Path([*scored, *scores][0]).parent), "--expected", *names(runs)]
     for change, paths in otherwise.items():
         options += ["--otherwise", json.dumps(CHANGES[change]), *paths]

@@ -36,6 +36,8 @@ def read_sums(folder, where):
     """Return the SHA-256 of each file of a folder by its name, from its list, whose own SHA-256 config.yaml gives."""
     kept = Path(".snakemake/taken", folder["sha256"])
     path = kept if workflow.remote_exec else Path(folder["path"], SUMS)
+    if path.exists() and not path.is_file():  # reading a pipe might never end
+        refuse(where, f"{path}: expected a file")
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -28,6 +28,6 @@ rule report:
         label=lookup("scales/{scale}/label", within=config),
         options=options_of_page,
     shell:
-        "python -m transformer report --scale {wildcards.scale} --title {params.title:q} --label {params.label:q}"
+        "python -m transformer report --scale {wildcards.scale} --title {params.title:q} --label={params.label:q}"
         " --table {input.tables:q} --figure {input.figures:q} --attention {input.attention:q} {params.options:q}"
         " --output {output:q} 2>&1 | tee {log:q}"

@@ -1,0 +1,52 @@
+"""Worker processes: results in order, little in memory, and an end with an error or with whoever reads on no more."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from transformer.common import text
+from transformer.common.files import InputError
+from transformer.runtime import workers
+from transformer.runtime.workers import parallel
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """A worker takes three items at once, so that few items need many turns and a last one that is not full."""
+    monkeypatch.setattr(workers, "CHUNK", 3)
+
+
+def test_order_is_kept(small_chunks):
+    chunks = parallel(tuple, range(10), 1)
+    assert list(chunks) == [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9,)]
+    assert list(parallel(tuple, [], 1)) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_memory_does_not_grow(small_chunks, processes):
+    """When the first results of an endless text come, only the few chunks that the workers hold have been read."""
+    endless = itertools.count()
+    chunks = parallel(tuple, endless, processes)
+    assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
+    assert next(endless) <= 3 * (3 + 2 * processes + 1)
+    chunks.close()
+    assert not multiprocessing.active_children()
+
+
+def test_long_items_make_smaller_chunks(monkeypatch):
+    monkeypatch.setattr(text, "GROUP", 10)
+    assert list(parallel(tuple, ["a" * 9, "b", "c" * 10, "d"], 1, len)) == [("a" * 9, "b"), ("c" * 10,), ("d",)]
+
+
+def kill_itself(_: list) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_named_and_the_others_end():
+    """Long items fill the pipe to the workers, in which the next ones wait."""
+    with pytest.raises(InputError, match="a worker process was killed"):
+        list(parallel(kill_itself, ["a" * 1000] * 20_000, 2))
+    assert not multiprocessing.active_children()
