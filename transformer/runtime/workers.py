@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any
@@ -31,6 +32,7 @@ def parallel(
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, initializer=begin, initargs=(task,)) as pool:
+        start(pool, processes)
         try:
             yield from in_order(pool, chunks, 2 * processes)
         except BrokenProcessPool:
@@ -39,6 +41,17 @@ def parallel(
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise
+
+
+def start(pool: ProcessPoolExecutor, processes: int) -> None:
+    """Start all workers, deaf to Ctrl-C, which a terminal sends to all: the parent answers it."""
+    resource_tracker.ensure_running()  # it would lift the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # processes inherit it
+    try:
+        for _ in range(processes):
+            pool.submit(int)  # each task starts another, as long as none is idle
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def in_order(pool: ProcessPoolExecutor, chunks: Iterable[list], ahead: int) -> Iterator:
@@ -56,7 +69,6 @@ def begin(task: Callable) -> None:
     """Set the task that `run_task` runs in this worker, and have the worker end with its parent."""
     global _task
     _task = task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the parent answers it
     Thread(target=end_with_parent, daemon=True).start()
 
 
