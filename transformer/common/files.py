@@ -4,12 +4,11 @@ Everything the package writes is written to a temporary file and then renamed, s
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 
 class InputError(Exception):
@@ -66,11 +65,3 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
             for file, line in zip(files, row, strict=True):
                 file.write(line + "\n")
     return count
-
-
-def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file. Raises InputError naming the file."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}") from error

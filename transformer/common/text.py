@@ -13,6 +13,7 @@ SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
 SEGMENT = re.compile(r"<seg\b(?P<segment>[^>]*)>(?P<text>.*?)</seg>", re.IGNORECASE)
 ELEMENT = re.compile(rf"{SEGMENT.pattern}|<doc\b(?P<document>[^>]*)>", re.IGNORECASE)
 BLOCK = 2**20  # bytes
+BOM = "\ufeff"  # with which some programs begin a file
 
 
 def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Iterator[str]:
@@ -36,6 +37,8 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
         except UnicodeDecodeError as error:
             where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
             raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
+        if number == 1:
+            text = text.removeprefix(BOM)  # which says that the file is UTF-8, and is no part of its text
         yield text.removesuffix("\n").removesuffix("\r")
 
 
