@@ -124,7 +124,7 @@ def test_run(evalb, tmp_path, option, step):
     weights = [*option, run / "one.safetensors"] if option else []
     score = json.loads(evalb("--run", run, *weights, "--json"))
     origin = {"averaged_steps": step, "weights_sha256": sha256(weights[1] if option else run / "average.safetensors")}
-    assert score["run"] == {"task": "parsing", "digest": "ab", "decoding": DECODING} | origin
+    assert score["run"] == about_run(task="parsing", digest="ab") | {"decoding": DECODING} | origin
     assert len(score["draws"]) == RESAMPLES
 
 

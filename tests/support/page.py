@@ -102,7 +102,8 @@ def write_inputs(folder: Path) -> list[str]:
     for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00"), ("figure5", "#009E73")):
         (folder / f"{name}.svg").write_text(SVG.format(color=color))
         about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
-        (folder / f"{name}.json").write_text(json.dumps(about | {"inches": 7.2 if name == "curves" else 3.5}))
+        size = {"data": {}, "inches": 7.2 if name == "curves" else 3.5}
+        (folder / f"{name}.json").write_text(json.dumps(about | size))
     (folder / "attention.json").write_text(json.dumps(attention()))
     texts = {
         folder / "source": "A dog sleeps.\nA cat <b>sees</b> it.\nBirds sing.\n",

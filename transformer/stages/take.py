@@ -22,7 +22,7 @@ from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing, sha256
 from transformer.common.records import read_json
 from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load, read_yaml
-from transformer.data.manifest import read_manifest
+from transformer.data.manifest import Manifest, read_manifest
 from transformer.scoring.records import Trained
 
 CHUNK = 2**20  # bytes
@@ -91,7 +91,7 @@ def take_run(source: Path, target: Path, expected: str) -> None:
         training = f"digest {expected_digest}, the training of {target.parent / 'experiment.yaml'}"
         raise InputError(f"{source}: expected {training}, found {digest}: its settings differ")
     data = target.parents[4] / "data" / experiment.task / "data.json"
-    if data.exists() and (here := read_manifest(data)["sha256"]) != data_sha256:
+    if data.exists() and (here := read_json(data, Manifest)["sha256"]) != data_sha256:
         raise InputError(f"{source}: expected data_sha256 {here}, as {data} says, found {data_sha256}")
     with replacing(target) as file:
         json.dump(run | {"taken": {"from": str(source.parent), "sha256": expected}}, file, indent=1)
