@@ -16,7 +16,7 @@ class Unusable(InputError):
 
 
 class Header(TypedDict, total=False):
-    """What weights are: an average of "steps", or a checkpoint or a resume state of one "step"."""
+    """An account of weights: an average of "steps", or a checkpoint or a resume state of one "step"."""
 
     digest: Checksum  # of the training
     step: Count
@@ -26,9 +26,11 @@ class Header(TypedDict, total=False):
 def read_about(path: str | Path, metadata: dict[str, str] | None) -> tuple[Header, str]:
     """Return our header and the checksum of the tensors from safetensors' metadata. Raises Unusable naming the file."""
     if KEY not in (metadata or {}):
-        raise Unusable(f"{path}: not a checkpoint of this project: no {KEY!r} in its header")
+        raise Unusable(f"{path}: truncated, or not a checkpoint of this project: no {KEY!r} in its header")
     try:
-        header, checksum = parse_json(metadata[KEY], tuple[Header, str], f"{path}, header")
+        header, checksum = parse_json(
+            metadata[KEY], tuple[Header, str], f"{path}: truncated, or not a checkpoint of this project: header"
+        )
     except InputError as error:
         raise Unusable(str(error)) from None
     return header, checksum

@@ -8,7 +8,7 @@ from transformer.common.records import Count, read_json
 
 
 class Repairs(TypedDict):
-    """What `python -m transformer parse --json` writes."""
+    """The content of the file that `python -m transformer parse --json` writes."""
 
     sentences: Count
     repaired: dict[str, str]  # what was wrong, by the number of the line

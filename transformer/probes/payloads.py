@@ -1,4 +1,4 @@
-"""What the files of probes hold. What each key means is told in the module of the probe that writes it."""
+"""Records of the files of probes. The module of a probe tells what its keys mean."""
 
 from typing import TypedDict
 
@@ -7,7 +7,7 @@ from transformer.scoring.records import RunRecord
 
 
 class Probed(TypedDict):
-    """What all files of probes hold."""
+    """The keys of all files of probes."""
 
     run: RunRecord
     sentences: Positive
@@ -98,7 +98,7 @@ class Heads(Probed):
 
 
 class Calibration(TypedDict):
-    """How far probabilities are from the truth."""
+    """The distance of probabilities from the truth."""
 
     error: Share
     confidence: Share

@@ -95,7 +95,7 @@ class Translated(Part):
 
 
 class WithSubsets(Translated):
-    """The same, of a test set of which parts were scored, too, or none."""
+    """The content of a score file that tells which parts of the test set were scored, too, if any."""
 
     subsets: dict[str, Subset]
 

@@ -53,7 +53,7 @@ class Time(TypedDict):
 
 
 class Connection(TypedDict):
-    """What a stack of layers connects."""
+    """The connections in a stack of layers."""
 
     layer: str
     n: Positive
@@ -68,7 +68,7 @@ class Versions(TypedDict):
 
 
 class Measured(TypedDict):
-    """What the measure stage writes."""
+    """The content of the file that the measure stage writes."""
 
     times: list[Time]
     connections: list[Connection]

@@ -28,7 +28,7 @@ class Entry(TypedDict, total=False):
 
 
 class Line(Entry):
-    """The same, and its step."""
+    """An entry with its step."""
 
     step: Count
 
