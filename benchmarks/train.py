@@ -26,7 +26,7 @@ from benchmarks.plain import Plain, PlainAsOurs, PlainCompiled
 from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, peak_memory, ratio
 from benchmarks.timing import product_speed, timed
 from benchmarks.workload import Workload, of_paper, of_run, with_tokens
-from transformer.common.files import read_json
+from transformer.common.records import read_json
 from transformer.config.experiment import Model
 from transformer.model.cost import training_flops
 from transformer.training.loop import sums_of

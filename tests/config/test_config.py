@@ -181,7 +181,7 @@ def test_the_order_of_a_file_is_that_of_the_class(file):
 def names(section: type[Section] = Experiment, path: tuple = ()) -> list[tuple]:
     """Where the values of a run stand."""
     inner = [
-        names(field.type, (*path, field.name)) if issubclass(field.type, Section) else [(*path, field.name)]
+        names(field.type, (*path, field.name)) if dataclasses.is_dataclass(field.type) else [(*path, field.name)]
         for field in dataclasses.fields(section)
     ]
     return [name for part in inner for name in part]
@@ -197,7 +197,7 @@ def edit(file: Path, path: tuple, change) -> None:
 
 
 def where(path: tuple) -> str:
-    return re.escape("".join(f": {key}" for key in path))
+    return "".join(r"(: |\.)" + re.escape(key) for key in path)  # a dot where the file as a whole was checked
 
 
 @pytest.mark.parametrize("path", [(), ("model",), ("running",)], ids=".".join)
@@ -215,6 +215,10 @@ def test_keys_that_are_missing_or_unknown_are_named_with_their_file(file, path):
     [
         (("seed",), True, "expected int, found True"),  # to Python a bool is an int
         (("seed",), 1.0, "expected int, found 1.0"),
+        (("seed",), 10**400, "expected a number of at most 9223372036854775808, found one of 1329 bits"),
+        (("model", "N"), 0, "expected int >= 1, found 0"),
+        (("training", "rate"), float("nan"), "expected a finite number, found nan"),
+        (("model", "P_drop"), float("inf"), "expected a finite number, found inf"),
         (("training", "epsilon"), "1e-9", "expected float, found '1e-9'"),  # to YAML 1.1 a text
         (("model", "P_drop"), False, "expected float, found False"),
         (("preparation", "escape"), 1, "expected bool, found 1"),
@@ -251,6 +255,8 @@ def other(key, value):
     """A value of the same type that differs."""
     if key in OTHER_CHOICE:
         return OTHER_CHOICE[key]
+    if isinstance(value, float):
+        return (value + 1) / 3  # a probability, too
     return not value if isinstance(value, bool) else value + ("x" if isinstance(value, str) else 1)
 
 

@@ -175,7 +175,7 @@ def test_encode_refuses_text_that_is_not_the_one_counted(with_vocabulary):
     ("missing", "expected"),
     [
         ("vocabulary.model", "vocabulary.model: cannot be read: No such file"),
-        ("dev.json", "dev.json: cannot be read as JSON: "),
+        ("dev.json", "dev.json: cannot be read: No such file"),
         ("dev.source.tok", "dev.source.tok: cannot be read: No such file"),
     ],
 )
@@ -280,6 +280,11 @@ def test_a_part_that_is_not_the_one_counted_is_refused(in_parts, run_tokenize):
         ("source.ids", None, "parts/2-of-2/train.source.ids: cannot be read: No such file"),
         ("target.offsets", b"", "parts/2-of-2/train.target.offsets: no offsets of a token array: "),
         ("source.ids", b"", r"train.source.ids: expected \d+ tokens, as .*train.source.offsets says, found \d+$"),
+        (
+            "source.offsets",
+            bytes(16),
+            "parts/2-of-2/train.source.offsets: expected offsets that grow, found 0 after 0",
+        ),
         ("source.offsets", bytes(8), r"train.source.ids: expected \d+ tokens, as .* says, found \d+$"),
     ],
 )

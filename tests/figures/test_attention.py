@@ -95,7 +95,7 @@ def run(tmp_path):
     folder = make_run(tmp_path / "run", make_experiment())
     make_vocabulary(folder / "vocabulary.model")
     torch.manual_seed(5)
-    save(folder / "average.safetensors", Transformer(model_config()).state_dict(), {"steps": [1]})
+    save(folder / "average.safetensors", Transformer(model_config()).state_dict(), {"digest": "d", "steps": [1]})
     return folder
 
 

@@ -338,7 +338,7 @@ def test_parsers_share_a_panel_of_perplexity(tmp_path):
 def test_a_bad_line_of_metrics_is_named(tmp_path):
     path = write_metrics(tmp_path / "en-de/base/1", {"step": 1})
     path.write_text('{"step": 1}\n{"step"\n')
-    with pytest.raises(InputError, match=r"metrics.jsonl, line 2: expected JSON"):
+    with pytest.raises(InputError, match=r"metrics.jsonl, line 2: cannot be read as JSON"):
         curves([path], [], read_variations(TABLE_3), "en-de", "toy")
 
 

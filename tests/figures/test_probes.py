@@ -43,11 +43,18 @@ def probe_of_heads(N: int = 2, h: int = 3) -> dict:
         kinds[kind] = {"increase": (table / 100).tolist(), "distance": table.tolist()}
         kinds[kind] |= {"equal": number + 7.25, "curve": curve}
     kinds["cross"]["increase"][0][1] = -0.0125
-    bleu = [{"kind": None, "masked": 0, "bleu": 30.0, "low": 28.0, "high": 31.0, "draws": [], "length_ratio": 1.0}]
+    bleu = [{"kind": None, "masked": 0, "bleu": 30.0, "low": 28.0, "high": 31.0, "draws": [30.0], "length_ratio": 1.0}]
     for number, kind in enumerate(KINDS):
-        scores = {"bleu": 20.0 + number, "low": 19.0, "high": 23.5 + number, "draws": [], "length_ratio": 1.0}
+        scores = {"bleu": 20.0 + number, "low": 19.0, "high": 23.5 + number, "draws": [30.0], "length_ratio": 1.0}
         bleu.append({"kind": kind, "masked": 3} | scores)
-    content = {"run": score(30.0)["run"], "language": "de", "sentences": 1014, "layers": N, "heads": h, "loss": 0.5}
+    content = {
+        "run": score(30.0)["run"],
+        "target_sha256": "ab",
+        "sentences": 1014,
+        "layers": N,
+        "heads": h,
+        "loss": 0.5,
+    }
     return content | {"kinds": kinds, "bleu": bleu}
 
 
@@ -152,7 +159,7 @@ def probe_of_lengths(positions: str = "sinusoid", skipped: int = 0, longest: int
         | {"draws": [bleu], "length_ratio": 1.0}
         for times, sentences, tokens, bleu in numbers
     ]
-    content = {"run": score(30.0, **run)["run"], "language": "de", "sentences": 40, "positions": positions}
+    content = {"run": score(30.0, **run)["run"], "target_sha256": "ab", "sentences": 40, "positions": positions}
     return content | {"longest": longest, "skipped": skipped, "groups": groups}
 
 
@@ -220,7 +227,7 @@ def test_without_a_run_the_axes_say_so(tmp_path):
     ("probes", "message"),
     [
         ([without(probe_of_lengths(), "groups")], "lengths0.json: missing key 'groups'"),
-        ([without(probe_of_lengths(), "groups", 1, "low")], "lengths0.json, groups: missing key 'low'"),
+        ([without(probe_of_lengths(), "groups", 1, "low")], r"lengths0.json, groups\[1\]: missing key 'low'"),
         ([without(probe_of_lengths(), "run", "seed")], "lengths0.json, run: missing key 'seed'"),
         ([probe_of_lengths("relative")], "positions: expected one of sinusoid, learned, none, words, found 'relative'"),
         ([probe_of_lengths(), probe_of_lengths()], f"{RUN}: expected one score of a run, found .*0.json, .*1.json"),

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from support import page
 
 from transformer.common.files import InputError
+from transformer.figures.attention import read_attention
 from transformer.page import page as report
 from transformer.page import samples, summary
 from transformer.page.cards import Card
@@ -221,7 +222,7 @@ def test_how_close_a_table_of_another_time_was_is_not_told(tmp_path: Path):
     (tmp_path / "table4.csv").write_text("by,training,f1\npaper,WSJ,91.3\n")
     assert summary.closeness_of_table_4(tmp_path / "table4.csv") == []
     (tmp_path / "table4.csv").write_text("by,training,f1\nours,GUM,72.1\n")
-    with pytest.raises(InputError, match=r"table4.csv: missing key 'low'"):
+    with pytest.raises(InputError, match=r"table4.csv: missing key 'f1_sd'"):
         summary.closeness_of_table_4(tmp_path / "table4.csv")
 
 
@@ -265,7 +266,7 @@ def test_weights_must_fit_the_words(tmp_path: Path):
     (tmp_path / "attention.json").write_text(json.dumps(attention))
     expected = r"sentence 2, decoder: expected weights of shape \(2, 3, 4, 3\), found \(2, 3, 3, 3\)"
     with pytest.raises(InputError, match=expected):
-        report.read_attention(tmp_path / "attention.json")
+        read_attention(tmp_path / "attention.json")
 
 
 def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):

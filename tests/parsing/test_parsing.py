@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from support.commands import do, error
 from support.toy import DECODING, make_experiment, make_run, make_vocabulary, random_model, write_text
 
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
+from transformer.common.records import read_json
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load, save
 from transformer.data.corpus import SIDES, TokenArray
 from transformer.data.subwords import SPECIAL, Subwords
@@ -510,7 +511,7 @@ def test_silver_leaves_out_what_is_blank_repaired_or_long(run_silver):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"sentences": 4}, "parsed.trees: expected 4 trees, as .*/parsed.json says, found 3"),
+        ({"sentences": 4}, "parsed.json, sentences: expected 3, the lines of .*/parsed.trees, found 4"),
         ({"repaired": [1, 2, 3]}, "parsed.trees: none of 3 parses "),
         ({"most_words": 1}, "parsed.trees: none of 3 parses "),
         ({"lines": [*TREES[:2], "(S (NN"]}, "parsed.trees.*unbalanced brackets"),

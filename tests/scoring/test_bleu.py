@@ -11,6 +11,7 @@ import sacrebleu
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.page import about_run
 from support.tools import needs
 
 from transformer.common.files import InputError, sha256
@@ -172,7 +173,7 @@ DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
 def make_run(folder):
     """Write what a score takes from a run's folder."""
     folder.mkdir()
-    (folder / "run.json").write_text('{"task": "en-de", "flops": 1e15, "digest": "ab"}')
+    (folder / "run.json").write_text(json.dumps(about_run(flops=1e15, digest="ab")))
     save(Decoding(**DECODING), folder / "decoding.yaml")
     checkpoints.save(folder / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
     return folder
@@ -199,10 +200,8 @@ def test_stage(tmp_path, capsys):
         "ref": ref,
         "ref_sha256": sha256(ref),
         "ref_marks": marks(REFERENCES),
-        "run": {
-            "task": "en-de",
-            "flops": 1e15,
-            "digest": "ab",
+        "run": about_run(flops=1e15, digest="ab")
+        | {
             "averaged_steps": [2, 4],
             "weights_sha256": sha256(run / "average.safetensors"),
             "decoding": DECODING,

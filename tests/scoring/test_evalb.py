@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from support.page import about_run
 from support.toy import make_experiment, make_run
 
 from transformer import __main__
@@ -102,7 +103,7 @@ def test_golds_tags(evalb):
 
 def test_without_repair(evalb, parses):
     """Sentence 2 as if it had no bracket: S of S and NP, 1 of 3 in gold, 1 of 2 in test."""
-    content = {"repaired": {"2": "brackets left open"}}
+    content = {"sentences": 4, "repaired": {"2": "brackets left open"}, "scores": [0, 0, 0, 0]}
     score = json.loads(evalb("--parses", parses(content), "--json"))
     assert score["repaired"] == [2]
     scores = score["without_repair"]["all"]
@@ -116,21 +117,21 @@ def test_run(evalb, tmp_path, option, step):
     """The record of the run is that of BLEU scores."""
     run = tmp_path / "run"
     run.mkdir()
-    (run / "run.json").write_text('{"task": "parsing", "digest": "ab"}')
+    (run / "run.json").write_text(json.dumps(about_run(task="parsing", digest="ab")))
     save(Decoding(**DECODING), run / "decoding.yaml")
     checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
     checkpoints.save(run / "one.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 5})
     weights = [*option, run / "one.safetensors"] if option else []
     score = json.loads(evalb("--run", run, *weights, "--json"))
     origin = {"averaged_steps": step, "weights_sha256": sha256(weights[1] if option else run / "average.safetensors")}
-    assert score["run"] == {"task": "parsing", "digest": "ab", "decoding": DECODING} | origin
+    assert score["run"] == about_run(task="parsing", digest="ab") | {"decoding": DECODING} | origin
     assert len(score["draws"]) == RESAMPLES
 
 
 def test_weights_that_were_not_taken_with_the_run(evalb, tmp_path):
     """Nothing is said of other weights that lie there."""
     run = make_run(tmp_path, make_experiment())
-    (run / "run.json").write_text('{"digest": "ab"}')
+    (run / "run.json").write_text(json.dumps(about_run(digest="ab")))
     checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "other", "steps": [1]})
     score = json.loads(evalb("--run", run, "--untaken", "--json"))
     assert (score["run"]["weights_sha256"], score["run"]["averaged_steps"]) == (None, [4, 6, 8])
@@ -163,13 +164,13 @@ def test_bad_lines(evalb, lines, expected):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ({"repaired": [1]}, 'expected an object with the object "repaired"'),
-        ({"repaired": {"5": "x"}}, "expected lines from 1 to 4 in \"repaired\", found '5'"),
+        ({"repaired": [1]}, "repaired: expected object, found [1]"),
+        ({"repaired": {"5": "x"}}, "repaired: expected lines from 1 to 4, found '5'"),
         ({"repaired": {"one": "x"}}, "found 'one'"),
     ],
 )
 def test_bad_parses(evalb, parses, content, expected):
-    path = parses(content)
+    path = parses({"sentences": 4, "scores": [0, 0, 0, 0]} | content)
     message = complaint(evalb, "--parses", path)
     assert path in message
     assert expected in message

@@ -55,18 +55,20 @@ def attention(N: int = 2, h: int = 3) -> dict:
 
     source, target, _ = TOKENS.values()
     kinds = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-    sentence = {"title": "Difficult</script>", **TOKENS} | {
+    sentence = {"title": "Difficult</script>", "figures": {"figure5": {}}, **TOKENS} | {
         kind: [[weights(*sides, layer, head) for head in range(h)] for layer in range(N)]
         for kind, sides in kinds.items()
     }
-    return {"run": "en-de/base/1", "layers": N, "heads": h, "sentences": [sentence, sentence | {"title": "Another"}]}
+    sentences = [sentence, sentence | {"title": "Another"}]
+    return {"run": "en-de/base/1", "label": "test", "layers": N, "heads": h, "sentences": sentences}
 
 
 def score(run: dict) -> dict:
     """Return the content of a score file."""
     added = {"averaged_steps": [5800, 6000], "weights_sha256": "ab" * 32, "decoding": {"beam": 4, "alpha": 0.6}}
     variant = {"score": 27.25, "signature": "nrefs:1|tok:13a"}
-    return {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | added}
+    texts = {"language": "de", "hyp_sha256": "ab" * 32, "ref_sha256": "cd" * 32, "draws": [27.0, 27.5]}
+    return texts | {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | added}
 
 
 def wide_table(folder: Path) -> None:
@@ -100,7 +102,8 @@ def write_inputs(folder: Path) -> list[str]:
     for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00"), ("figure5", "#009E73")):
         (folder / f"{name}.svg").write_text(SVG.format(color=color))
         about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
-        (folder / f"{name}.json").write_text(json.dumps(about | {"inches": 7.2 if name == "curves" else 3.5}))
+        size = {"data": {}, "inches": 7.2 if name == "curves" else 3.5}
+        (folder / f"{name}.json").write_text(json.dumps(about | size))
     (folder / "attention.json").write_text(json.dumps(attention()))
     texts = {
         folder / "source": "A dog sleeps.\nA cat <b>sees</b> it.\nBirds sing.\n",

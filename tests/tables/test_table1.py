@@ -211,7 +211,7 @@ def test_table_refuses_a_measurement_that_lacks_something(layers, tmp_path):
     ):
         make(measured | {"times": times}, tmp_path)
     del measured["times"][0]["seconds"]
-    with pytest.raises(InputError, match=r"layers.json, times: missing key 'seconds'"):
+    with pytest.raises(InputError, match=r"layers.json, times\[0\]: missing key 'seconds'"):
         make(measured, tmp_path)
 
 

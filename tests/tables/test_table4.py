@@ -197,9 +197,9 @@ def test_a_score_of_an_unknown_task_is_named_and_nothing_written(make, tmp_path)
     ("content", "expected"),
     [
         (parse_score(80.0) | {"scores": {}}, ", scores: missing key 'all'"),
-        (parse_score(80.0) | {"scores": {"all": {}, "len40": {}}}, ": missing key 'f1'"),
+        (parse_score(80.0) | {"scores": {"all": {}, "len40": {}}}, ", scores.all: missing key 'f1'"),
         (parse_score(80.0) | {"strict": {}}, ", strict: missing key 'all'"),
-        (parse_score(80.0) | {"without_repair": {}}, ": missing key 'all'"),
+        (parse_score(80.0) | {"without_repair": {}}, ", without_repair: missing key 'all'"),
         (bleu_score(30.0), ", scores: missing key 'all'"),
         *((without(key), f": missing key '{key}'") for key in ("gold_sha256", "repaired", "strict", "run")),
     ],

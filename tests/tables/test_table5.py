@@ -71,7 +71,7 @@ def heads() -> dict:
     kind = {"increase": [[0.001, 0.3], [0.2, 0.005]], "distance": [[1.0, 3.0], [4.0, 6.0]], "equal": 5.5, "curve": []}
     masked = [point(30, kind=None, masked=0)]
     masked += [point(30 - count, kind=name, masked=count) for name in KINDS for count in (1, 2, 3)]
-    return measured("base", layers=2, heads=2, kinds=dict.fromkeys(KINDS, kind), bleu=masked)
+    return measured("base", layers=2, heads=2, loss=2.0, kinds=dict.fromkeys(KINDS, kind), bleu=masked)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_half_of_the_heads_of_a_kind_are_compared_with_all(make):
     [
         ("averaging", {"averages": []}, "missing key 'run'"),
         ("averaging", measured("base"), "missing key 'averages'"),
-        ("averaging", measured("base", averages=[{"checkpoints": 1}]), "averages: missing key 'perplexity'"),
+        ("averaging", measured("base", averages=[{"checkpoints": 1}]), r"averages\[0\]: missing key 'bleu'"),
         ("lengths", measured("base", groups=[]), "missing key 'positions'"),
         ("smoothing", measured("base", beams=[]), "missing key 'epsilon_ls'"),
         (
@@ -234,7 +234,7 @@ def test_half_of_the_heads_of_a_kind_are_compared_with_all(make):
             {key: value for key, value in smoothing("base", 0.1, 5, 1, 2).items() if key != "calibration"},
             "missing key 'calibration'",
         ),
-        ("heads", measured("base", bleu=[]), "missing key 'kinds'"),
+        ("heads", measured("base", bleu=[]), "missing key 'layers'"),
     ],
 )
 def test_a_foreign_file_is_named(make, probe, content, message):

@@ -216,7 +216,7 @@ def test_the_program_prints_one_line_and_exits_with_1():
         (["train", "NONE", "--data", "DATA", "--threads", "1"], "NONE/experiment.yaml: no such file"),
         (
             ["train", "RUN", "--data", "NONE", "--threads", "1"],
-            "NONE/data.json: cannot be read as JSON: [Errno 2] No such file or directory: 'NONE/data.json'",
+            "NONE/data.json: cannot be read: No such file or directory",
         ),
     ],
     ids=" ".join,

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.page import about_run
+from support.page import about_run, score
 from support.project import own_corpus
 from support.toy import DECODING, make_data, make_experiment, make_run, random_lines
 
@@ -25,7 +25,7 @@ RUN = "results/toy/runs/en-de/base/1"
 def make_elsewhere(folder: Path, **changes) -> Path:
     """A folder with what a run left that was trained elsewhere; `changes` are of its run.json."""
     make_run(folder, make_experiment())
-    about = {"digest": make_experiment().digest("d" * 64), "data_sha256": "d" * 64, "commit": "c0ffee"}
+    about = about_run() | {"digest": make_experiment().digest("d" * 64), "data_sha256": "d" * 64, "commit": "c0ffee"}
     (folder / "run.json").write_text(json.dumps(about | changes))
     (folder / "test.hyp").write_text("ab cd\n")
     return folder
@@ -120,7 +120,8 @@ def test_settings_that_train_nothing_else_may_differ(elsewhere, run):
 
 
 def test_a_run_without_a_digest(tmp_path, elsewhere, run):
-    (elsewhere / "run.json").write_text('{"data_sha256": "d"}')
+    about = json.loads((elsewhere / "run.json").read_text())
+    (elsewhere / "run.json").write_text(json.dumps({key: about[key] for key in about if key != "digest"}))
     assert refused(elsewhere, run, "run.json").endswith("run.json: missing key 'digest'")
 
 
@@ -135,9 +136,9 @@ def test_a_run_of_other_data(elsewhere, run):
     """Than those that are here."""
     data = run.parents[3] / "data/en-de/data.json"
     data.parent.mkdir(parents=True)
-    data.write_text(json.dumps({"sha256": "e" * 64}))
+    data.write_text(json.dumps({"files": {"a": "b"}, "splits": {}, "sha256": "e" * 64}))
     assert f"expected data_sha256 {'e' * 64}, as {data} says, found {'d' * 64}" in refused(elsewhere, run, "run.json")
-    data.write_text(json.dumps({"sha256": "d" * 64}))
+    data.write_text(json.dumps({"files": {"a": "b"}, "splits": {}, "sha256": "d" * 64}))
     take(elsewhere, run, "run.json")
 
 
@@ -194,11 +195,11 @@ def test_a_taken_run_is_scored_without_weights(elsewhere, run):
 
 def test_the_page_says_that_a_run_was_taken_and_without_weights(tmp_path):
     taken = {"from": "/data/base-1", "sha256": "f1" * 32}
-    assert facts(about_run(taken=taken), "run")["Taken from"] == f"/data/base-1, run.json's SHA-256 {'f1' * 32}"
-    assert "Taken from" not in facts(about_run(), "run")
-    scores = {"paper": "plain", "plain": {"score": 1.0, "signature": "s"}}
+    assert facts(about_run(taken=taken))["Taken from"] == f"/data/base-1, run.json's SHA-256 {'f1' * 32}"
+    assert "Taken from" not in facts(about_run())
+    content = score(about_run())
     for sum, expected in ((None, "step 8 alone, weights not taken with the run"), ("ab", "step 8 alone")):
         about = {"averaged_steps": [8], "weights_sha256": sum, "decoding": {"beam": 4}}
         path = tmp_path / "test.json"
-        path.write_text(json.dumps({"run": about, "scores": scores}))
+        path.write_text(json.dumps(content | {"run": about_run() | about}))
         assert scored(str(path)).averaged == expected

@@ -5,14 +5,13 @@ Everything the package writes is written to a temporary file and then renamed, s
 
 import errno
 import hashlib
-import json
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
 ENDLESS = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -98,11 +97,3 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
             for file, line in zip(files, row, strict=True):
                 file.write(line + "\n")
     return count
-
-
-def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file. Raises InputError naming the file."""
-    try:
-        return json.loads(Path(readable(path)).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}") from error

@@ -16,6 +16,7 @@ INSIDE = r"[^<]*(?:<(?!/?seg\b)[^<]*)*"
 SEGMENT = re.compile(rf"<seg\b(?P<segment>[^<>]*)>(?P<text>{INSIDE})</seg>", re.IGNORECASE)
 ELEMENT = re.compile(rf"{SEGMENT.pattern}|<doc\b(?P<document>[^<>]*)>", re.IGNORECASE)
 BLOCK = 2**20  # bytes
+BOM = "\ufeff"  # with which some programs begin a file
 LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
 GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
 LONGEST_MESSAGE = 4000  # characters; a server or an archive can make names of any length
@@ -77,6 +78,8 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
         except UnicodeDecodeError as error:
             where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
             raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
+        if number == 1:
+            text = text.removeprefix(BOM)  # which says that the file is UTF-8, and is no part of its text
         yield text.removesuffix("\n").removesuffix("\r")
 
 

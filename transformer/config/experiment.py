@@ -10,15 +10,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import yaml
+from msgspec import Meta
 
 from transformer.common.files import InputError, replacing
+from transformer.common.records import Above0, Amount, Count, Positive, converted
 from transformer.config.fidelity import preset
 from transformer.config.yamlfile import read_yaml
 
 UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
+Probability = Annotated[float, Meta(ge=0, lt=1)]
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
 
 
@@ -41,15 +44,11 @@ class Section:
             raise InputError(f"{where}: {error}") from None
 
 
-def checked(value: Any, kind: type, where: str) -> Any:
+def checked(value: Any, kind: Any, where: str) -> Any:
     """Return `value` as a `kind`; an int serves as a float. Raises InputError naming `where`."""
-    if issubclass(kind, Section):
+    if isinstance(kind, type) and issubclass(kind, Section):
         return kind.read(value, where)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise InputError(f"{where}: expected {kind.__name__}, found {value!r}")
-    return value
+    return converted(value, kind, where)
 
 
 def paper_values(section: type[Section]) -> dict[str, tuple]:
@@ -75,17 +74,17 @@ def contradiction(row: Mapping[str, Any]) -> str | None:
 class Model(Section):
     """The model (§3 and Table 3), in the paper's symbols."""
 
-    N: int
-    d_model: int
-    d_ff: int
-    h: int
-    d_k: int
-    d_v: int
-    P_drop: float
-    P_drop_attention: float
+    N: Positive
+    d_model: Positive
+    d_ff: Positive
+    h: Positive
+    d_k: Positive
+    d_v: Positive
+    P_drop: Probability
+    P_drop_attention: Probability
     positions: str = field(metadata={"paper": ("sinusoid", "learned")})
-    embedding_rows: int
-    output_rows: int  # the first rows of the embedding, which the softmax covers: all, but for the parser
+    embedding_rows: Positive
+    output_rows: Positive  # the first rows of the embedding, which the softmax covers: all, but for the parser
     sinusoids: str  # this and the next: see fidelity.py
     target_spaces: int
     # What Table 5 changes, to test why the paper has it; what is not given is the paper's.
@@ -122,17 +121,17 @@ class Model(Section):
 class Training(Section):
     """The training (§5): how long, how fast, on how much."""
 
-    steps: int
-    rate: float  # times equation 3
-    warmup_steps: int
-    source_tokens: int
-    target_tokens: int
-    checkpoint_every: int
-    averaged_checkpoints: int
-    epsilon_ls: float
-    beta1: float
-    beta2: float
-    epsilon: float
+    steps: Positive
+    rate: Above0  # times equation 3
+    warmup_steps: Positive
+    source_tokens: Positive
+    target_tokens: Positive
+    checkpoint_every: Positive
+    averaged_checkpoints: Positive
+    epsilon_ls: Probability
+    beta1: Probability
+    beta2: Probability
+    epsilon: Above0
     warmup: bool = True  # false: the rate begins at its peak, and falls after warmup_steps as ever (Table 5)
 
     def __post_init__(self):
@@ -149,34 +148,29 @@ class Preparation(Section):
 
     normalize_punctuation: bool
     escape: bool
-    max_words: int
-    max_ratio: float
-    vocabulary_sentences: int
+    max_words: Positive
+    max_ratio: Amount
+    vocabulary_sentences: Positive
 
 
 @dataclass(frozen=True)
 class Running(Section):
     """The watch over a training; no result depends on it."""
 
-    log_every: int
-    evaluate_every: int
-    bleu_sentences: int
-    save_every: int
+    log_every: Positive
+    evaluate_every: Positive
+    bleu_sentences: Count
+    save_every: Positive
 
 
 @dataclass(frozen=True)
 class Decoding(Section):
     """Beam search (§6.1), kept beside the experiment, so that another beam trains nothing again."""
 
-    beam: int
-    alpha: float
-    extra_length: int
-    batch_tokens: int
-
-    def __post_init__(self):
-        for key, least in (("beam", 1), ("alpha", 0), ("extra_length", 0), ("batch_tokens", 1)):
-            if getattr(self, key) < least:
-                raise InputError(f"{key}: expected {least} at least, found {getattr(self, key)}")
+    beam: Positive
+    alpha: Amount
+    extra_length: Count
+    batch_tokens: Positive
 
 
 @dataclass(frozen=True)
@@ -187,7 +181,7 @@ class Experiment(Section):
     label: str
     task: str
     experiment: str
-    seed: int
+    seed: Count
     fidelity: str  # the preset (fidelity.py) that some of the model's values are from
     source: str
     target: str

@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from transformer.common.files import InputError, readable
+from transformer.common.records import faults
 
 
 class Loader(yaml.SafeLoader):
@@ -27,10 +28,15 @@ def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(readable(path), "rb") as file:
-            return yaml.load(file, Loader)
+            content = yaml.load(file, Loader)
+        for place, problem in faults(content):
+            raise InputError(f"{path}: {place.removeprefix('.')}: {problem}")
+        return content
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no such day, or a number of thousands of digits
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None

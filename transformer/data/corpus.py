@@ -15,7 +15,7 @@ from transformer.common.files import InputError, readable, replacing
 from transformer.common.text import count_lines, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
-from transformer.data.subwords import Subwords
+from transformer.data.subwords import Subwords, noting_spaces
 from transformer.runtime.workers import parallel
 
 SIDES = ("source", "target")
@@ -105,7 +105,7 @@ def write_tokens(
     symbols: whether the lines are linearised trees.
     """
     end = 0
-    lines = read_lines(text, *part_range(count_lines(text), part))
+    lines = noting_spaces(read_lines(text, *part_range(count_lines(text), part)), text)
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
         for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes, len):
@@ -122,15 +122,29 @@ def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> i
     with replacing(offsets, "wb") as file:
         file.write(np.zeros(1, OFFSET).tobytes())
         for _, path in parts:
-            try:
-                ends = np.memmap(readable(path), OFFSET, mode="r")
-            except (OSError, ValueError) as error:  # missing, empty, or cut within a number
-                raise InputError(f"{path}: no offsets of a token array: {error}") from error
+            ends = read_offsets(path)
             for start in range(1, len(ends), BLOCK):
                 file.write((end + ends[start : start + BLOCK]).tobytes())
             end += int(ends[-1])
     join([path for path, _ in parts], ids)
     return end
+
+
+def read_offsets(path: str | Path) -> np.ndarray:
+    """Map where sentences begin, and the end of the last, into memory. Raises InputError where they do not grow."""
+    try:
+        offsets = np.memmap(readable(path), OFFSET, mode="r")
+    except (OSError, ValueError) as error:  # missing, empty, or cut within a number
+        raise InputError(f"{path}: no offsets of a token array: {error}") from error
+    if offsets[0] != 0:
+        raise InputError(f"{path}: expected offsets from 0, found them from {offsets[0]}")
+    for start in range(0, len(offsets) - 1, BLOCK):
+        part = offsets[start : start + BLOCK + 1]
+        if (short := np.flatnonzero(part[1:] <= part[:-1])).size:
+            number = start + int(short[0])
+            found = f"{offsets[number + 1]} after {offsets[number]}"
+            raise InputError(f"{path}: expected offsets that grow, found {found} at sentence {number + 1}")
+    return offsets
 
 
 @dataclass(frozen=True)
@@ -144,9 +158,7 @@ class TokenArray:
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
         """Map the two files into memory. Raises InputError where they are no token array."""
         try:
-            array = cls(
-                *(np.memmap(readable(path), kind, mode="r") for path, kind in ((ids, TOKEN), (offsets, OFFSET)))
-            )
+            array = cls(np.memmap(readable(ids), TOKEN, mode="r"), read_offsets(offsets))
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:

@@ -7,9 +7,11 @@ after the special ids and before the subwords, so that the softmax needs to cove
 import io
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import sentencepiece
 
@@ -20,6 +22,7 @@ from transformer.runtime.process import at_once
 
 SPECIAL = 3  # PAD, EOS and UNK
 SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
+SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 
 
@@ -74,6 +77,16 @@ def evenly(texts: list[Path], most: int) -> Iterator[str]:
     return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
 
 
+def noting_spaces(lines: Iterable[str], name: str | Path) -> Iterator[str]:
+    """Yield the lines. Says on standard error how many of them hold SPACE, which SentencePiece takes for a space."""
+    count = 0
+    for line in lines:
+        count += SPACE in line
+        yield line
+    if count:
+        print(f"{name}: {count:,} lines hold {SPACE} (U+2581), which is read as a space", file=sys.stderr)
+
+
 def refusal(error: str, size: int) -> str:
     """Return SentencePiece's error, in plain words where the size is at fault."""
     if limit := re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", error):
@@ -91,11 +104,18 @@ class Subwords:
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             self.processor.load(readable(self.path))
-        except (OSError, RuntimeError):
+            self.pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
+        except (OSError, RuntimeError, UnicodeDecodeError):
             raise InputError(f"{path}: not a SentencePiece model") from None
         ids = (self.processor.pad_id(), self.processor.eos_id(), self.processor.unk_id(), self.processor.bos_id())
         if ids != (PAD, EOS, UNK, -1):
             raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {ids}")
+
+    def fitting(self, rows: int) -> Self:
+        """Return these subwords. Raises InputError where a model whose embedding has so many rows lacks some."""
+        if len(self) > rows:
+            raise InputError(f"{self.path}: expected {rows} subwords at most, the model's rows, found {len(self)}")
+        return self
 
     def __len__(self) -> int:
         return self.processor.vocab_size()
@@ -119,16 +139,14 @@ class Subwords:
     @cached_property
     def symbols(self) -> dict[str, int]:
         """A parser's symbols and their ids, the first after the special ones; empty in a translator's vocabulary."""
-        pieces = map(self.processor.id_to_piece, range(SPECIAL, len(self)))
-        names = itertools.takewhile(lambda piece: piece.startswith(SYMBOL), pieces)
+        names = itertools.takewhile(lambda piece: piece.startswith(SYMBOL), self.pieces[SPECIAL:])
         symbols = [name.removeprefix(SYMBOL) for name in names]
         return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
 
     def new_word(self, rows: int) -> list[bool]:
         """Return for each of `rows` ids whether it begins or tags a word: PAD, EOS, subwords after a space, tags."""
-        pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
         tags = {token for symbol, token in self.symbols.items() if symbol[0] not in "()"}
-        begins = [token in tags or piece.startswith("\u2581") for token, piece in enumerate(pieces)]
+        begins = [token in tags or piece.startswith(SPACE) for token, piece in enumerate(self.pieces)]
         begins[PAD] = begins[EOS] = True
         return begins + [False] * (rows - len(begins))
 

@@ -1,25 +1,85 @@
 """Attention as attention.json holds it: tokens as a reader sees them, and the weights of all heads, rounded."""
 
-from transformer.config.experiment import EOS, PAD
-from transformer.data.subwords import Subwords
-from transformer.figures.tokens import names
-from transformer.model.overheard import weights
-from transformer.model.transformer import Transformer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from transformer.common.files import InputError
+from transformer.common.records import Positive, read_json
+
+if TYPE_CHECKING:  # figures that read the file need no torch
+    from transformer.data.subwords import Subwords
+    from transformer.model.transformer import Transformer
 
 DIGITS = 3  # of a weight
+KINDS = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
+Weights = list[list[list[list[float]]]]  # [N, h, queries, keys]
 
 
-def describe(model: Transformer, vocabulary: Subwords, source: list[int], target: list[int]) -> dict:
-    """Return one pair of sentences as in attention.json: tokens, and the weights of all layers and heads, rounded.
+# The words of a sentence that a figure is about, by the names of the keys, one of which is a keyword of Python.
+Words = TypedDict("Words", {"from": str, "to": list[str]})
 
-    "shifted" are the tokens that the decoder reads, one behind "target", which it writes.
-    """
+
+class Pair(TypedDict):
+    """A sentence and its translation; "shifted" are the tokens that the decoder reads, one behind "target"."""
+
+    title: str
+    figures: dict[str, dict[str, Any]]  # what the configuration says of each
+    source: list[str]
+    target: list[str]
+    shifted: list[str]
+    encoder: Weights
+    decoder: Weights
+    cross: Weights
+
+
+class Attention(TypedDict):
+    """The content of attention.json: weights of every layer and head for a few sentences."""
+
+    run: str
+    label: str
+    layers: Positive
+    heads: Positive
+    sentences: list[Pair]
+
+
+def read_attention(path: str | Path) -> Attention:
+    """Return attention.json. Raises InputError naming the file, the sentence and the shapes."""
+    attention = read_json(path, Attention)
+    for number, sentence in enumerate(attention["sentences"], start=1):
+        for kind, sides in KINDS.items():
+            expected = (attention["layers"], attention["heads"], *(len(sentence[side]) for side in sides))
+            if (actual := shape(sentence[kind])) != expected:
+                where = f"{path}, sentence {number}, {kind}"
+                raise InputError(f"{where}: expected weights of shape {expected}, found {actual}")
+    return attention
+
+
+def shape(weights: Weights) -> tuple[int, ...] | str:
+    """Return the shape of nested lists of numbers, or `ragged` where they have none."""
+    try:
+        return np.asarray(weights, dtype=float).shape
+    except ValueError:
+        return "ragged"
+
+
+def describe(model: "Transformer", vocabulary: "Subwords", source: list[int], target: list[int]) -> dict[str, Any]:
+    """Return the tokens and the weights of a `Pair`, rounded. Raises InputError where a weight is no finite number."""
+    from transformer.config.experiment import EOS, PAD
+    from transformer.figures.tokens import names
+    from transformer.model.overheard import weights
+
     target = [*target, EOS]
+    attention = weights(model, source, target)
+    for kind, of_kind in attention.items():
+        if not of_kind.isfinite().all():
+            raise InputError(f"attention, {kind}: expected finite weights, found others")
     return {
         "source": names(vocabulary, source),
         "target": names(vocabulary, target),
         "shifted": names(vocabulary, [PAD, *target[:-1]]),
-        **{kind: rounded(of_kind.tolist()) for kind, of_kind in weights(model, source, target).items()},
+        **{kind: rounded(of_kind.tolist()) for kind, of_kind in attention.items()},
     }
 
 

@@ -1,6 +1,5 @@
 """Learning curves: perplexity and BLEU of the dev set over the steps."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from transformer.common.files import InputError
-from transformer.common.text import read_lines
 from transformer.figures import COLORS
 from transformer.figures.style import GREY, PAGE_INCHES, Drawing
+from transformer.training.metrics import read_metrics
 
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 MEASURES = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
@@ -64,14 +62,7 @@ def read_curve(path: Path) -> pd.DataFrame:
 
     Raises InputError naming a bad line.
     """
-    rows = []
-    for number, line in enumerate(read_lines(path), start=1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: expected JSON, found {error}") from None
-        if "dev_perplexity" in row:
-            rows.append({key: row[key] for key in ("step", *MEASURES) if key in row})
+    rows = [line for line in read_metrics(path) if "dev_perplexity" in line]
     return pd.DataFrame(rows, columns=["step", *MEASURES], dtype=float)
 
 

@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from transformer.common.files import InputError
+from transformer.common.records import typed
 from transformer.figures import COLORS
+from transformer.figures.attention import Attention, Words
 from transformer.figures.boxes import LINE_INCHES, canvas, label
 from transformer.figures.style import COLUMN_INCHES, MEDIUM, Drawing
 from transformer.figures.tokens import CONTINUED
@@ -33,7 +35,7 @@ class Sentence(NamedTuple):
     about: dict  # what the configuration says of the figure: from, to
 
 
-def sentence(attention: dict, figure: str) -> Sentence:
+def sentence(attention: Attention, figure: str) -> Sentence:
     """Return the sentence that `figure` shows. Raises InputError where attention.json has no sentence for it."""
     for entry in attention["sentences"]:
         if figure in entry["figures"]:
@@ -46,6 +48,11 @@ def sentence(attention: dict, figure: str) -> Sentence:
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
     where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
     return Sentence(words, weights, number, where, entry["figures"][figure])
+
+
+def ends(shown: Sentence) -> Words:
+    """Return the words that a figure is about. Raises InputError where they are missing."""
+    return typed(shown.about, Words, "figures")
 
 
 def layer_of(layers: int) -> int:
@@ -76,8 +83,8 @@ def place(words: list[str], word: str) -> int:
 
 def shares(shown: Sentence) -> np.ndarray:
     """Return [h]: how much of the attention of the word "from" goes to the words "to"."""
-    start, ends = place(shown.words, shown.about["from"]), [place(shown.words, word) for word in shown.about["to"]]
-    return shown.weights[:, start, ends].sum(axis=1)
+    start, *to = (place(shown.words, word) for word in (ends(shown)["from"], *ends(shown)["to"]))
+    return shown.weights[:, start, to].sum(axis=1)
 
 
 def entropies(weights: np.ndarray) -> np.ndarray:
@@ -97,11 +104,11 @@ def two_structured(weights: np.ndarray) -> tuple[int, ...]:
     return max(pairs, key=lambda pair: distance(*weights[list(pair)]), default=(0,))
 
 
-def figure3(attention: dict) -> Drawing:
+def figure3(attention: Attention) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
     shown = sentence(attention, "figure3")
     to_words = shares(shown)
-    word, completion = shown.about["from"], " ".join(shown.about["to"])
+    word, completion = ends(shown)["from"], " ".join(ends(shown)["to"])
     figure, axes = canvas(COLUMN_INCHES, height_of(shown))
     draw(axes, 0, shown, colored(range(len(to_words))), f"from “{word}”, all heads", [place(shown.words, word)])
     best = int(to_words.argmax())
@@ -116,12 +123,12 @@ def figure3(attention: dict) -> Drawing:
     )
 
 
-def figure4(attention: dict) -> Drawing:
+def figure4(attention: Attention) -> Drawing:
     """Draw anaphora: a head that finds what a pronoun stands for; beside it, from the pronoun alone, two such heads."""
     shown = sentence(attention, "figure4")
     to_words = shares(shown)
     heads = np.argsort(-to_words, kind="stable")[:2].tolist()
-    word, antecedent = shown.about["from"], " ".join(shown.about["to"])
+    word, antecedent = ends(shown)["from"], " ".join(ends(shown)["to"])
     figure, axes = canvas(2 * COLUMN_INCHES, height_of(shown))
     draw(axes, 0, shown, colored(heads[:1]), f"all words, head {heads[0] + 1}")
     numbers = " and ".join(str(head + 1) for head in heads)
@@ -136,7 +143,7 @@ def figure4(attention: dict) -> Drawing:
     return Drawing(figure, caption, alt, data(shown, shares=to_words, heads=heads))
 
 
-def figure5(attention: dict) -> Drawing:
+def figure5(attention: Attention) -> Drawing:
     """Draw two heads that do different things."""
     shown = sentence(attention, "figure5")
     heads = two_structured(shown.weights)

@@ -7,10 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
 from transformer.figures import COLORS
+from transformer.figures.attention import shape
 from transformer.figures.style import MARKERS, MEDIUM, PAGE_INCHES, Drawing
-from transformer.scoring.scorefiles import item, run_name
+from transformer.probes.payloads import Heads
+from transformer.scoring.records import read_of_run, run_name
 from transformer.tables.probed import KINDS
 
 MAPS = {  # colours, what the numbers are, and their decimals
@@ -35,18 +37,17 @@ class Probe(NamedTuple):
 
 def read_probe(path: str) -> Probe:
     """Return what the file of the probe `heads` holds. Raises InputError, which names it, where it is another file."""
-    content = read_json(path)
-    run, N, h, kinds = (item(content, key, path) for key in ("run", "layers", "heads", "kinds"))
+    content = read_of_run(path, Heads)
+    N, h, kinds = (content[key] for key in ("layers", "heads", "kinds"))
     for kind in KINDS:
-        measures, where = item(kinds, kind, f"{path}, kinds"), f"{path}, {kind}"
+        measures, where = kinds[kind], f"{path}, {kind}"
         for name in MAPS:
-            if (shape := np.shape(item(measures, name, where))) != (N, h):
-                raise InputError(f"{where}, {name}: expected {N} layers of {h} heads, found shape {shape}")
-        if (steps := len(item(measures, "curve", where))) != N * h:
+            if (found := shape(measures[name])) != (N, h):
+                raise InputError(f"{where}, {name}: expected {N} layers of {h} heads, found shape {found}")
+        if (steps := len(measures["curve"])) != N * h:
             raise InputError(f"{where}, curve: expected {N * h} heads, found {steps}")
-        item(measures, "equal", where)
-    name = f"{run_name(run, f'{path}, run')} at scale {item(run, 'scale', f'{path}, run')}"
-    return Probe(name, *(item(content, key, path) for key in ("sentences", "loss")), kinds, item(content, "bleu", path))
+    name = f"{run_name(content['run'])} at scale {content['run']['scale']}"
+    return Probe(name, content["sentences"], content["loss"], kinds, content["bleu"])
 
 
 def head_importance(path: str) -> Drawing:

@@ -8,10 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
 from transformer.figures import COLORS
 from transformer.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, new
-from transformer.scoring.scorefiles import check_runs, item, run_name
+from transformer.probes.payloads import Lengths
+from transformer.scoring.records import read_of_run, run_name
+from transformer.scoring.scorefiles import check_runs
 from transformer.tables.notes import missing
 
 POSITIONS = {  # as lines are called
@@ -47,13 +49,11 @@ class Probe(NamedTuple):
 
 def read_probe(path: str) -> Probe:
     """Return what a file of the probe `lengths` holds. Raises InputError, which names it, where it is another file."""
-    content = read_json(path)
-    run, positions, longest, skipped, groups = (item(content, key, path) for key in ("run", *Probe._fields[1:]))
-    for key in ("task", "experiment", "seed", "scale", "fidelity"):
-        item(run, key, f"{path}, run")
+    content = read_of_run(path, Lengths)
+    run, positions, longest, skipped, groups = (content[key] for key in Probe._fields)
     if positions not in POSITIONS:
         raise InputError(f"{path}, positions: expected one of {', '.join(POSITIONS)}, found {positions!r}")
-    rows = [[item(group, key, f"{path}, groups") for key in DRAWN] for group in groups]
+    rows = [[group[key] for key in DRAWN] for group in groups]
     return Probe(run, positions, longest, skipped, pd.DataFrame(rows, columns=DRAWN).astype(float))
 
 

@@ -3,10 +3,9 @@
 import html
 
 from transformer.config.experiment import EOS, PAD
-from transformer.data.subwords import Subwords
+from transformer.data.subwords import SPACE, Subwords
 
 CONTINUED = "@@"  # ends a token whose word goes on in the next
-SPACE = "\u2581"  # begins a subword that begins a word
 NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
 
 

@@ -11,18 +11,15 @@ from torch import Tensor
 
 from transformer.common.files import InputError, readable, replacing
 from transformer.config.experiment import Model
+from transformer.model.header import KEY, Header, Unusable, origin, read_about
 from transformer.model.transformer import Transformer
-
-
-class Unusable(InputError):
-    """A file that can be read but is not what it should be."""
 
 
 def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
     """Write tensors, with `header` as JSON and their checksum in the file's own header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
-    data = safetensors.torch.save(tensors, {"about": json.dumps([header, checksum(tensors)])})
+    data = safetensors.torch.save(tensors, {KEY: json.dumps([header, checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
@@ -40,7 +37,7 @@ def checksum(tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
+def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
     """Return the tensors and the header that `save` wrote.
 
     Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
@@ -48,10 +45,10 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
     try:
         with safe_open(readable(path), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            header, expected = json.loads((file.metadata() or {})["about"])
+            header, expected = read_about(path, file.metadata())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except SafetensorError as error:
         raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
     if checksum(tensors) != expected:
         raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
@@ -61,18 +58,24 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict]:
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode with the weights at `path`. Raises InputError where they do not fit it."""
     tensors, _ = load(path)
+    with torch.device("meta"):  # no memory: the sizes may be anything
+        require(path, Transformer(config).state_dict(), tensors)
     model = Transformer(config)
-    require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
     return model.eval()
 
 
 def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
-    """Raise Unusable where the `tensors` of a file do not have the names and shapes of the `model`'s."""
-    expected, actual = ({name: tuple(tensor.shape) for name, tensor in each.items()} for each in (model, tensors))
-    for name in sorted(expected.keys() | actual.keys()):
-        if expected.get(name) != actual.get(name):
-            raise Unusable(f"{path}: {name}: expected shape {expected.get(name)}, found {actual.get(name)}")
+    """Raise Unusable where the `tensors` of a file are not like the `model`'s in names, shapes and types, or finite."""
+    for name in sorted(model.keys() | tensors.keys()):
+        expected, actual = model.get(name), tensors.get(name)
+        shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (expected, actual)]
+        if shapes[0] != shapes[1]:
+            raise Unusable(f"{path}: {name}: expected shape {shapes[0]}, found {shapes[1]}")
+        if expected.dtype != actual.dtype:
+            raise Unusable(f"{path}: {name}: expected {expected.dtype}, found {actual.dtype}")
+        if not actual.isfinite().all():
+            raise Unusable(f"{path}: {name}: expected finite numbers, found others")
 
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
@@ -81,13 +84,17 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], dict]:
     The second value is a header, {"digest", "steps"}. Raises InputError on a step that comes twice or on mixed runs.
     """
     total: dict[str, Tensor] = {}
+    first: dict[str, Tensor] = {}
     digests, steps = set(), []
     for path in paths:
         tensors, header = load(path)
-        digests.add(header["digest"])
-        steps.append(header["step"])
+        digest, own = origin(path, header)
+        digests.add(digest)
+        steps += own
         if len(digests) != 1 or len(set(steps)) != len(steps):
             raise InputError(f"{path.parent}: expected different steps of one run, found steps {steps} of {digests}")
+        first = first or tensors
+        require(path, first, tensors)
         for name, tensor in tensors.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.common.files import read_json
-from transformer.scoring.scorefiles import item
+from transformer.scoring.records import Parsed, Run, Variant, read_scored, variants
 from transformer.tables.cells import averaged_text, flops_text
 
 BRACKETS = {"F1": "f1", "Recall": "recall", "Precision": "precision"}
@@ -28,63 +27,52 @@ class Card(NamedTuple):
     stale: dict[str, str]
 
 
-def facts(run: dict, where: str) -> dict[str, str]:
-    """Return run.json for readers. Raises InputError, which begins with `where`, where it lacks something."""
-
-    def entry(key: str):
-        return item(run, key, where)
-
+def facts(run: Run) -> dict[str, str]:
+    """Return run.json for readers."""
     starts = [
         f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
-        for start in entry("starts")
+        for start in run["starts"]
     ]
     taken = {}
     if "taken" in run:
         taken = {"Taken from": f"{run['taken']['from']}, run.json's SHA-256 {run['taken']['sha256']}"}
     return {
-        "Commit": entry("commit"),
-        "Data (SHA-256)": entry("data_sha256"),
-        "Settings (digest)": entry("digest"),
-        "Fidelity": entry("fidelity"),
-        "Steps": f"{entry('steps'):,}",
-        "Parameters": f"{entry('parameters'):,}",
-        "FLOPs": flops_text(entry("flops")),
-        "Time": f"{entry('seconds'):,.0f} s",
-        "Hardware": entry("hardware"),
+        "Commit": run["commit"],
+        "Data (SHA-256)": run["data_sha256"],
+        "Settings (digest)": run["digest"],
+        "Fidelity": run["fidelity"],
+        "Steps": f"{run['steps']:,}",
+        "Parameters": f"{run['parameters']:,}",
+        "FLOPs": flops_text(run["flops"]),
+        "Time": f"{run['seconds']:,.0f} s",
+        "Hardware": run["hardware"],
         "Started": "; ".join(starts),
-        "Finished": entry("finished"),
+        "Finished": run["finished"],
     } | taken
 
 
 def scored(path: str) -> Scored:
     """Return one score file, of a translation or of parses. Raises InputError naming the file."""
-    score = read_json(path)
-    run, scores = item(score, "run", path), item(score, "scores", path)
-    decoding = item(run, "decoding", f"{path}, run")
+    score = read_scored(path)
+    run = score["run"]
     untaken = "" if run.get("weights_sha256", "") is not None else ", weights not taken with the run"
     return Scored(
         Path(path).name,
-        averaged_text(item(run, "averaged_steps", f"{path}, run")) + untaken,
-        ", ".join(f"{key} {value}" for key, value in decoding.items()),
-        bracket_measures(score) if "by" in score else bleu_measures(scores, path),
+        averaged_text(run["averaged_steps"]) + untaken,
+        ", ".join(f"{key} {value}" for key, value in run["decoding"].items()),
+        bracket_measures(score) if "by" in score else bleu_measures(score["scores"]),
     )
 
 
-def bleu_measures(scores: dict, where: str) -> list[tuple[str, float, str]]:
+def bleu_measures(scores: dict[str, str | Variant]) -> list[tuple[str, float, str]]:
     """Return every variant, with a star on the one that the paper reports."""
-    paper = item(scores, "paper", f"{where}, scores")
-    variants = {name: variant for name, variant in scores.items() if name != "paper"}
     return [
-        (
-            name + (" *" if name == paper else ""),
-            item(variant, "score", f"{where}, {name}"),
-            item(variant, "signature", f"{where}, {name}"),
-        )
-        for name, variant in variants.items()
+        (name + (" *" if name == scores["paper"] else ""), variant["score"], variant["signature"])
+        for name, variant in variants(scores).items()
     ]
 
 
-def bracket_measures(score: dict) -> list[tuple[str, float, str]]:
+def bracket_measures(score: Parsed) -> list[tuple[str, float, str]]:
     """Return F1 and its parts; their signature says by whose tags words are left out."""
     scores = score["scores"]["all"]
     signature = f"COLLINS.prm, by {score['by']}"

@@ -6,10 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from transformer.common.files import InputError, read_json, sha256
+from transformer.common.files import InputError, sha256
+from transformer.common.records import read_json, typed
 from transformer.config.experiment import Decoding, load
+from transformer.data.manifest import Manifest
 from transformer.scoring.origin import ADDED
-from transformer.scoring.scorefiles import item, read_run
+from transformer.scoring.records import Traced, number_of, read_scored
 from transformer.tables.cells import averaged_text
 from transformer.tables.csvfiles import read_csv
 
@@ -34,7 +36,7 @@ def cell(results: Path, table: str, experiment: str, task: str) -> tuple[Link, l
     """
     shown, runs = read_cell(results / "tables" / f"{table}.csv", table, experiment, task)
     paths = [results / "runs" / run / SCORES[table] for run in runs]
-    mean = sum(number_of(path) for path in paths) / len(paths)
+    mean = sum(number_of(read_scored(path)) for path in paths) / len(paths)
     stale = "" if abs(shown - mean) < ROUNDING else f"its scores make {mean:.4f} now"
     return Link("cell", f"{results}/tables/{table}.csv: {shown:.4f}, of {len(paths)} runs", stale), paths
 
@@ -49,47 +51,38 @@ def read_cell(path: Path, table: str, experiment: str, task: str) -> tuple[float
     return float(rows[number].iloc[0]), rows[runs].iloc[0].split()
 
 
-def number_of(path: Path) -> float:
-    """Return what a score file adds to its cell: the paper's variant of BLEU, or F1."""
-    where = f"{path}, scores"
-    scores = item(read_json(path), "scores", str(path))
-    if "all" in scores:
-        return item(scores["all"], "f1", where)
-    return item(item(scores, item(scores, "paper", where), where), "score", where)
-
-
 def chain(path: Path) -> Iterator[Link]:
     """Yield the links behind a score file, from the score to the data. Raises InputError where it is no run's score."""
-    score, where = read_json(path), str(path)
-    run, record, folder = read_run(score, where), score["run"], path.parent
-    scores = score["scores"]
-    signature = f"labelled F1 by {score['by']}" if "all" in scores else scores[scores["paper"]]["signature"]
-    yield Link("score", f"{path}: {number_of(path):.4f}, {signature}")
+    score, folder = read_scored(path), path.parent
+    run, scores = typed(score["run"], Traced, f"{path}, run"), score["scores"]
+    signature = f"labelled F1 by {score['by']}" if "by" in score else scores[scores["paper"]]["signature"]
+    yield Link("score", f"{path}: {number_of(score):.4f}, {signature}")
     for side in ("hyp", "ref", "test", "gold"):
         if side in score:
-            yield checked(side, score[side], item(score, f"{side}_sha256", where), partial(sha256, score[side]))
+            text = str(score[side])
+            yield checked(side, text, score.get(f"{side}_sha256"), partial(sha256, text))
     shown = ", ".join(f"{key} {value}" for key, value in run["decoding"].items())
     yield checked("decoding", shown, run["decoding"], lambda: asdict(load(folder / "decoding.yaml", Decoding)))
     weights = folder / ("last.safetensors" if ".last" in path.name else "average.safetensors")
-    shown, used = f"{weights}: {averaged_text(run['averaged_steps'])}", item(record, "weights_sha256", f"{where}, run")
+    shown, used = f"{weights}: {averaged_text(run['averaged_steps'])}", run["weights_sha256"]
     if used is None:
         yield Link("weights", f"{shown}; not taken with the run, so not checked")
     else:
         yield checked("weights", shown, used, lambda: sha256(weights))
     shown = f"commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s on {run['hardware']}"
-    if taken := record.get("taken"):
+    if taken := run.get("taken"):
         shown = f"taken from {taken['from']} (run.json {taken['sha256'][:12]}), {shown}"
-    trained = {key: value for key, value in record.items() if key not in ADDED}
+    trained = {key: value for key, value in run.items() if key not in ADDED}
     yield checked("run", f"{folder}: {shown}", trained, lambda: read_json(folder / "run.json"))
     experiment = folder / "experiment.yaml"
     shown = f"{experiment}: with the data, digest {run['digest'][:12]}"
     yield checked("experiment", shown, run["digest"], lambda: load(experiment).digest(run["data_sha256"]))
     data = folder.parents[3] / "data" / run["task"] / "data.json"
     shown = f"{data}: {run['data_sha256'][:12]}"
-    if "taken" in record and not data.exists():
+    if "taken" in run and not data.exists():
         yield Link("data", f"{shown}; not here, so not checked")
         return
-    yield checked("data", shown, run["data_sha256"], lambda: item(read_json(data), "sha256", str(data)))
+    yield checked("data", shown, run["data_sha256"], lambda: read_json(data, Manifest)["sha256"])
 
 
 def checked(name: str, what: str, used: Any, now: Callable[[], Any]) -> Link:

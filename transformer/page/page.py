@@ -11,15 +11,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from markupsafe import Markup
 
-from transformer.common.files import InputError, read_json, readable
+from transformer.common.files import InputError, readable
+from transformer.common.records import read_json, typed
 from transformer.figures import COLORS, FIGURES
+from transformer.figures.about import About
 from transformer.page.cards import Card, facts, scored
 from transformer.page.chain import SCORES, cell, stale
 from transformer.page.summary import closeness_of_table_2, closeness_of_table_4
-from transformer.scoring.scorefiles import item, run_name
+from transformer.scoring.records import Described, Run, read_scored, run_name
 from transformer.tables import TABLES
 from transformer.tables.cells import Cell
 from transformer.tables.render import Grid, Table, environment, html, read
@@ -30,7 +31,6 @@ CLOSE_CAPTION = (
 )
 CLOSENESS = {"table2": closeness_of_table_2, "table4": closeness_of_table_4}
 TEMPLATES = Path(__file__).parent / "templates"
-ATTENTIONS = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
 COLUMN_INCHES = 4  # a wider drawing takes both columns of the page
 
 
@@ -111,10 +111,10 @@ def row_of(run: str) -> str:
 def figure_part(path: Path) -> dict:
     """Return a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
     about = path.with_suffix(".json")
-    content = read_json(about)
-    figure = {key: item(content, key, str(about)) for key in ("title", "alt", "caption")}
+    content = read_json(about, About)
+    figure = {key: content[key] for key in ("title", "alt", "caption")}
     address = f"data:image/svg+xml;base64,{base64.b64encode(readable(path).read_bytes()).decode()}"
-    wide = item(content, "inches", str(about)) > COLUMN_INCHES
+    wide = content["inches"] > COLUMN_INCHES
     return figure | {"name": path.stem, "address": address, "wide": wide}
 
 
@@ -128,47 +128,21 @@ def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
     return html(Table("closeness", "How close", CLOSE_CAPTION, grid, []), old, "How close, scrolls")
 
 
-def cards(runs: dict[str, dict], scores: Iterable[str]) -> list[Card]:
+def cards(runs: dict[str, Run], scores: Iterable[str]) -> list[Card]:
     """Return a card for each run, with its score files and what has changed since they were written.
 
     Where run.json is gone, the score file's own record of the run takes its place. Raises InputError naming a file that
     is no score of a run.
     """
-    by_run = {name: Card(name, facts(run, f"run {name}"), [], {}) for name, run in runs.items()}
+    by_run = {name: Card(name, facts(run), [], {}) for name, run in runs.items()}
     for path in scores:
-        run = item(read_json(path), "run", path)
-        name = run_name(run, f"{path}, run")
-        card = by_run.setdefault(name, Card(name, facts(run, f"{path}, run"), [], {}))
+        run = typed(read_scored(path)["run"], Described, f"{path}, run")
+        name = run_name(run)
+        card = by_run.setdefault(name, Card(name, facts(run), [], {}))
         card.scores.append(scored(path))
         if why := stale(Path(path)):
             card.stale[Path(path).name] = why
     return list(by_run.values())
-
-
-def read_attention(path: str | Path) -> dict:
-    """Return attention.json: weights of every layer and head for a few sentences.
-
-    {"run", "layers": N, "heads": h, "sentences": [{"title", "source", "target", "shifted", "encoder", "decoder",
-    "cross"}]}, the last three (N, h, queries, keys). Raises InputError naming the file, the sentence and the shapes.
-    """
-    attention = read_json(path)
-    N, h = item(attention, "layers", str(path)), item(attention, "heads", str(path))
-    item(attention, "run", str(path))
-    for number, sentence in enumerate(item(attention, "sentences", str(path)), start=1):
-        where = f"{path}, sentence {number}"
-        for kind, sides in ATTENTIONS.items():
-            expected = (N, h, *(len(item(sentence, side, where)) for side in sides))
-            if (actual := shape(item(sentence, kind, where))) != expected:
-                raise InputError(f"{where}, {kind}: expected weights of shape {expected}, found {actual}")
-    return attention
-
-
-def shape(weights: Any) -> tuple[int, ...] | str:
-    """Return the shape of nested lists of numbers, or `ragged` where they have none."""
-    try:
-        return np.asarray(weights, dtype=float).shape
-    except (TypeError, ValueError):
-        return "ragged"
 
 
 def render(**content: Any) -> str:

@@ -5,7 +5,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.scoring.scorefiles import item
+from transformer.common.files import InputError
+from transformer.scoring.records import Run
 from transformer.tables.cells import Cell, Row, difference_text, interval_text, mean_text
 from transformer.tables.csvfiles import read_csv
 
@@ -46,8 +47,15 @@ def closeness_of_table_4(path: str | Path) -> list[Row]:
 def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) -> Row:
     """Return the paper's number and ours from a row; `score` is a column, and the others' names begin with `prefix`."""
 
+    for column in (f"{score}_sd", *(f"{prefix}{name}" for name in ("low", "high", "paper", "difference", "runs"))):
+        if column not in row:
+            raise InputError(f"{path}: missing key {column!r}")
+
     def number(column: str) -> float:
-        return float(item(row, column, str(path)) or "nan")
+        try:
+            return float(row[column] or "nan")
+        except ValueError:
+            raise InputError(f"{path}, {column}: expected a number, found {row[column]!r}") from None
 
     low, high, paper, difference = (number(f"{prefix}{name}") for name in ("low", "high", "paper", "difference"))
     ours = {
@@ -55,31 +63,31 @@ def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) ->
         "95 %": interval_text(low, high, 1),
         "Difference": difference_text(difference, 1),
     }
-    runs = tuple(item(row, f"{prefix}runs", str(path)).split())
+    runs = tuple(row[f"{prefix}runs"].split())
     return {"Paper": mean_text(paper, float("nan"), 1)} | {
         heading: Cell(text, runs if text else ()) for heading, text in ours.items()
     }
 
 
-def usage(runs: dict[str, dict]) -> list[Usage]:
-    """Return hours of training by unit, from run.json files by the run's name. Raises InputError naming the run.
+def usage(runs: dict[str, Run]) -> list[Usage]:
+    """Return hours of training by unit, from run.json files by the run's name.
 
     A run that was continued on another machine counts in full there: run.json does not say what each machine did.
     """
     hours: defaultdict[str, list[float]] = defaultdict(list)
     hardware: defaultdict[str, set[str]] = defaultdict(set)
-    for name, run in runs.items():
-        last = item(run, "starts", f"run {name}")[-1]
-        processor, units = item(last, "hardware", f"run {name}, starts"), item(last, "processes", f"run {name}, starts")
+    for run in runs.values():
+        last = run["starts"][-1]
+        processor, units = last["hardware"], last["processes"]
         unit, cores = "GPU", CORES.fullmatch(processor)
         if cores:
             unit, processor, units = "core", cores[1], units * int(cores[2])
-        hours[unit].append(item(run, "seconds", f"run {name}") / HOUR * units)
+        hours[unit].append(run["seconds"] / HOUR * units)
         hardware[unit].add(processor)
     return [Usage(unit, sum(of_unit), len(of_unit), sorted(hardware[unit])) for unit, of_unit in sorted(hours.items())]
 
 
-def moved(runs: dict[str, dict]) -> list[str]:
+def moved(runs: dict[str, Run]) -> list[str]:
     """Return the runs that were started on more than one kind of machine."""
     machines = {
         name: {(start["hardware"], start["processes"]) for start in run["starts"]} for name, run in runs.items()

@@ -2,9 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
+from transformer.common.records import Above0, read_json
 
 RECORDS = Path("benchmarks/results")  # in the project's folder
 MEASURE = "python -m benchmarks.train --model base"
@@ -26,6 +27,30 @@ GPUS = {
 # The big model on one A100 reached this: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README: 82,059
 # tokens a second in mixed precision. Eight A100s in MLPerf v0.7 reached 42 %.
 UTILISATION = 0.33
+
+
+class Ours(TypedDict):
+    """This project's training in a benchmark."""
+
+    products: str  # the type that matrices are multiplied in
+    flops_utilisation: Above0
+
+
+class Systems(TypedDict):
+    """The systems of a benchmark."""
+
+    ours: NotRequired[Ours]
+
+
+class Record(TypedDict):
+    """A benchmark of training, as benchmarks/train.py writes it."""
+
+    label: str
+    measured: str
+    commit: str
+    hardware: str
+    matrix_flops_per_second: dict[str, Above0]
+    systems: Systems
 
 
 class Speed(NamedTuple):
@@ -71,31 +96,31 @@ def core_speed(utilisation: float | None) -> Speed:
     return Speed("core", "core", flops_per_second(record, utilisation) / cores(record), source)
 
 
-def read_records() -> list[dict]:
+def read_records() -> list[Record]:
     """Read the recorded benchmarks of training, except those that timed other systems only."""
-    records = [read_json(path) for path in sorted(RECORDS.glob("train-*.json"))]
+    records = [read_json(path, Record) for path in sorted(RECORDS.glob("train-*.json"))]
     return [record for record in records if "ours" in record["systems"]]
 
 
-def newest(records: list[dict]) -> list[dict]:
+def newest(records: list[Record]) -> list[Record]:
     """Return the last record of each model."""
     return list({record["label"]: record for record in sorted(records, key=lambda record: record["measured"])}.values())
 
 
-def flops_per_second(record: dict[str, Any], utilisation: float | None = None) -> float:
+def flops_per_second(record: Record, utilisation: float | None = None) -> float:
     """Return what this project's training sustained, or would at another utilisation of bare matrix products."""
     ours = record["systems"]["ours"]
     utilisation = ours["flops_utilisation"] if utilisation is None else utilisation
     return record["matrix_flops_per_second"][ours["products"]] * utilisation
 
 
-def cores(record: dict) -> int:
+def cores(record: Record) -> int:
     """Return how many processor cores took part in a benchmark; 0 if it ran on a GPU."""
     match = re.search(r", (\d+) of \d+ cores$", record["hardware"])
     return int(match[1]) if match else 0
 
 
-def origin(record: dict) -> str:
+def origin(record: Record) -> str:
     """Return a record's hardware, model, date and commit."""
     return f"{record['hardware']} ({record['label']}, {record['measured'][:10]}, commit {record['commit'][:12]})"
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer.commandline import positive
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
+from transformer.common.records import read_json
 from transformer.scoring.origin import averaged_steps
+from transformer.scoring.records import Trained
 
 if TYPE_CHECKING:
     from transformer.probes.measures import Subject
@@ -42,7 +44,7 @@ def make(subject: "Subject", args: argparse.Namespace) -> dict:
     counts = [count for count in args.checkpoints if count <= len(paths)]
     if not counts:
         raise InputError(f"{folder}: expected {min(args.checkpoints)} checkpoints at least, found {len(paths)}")
-    digest = read_json(subject.run / "run.json").get("digest")
+    digest = read_json(subject.run / "run.json", Trained)["digest"]
     steps = [step for path in paths for step in averaged_steps(path, digest)]
     model = Transformer(subject.experiment.model).to(subject.translator.model.embedding.weight.device).eval()
     averages = []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from transformer.commandline import positive
-from transformer.common.files import InputError, readable
+from transformer.common.files import InputError
 
 if TYPE_CHECKING:
     from transformer.probes.measures import Subject
@@ -71,13 +71,9 @@ def make(subject: "Subject", args: argparse.Namespace) -> dict:
 
 def longest_source(data: Path) -> int:
     """Return the tokens of the longest source sentence in training, EOS included. Raises InputError naming the file."""
-    from transformer.data.corpus import OFFSET
+    from transformer.data.corpus import read_offsets
 
-    path = data / "train.source.offsets"
-    try:
-        return int(np.diff(np.memmap(readable(path), OFFSET, mode="r")).max())
-    except (OSError, ValueError) as error:  # missing, empty, or cut within a number
-        raise InputError(f"{path}: no offsets of a token array: {error}") from error
+    return int(np.diff(read_offsets(data / "train.source.offsets")).max())
 
 
 def by_length(sentences: list[Sentence]) -> list[list[Sentence]]:

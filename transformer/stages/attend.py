@@ -27,11 +27,11 @@ def main(argv: list[str] | None = None) -> None:
     """Choose sentences, translate them, and write the weights of all heads."""
     args = parse(argv)
     experiment = load(args.run / "experiment.yaml")
-    vocabulary = Subwords(args.run / "vocabulary.model")
+    vocabulary = Subwords(args.run / "vocabulary.model").fitting(experiment.model.embedding_rows)
     sentences = of_figures(args.figures) + of_text(args, experiment, vocabulary)
     if not sentences:
         raise InputError(f"{args.text}: expected a sentence of at most {args.longest} tokens, found none")
-    from transformer.scoring.scorefiles import run_name
+    from transformer.scoring.records import run_name
 
     content = {
         "run": run_name(vars(experiment)),

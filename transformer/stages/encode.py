@@ -11,14 +11,15 @@ DATA/parts/K-of-N, and with --parts N the first split is put together from its p
 """
 
 import argparse
-import hashlib
 import itertools
 import json
 from pathlib import Path
 
 from transformer.commandline import part_arguments, stage_parser
-from transformer.common.files import InputError, read_json, replacing, sha256
+from transformer.common.files import InputError, replacing, sha256
+from transformer.common.records import read_json
 from transformer.data.corpus import SIDES, TokenArray, gather_tokens, write_tokens
+from transformer.data.manifest import Counts, checksum_of
 from transformer.data.parts import WHOLE, Part, part_path, part_paths
 from transformer.data.subwords import Subwords
 
@@ -38,7 +39,7 @@ def encode_all(args: argparse.Namespace) -> None:
     """Encode each side of each split, or gather the parts of the first; check the counts and write data.json."""
     manifest = {"files": {"vocabulary.model": sha256(args.data / "vocabulary.model")}, "splits": {}}
     for split in args.splits:
-        counts = manifest["splits"][split] = read_json(args.data / f"{split}.json")
+        counts = manifest["splits"][split] = read_json(args.data / f"{split}.json", Counts)
         for side in SIDES:
             files = arrays(args.data, split, side)
             if split == args.splits[0] and args.parts > 1:
@@ -49,7 +50,7 @@ def encode_all(args: argparse.Namespace) -> None:
             if (sentences := len(TokenArray.open(*files))) != counts["kept"]:
                 raise InputError(f"{files[0]}: expected {counts['kept']} sentences, found {sentences}")
             manifest["files"] |= {path.name: sha256(path) for path in files}
-    manifest["sha256"] = hashlib.sha256(json.dumps(manifest["files"], sort_keys=True).encode()).hexdigest()
+    manifest["sha256"] = checksum_of(manifest["files"])
     with replacing(args.data / "data.json") as file:
         json.dump(manifest, file, indent=1)
 

@@ -13,8 +13,9 @@ on resampled test sets (transformer/scoring/significance.py); without a file it 
 import argparse
 
 from transformer.commandline import print_score, scoring_arguments, stage_parser
-from transformer.common.files import InputError, read_json, sha256
+from transformer.common.files import sha256
 from transformer.parsing.brackets import SHORT, compare, read_gold_and_test, scores, unparsed
+from transformer.parsing.repairs import read_repairs
 from transformer.scoring.origin import describe
 from transformer.scoring.significance import f1_draws
 
@@ -63,24 +64,12 @@ def score_parses(gold: str, test: str, gold_tags: bool, parses: str | None) -> d
         ],
     }
     if parses:
-        score["repaired"] = repaired(parses, len(sentences))
+        score["repaired"] = sorted(map(int, read_repairs(parses, test, len(sentences))["repaired"]))
         lines = set(score["repaired"])  # as if these had no bracket
         score["without_repair"] = scores(unparsed(each) if each.number in lines else each for each in sentences)
     if gold_tags:
         score["strict"] = scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
     return score
-
-
-def repaired(path: str, lines: int) -> list[int]:
-    """Return the lines of --test whose trees had to be mended. Raises InputError naming the file."""
-    content = read_json(path)
-    reasons = content.get("repaired") if isinstance(content, dict) else None
-    if not isinstance(reasons, dict):
-        raise InputError(f'{path}: expected an object with the object "repaired", by line')
-    for number in reasons:
-        if not (number.isdecimal() and 1 <= int(number) <= lines):
-            raise InputError(f'{path}: expected lines from 1 to {lines} in "repaired", found {number!r}')
-    return sorted(map(int, reasons))
 
 
 def listing(score: dict, test: str) -> str:

@@ -16,9 +16,10 @@ from importlib import import_module
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.common.files import read_json, replacing
+from transformer.common.files import replacing
 from transformer.config.experiment import load
 from transformer.figures import FIGURES
+from transformer.figures.about import About
 from transformer.figures.style import Drawing, save
 
 # Below, modules are imported where they are used: only some figures need torch, which takes seconds.
@@ -44,7 +45,7 @@ def of_model(args: Namespace) -> Drawing:
     from transformer.figures.architecture import figure1
     from transformer.figures.multihead import figure2
     from transformer.model.transformer import Transformer
-    from transformer.scoring.scorefiles import run_name
+    from transformer.scoring.records import run_name
 
     experiment = load(args.experiment[0])
     draw = {"figure1": figure1, "figure2": figure2}[args.name]
@@ -52,13 +53,15 @@ def of_model(args: Namespace) -> Drawing:
 
 
 def of_attention(args: Namespace) -> Drawing:
-    return getattr(import_module("transformer.figures.heads"), args.name)(read_json(args.attention))
+    from transformer.figures.attention import read_attention
+
+    return getattr(import_module("transformer.figures.heads"), args.name)(read_attention(args.attention))
 
 
 def of_positions(args: Namespace) -> Drawing:
     from transformer.figures.positions import positions
     from transformer.model.weights import load_model
-    from transformer.scoring.scorefiles import run_name
+    from transformer.scoring.records import run_name
 
     experiment = load(args.experiment[0])
     return positions(load_model(args.weights, experiment.model), run_name(vars(experiment)))
@@ -136,10 +139,15 @@ def main(argv: list[str] | None = None) -> None:
     draw, _ = DRAWN[args.name]
     drawing = draw(args)
     save(drawing.figure, args.output)
-    content = {"title": FIGURES[args.name], "caption": drawing.caption, "alt": drawing.alt}
-    content |= {"inches": drawing.figure.get_figwidth(), "data": drawing.data}
+    about = About(
+        title=FIGURES[args.name],
+        caption=drawing.caption,
+        alt=drawing.alt,
+        inches=drawing.figure.get_figwidth(),
+        data=drawing.data,
+    )
     with replacing(f"{args.output}.json") as file:
-        json.dump(content, file, indent=1, ensure_ascii=False)
+        json.dump(about, file, indent=1, ensure_ascii=False)
     print(f"{args.output}.pdf, .svg, .png: {drawing.caption}")
 
 

@@ -26,9 +26,10 @@ from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, replacing
 from transformer.common.text import decode_lines, read_lines, split_lines
 from transformer.config.experiment import Decoding, load
-from transformer.data.subwords import Subwords, evenly
+from transformer.data.subwords import Subwords, evenly, noting_spaces
 from transformer.model.weights import load_model
 from transformer.parsing.parser import Parse, Parser, penn_words
+from transformer.parsing.repairs import Repairs
 from transformer.parsing.trees import bracketed, from_brackets
 from transformer.runtime.distributed import best_device
 
@@ -66,15 +67,16 @@ def main(argv: list[str] | None = None) -> None:
 def read(paths: list[Path] | None) -> Iterator[str]:
     """Yield the lines of all files, or of standard input."""
     if paths is None:
-        return decode_lines(split_lines(sys.stdin.buffer), "standard input")
-    return itertools.chain.from_iterable(map(read_lines, paths))
+        lines = decode_lines(split_lines(sys.stdin.buffer), "standard input")
+        return noting_spaces(lines, "standard input")
+    return itertools.chain.from_iterable(noting_spaces(read_lines(path), path) for path in paths)
 
 
 def open_parser(run: Path, weights: Path | None, changes: dict, constrained: bool) -> Parser:
     """Return the parser in a run folder, with `changes` to its decoding. Raises InputError where it is a translator."""
     experiment = load(run / "experiment.yaml")
     decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
-    vocabulary = Subwords(run / "vocabulary.model")
+    vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
     if not vocabulary.symbols:
         raise InputError(
             f"{run}: expected a parser, found a translator from {experiment.source} to {experiment.target}"
@@ -95,12 +97,12 @@ def parse(parser: Parser, sentences: Iterable[list[str]]) -> Iterator[Parse | No
         yield from (next(parses) if words else None for words in chunk)
 
 
-def write(parses: Iterable[Parse | None], file: IO[str]) -> dict:
+def write(parses: Iterable[Parse | None], file: IO[str]) -> Repairs:
     """Write a line for each parse. Returns the repairs, by line, and all scores."""
     repaired, scores = {}, []
     for number, parsed in enumerate(parses, start=1):
         file.write((bracketed(parsed.tree) if parsed else "") + "\n")
         scores.append(parsed.score if parsed else None)
         if parsed and parsed.fault:
-            repaired[number] = parsed.fault
-    return {"sentences": len(scores), "repaired": repaired, "scores": scores}
+            repaired[str(number)] = parsed.fault
+    return Repairs(sentences=len(scores), repaired=repaired, scores=scores)

@@ -17,14 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.common.files import read_json, replacing
+from transformer.common.files import replacing
+from transformer.common.records import read_json
+from transformer.figures.attention import read_attention
 from transformer.page.page import (
     Gap,
     cards,
     close,
     figure_part,
     files,
-    read_attention,
     render,
     split,
     table_part,
@@ -32,7 +33,7 @@ from transformer.page.page import (
 )
 from transformer.page.samples import Samples, parses, translations
 from transformer.page.summary import moved, usage
-from transformer.scoring.scorefiles import run_name
+from transformer.scoring.records import Run, run_name
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -51,7 +52,7 @@ def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
     figures, no_figures = split(args.figure, missing)
     attention, no_attention = split([args.attention] if args.attention else [], missing)
     finished, no_runs = files("Runs", args.run)
-    runs = {run_name(run, path): run for path, run in zip(finished, map(read_json, finished), strict=True)}
+    runs = {run_name(run): run for run in (read_json(path, Run) for path in finished)}
     scores, no_scores = files("Scores", args.score)
     run_cards = cards(runs, scores)
     shown = [table_part(path, run_cards) for path in tables]

@@ -12,8 +12,9 @@ import math
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.common.files import InputError, read_json, replacing
+from transformer.common.files import InputError, replacing
 from transformer.common.text import read_lines
+from transformer.parsing.repairs import Repairs, read_repairs
 from transformer.parsing.trees import parse, words
 
 
@@ -42,14 +43,14 @@ def main(argv: list[str] | None = None) -> None:
     print(f"{args.output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")
 
 
-def read_parses(trees: Path, parses: Path) -> tuple[list[str], dict]:
+def read_parses(trees: Path, parses: Path) -> tuple[list[str], Repairs]:
     """Return the lines of `trees` and the repairs and scores in `parses`. Raises InputError where they do not fit."""
-    lines, summary = list(read_lines(trees)), read_json(parses)
-    if not isinstance(summary, dict) or not {"sentences", "repaired", "scores"} <= summary.keys():
-        raise InputError(f"{parses}: expected what the parse stage writes: sentences, repaired and scores")
-    if len(lines) != summary["sentences"]:
-        raise InputError(f"{trees}: expected {summary['sentences']} trees, as {parses} says, found {len(lines)}")
-    return lines, summary
+    lines = list(read_lines(trees))
+    content = read_repairs(parses, trees, len(lines))
+    for index, line in enumerate(lines):
+        if line and content["scores"][index] is None and str(index + 1) not in content["repaired"]:
+            raise InputError(f"{parses}, scores[{index}]: expected a score, found None")
+    return lines, content
 
 
 def count_words(line: str, path: Path) -> int:

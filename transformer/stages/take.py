@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commandline import stage_parser
-from transformer.common.files import InputError, open_input, read_json, replacing, sha256
+from transformer.common.files import InputError, open_input, replacing, sha256
+from transformer.common.records import read_json
 from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load, read_yaml
+from transformer.data.manifest import Manifest, read_manifest
+from transformer.scoring.records import Trained
 
 CHUNK = 2**20  # bytes
 SETTINGS = {"experiment.yaml": Experiment, "decoding.yaml": Decoding}
@@ -82,14 +85,13 @@ def differences(here: Any, there: Any, key: str = "") -> Iterator[str]:
 
 def take_run(source: Path, target: Path, expected: str) -> None:
     """Write run.json with its origin. Raises InputError where it belongs to another training than this run."""
-    run = read_json(source)
-    experiment, data_sha256 = load(target.parent / "experiment.yaml"), value_of(run, "data_sha256", source)
-    expected_digest, digest = experiment.digest(data_sha256), value_of(run, "digest", source)
-    if digest != expected_digest:
+    run, experiment = read_json(source, Trained), load(target.parent / "experiment.yaml")
+    digest, data_sha256 = run["digest"], run["data_sha256"]
+    if digest != (expected_digest := experiment.digest(data_sha256)):
         training = f"digest {expected_digest}, the training of {target.parent / 'experiment.yaml'}"
         raise InputError(f"{source}: expected {training}, found {digest}: its settings differ")
     data = target.parents[4] / "data" / experiment.task / "data.json"
-    if data.exists() and (here := value_of(read_json(data), "sha256", data)) != data_sha256:
+    if data.exists() and (here := read_json(data, Manifest)["sha256"]) != data_sha256:
         raise InputError(f"{source}: expected data_sha256 {here}, as {data} says, found {data_sha256}")
     with replacing(target) as file:
         json.dump(run | {"taken": {"from": str(source.parent), "sha256": expected}}, file, indent=1)
@@ -98,16 +100,9 @@ def take_run(source: Path, target: Path, expected: str) -> None:
 
 def check_data(source: Path, data: Path) -> None:
     """Raise InputError where the arrays and the vocabulary in `data` are not those that data.json names."""
-    for name, expected in value_of(read_json(source), "files", source).items():
+    for name, expected in read_manifest(source)["files"].items():
         if (actual := sha256(data / name)) != expected:
             raise InputError(f"{source}: expected a file of {data / name}, SHA-256 {actual}, found one of {expected}")
-
-
-def value_of(content: Any, key: str, path: Path) -> Any:
-    """Return `content[key]`. Raises InputError naming the file where there is none."""
-    if not isinstance(content, dict) or key not in content:
-        raise InputError(f"{path}: missing key {key!r}")
-    return content[key]
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

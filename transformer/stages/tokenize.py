@@ -14,10 +14,12 @@ import json
 from pathlib import Path
 
 from transformer.commandline import json_object, part_arguments, stage_parser
-from transformer.common.files import InputError, read_json, replacing
+from transformer.common.files import InputError, replacing
+from transformer.common.records import read_json
 from transformer.common.text import count_lines
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import SIDES, check_kept, write_tokenized
+from transformer.data.manifest import Read
 from transformer.data.parts import join, part_path, part_paths
 
 
@@ -59,7 +61,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def gather(corpora: list[tuple[Path, Path]], texts: tuple[Path, Path], summary: Path, parts: int) -> dict[str, int]:
     """Put the parts together. Returns how many pairs were read and kept in all of them."""
-    counts_of_parts = [read_json(path) for path in part_paths(summary, parts)]
+    counts_of_parts = [read_json(path, Read) for path in part_paths(summary, parts)]
     counts = {name: sum(part[name] for part in counts_of_parts) for name in ("read", "kept")}
     check_kept(counts, corpora)
     for text in texts:

@@ -27,10 +27,11 @@ import torch
 
 from transformer.commandline import positive, stage_parser
 from transformer.common import provenance
-from transformer.common.files import InputError, read_json, replacing
+from transformer.common.files import InputError, replacing
 from transformer.common.text import reason
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import SIDES, TokenArray
+from transformer.data.manifest import read_manifest
 from transformer.data.subwords import Subwords
 from transformer.runtime import memory
 from transformer.runtime.distributed import World, end, joined
@@ -49,7 +50,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
-    data_sha256 = read_json(args.data / "data.json")["sha256"]
+    data_sha256 = read_manifest(args.data / "data.json")["sha256"]
     digest = experiment.digest(data_sha256)
     folder = args.run / "state" / digest[:16]
     try:
@@ -99,7 +100,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def open_run(args: argparse.Namespace, experiment: Experiment, digest: str, folder: Path, world: World) -> Run:
     """Return the run, at the newest state in `folder`."""
     text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
-    vocabulary, sentences = Subwords(args.data / "vocabulary.model"), experiment.running.bleu_sentences
+    vocabulary = Subwords(args.data / "vocabulary.model").fitting(experiment.model.embedding_rows)
+    sentences = experiment.running.bleu_sentences
     evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
     available = memory.available(world.device, args.threads) if args.memory is None else int(args.memory * 2**30)
     return Run(experiment, text, evaluation, vocabulary, world, digest, folder, available)

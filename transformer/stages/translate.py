@@ -24,6 +24,7 @@ from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, open_input, replacing
 from transformer.common.text import LONGEST_LINE, decode_lines, groups, split_lines
 from transformer.config.experiment import load
+from transformer.data.subwords import noting_spaces
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import best_device
@@ -76,7 +77,7 @@ def translations(translator: Translator, read: Iterable[list[bytes]], name: str 
     for group in read:
         lines, problem = [], None
         try:
-            for line in decode_lines(group, name, before + 1):
+            for line in noting_spaces(decode_lines(group, name, before + 1), name):
                 lines.append(line)
         except InputError as error:
             problem = error

@@ -5,9 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
 from transformer.config.runs import PROBED
-from transformer.scoring.scorefiles import item, read_run, require_one, run_name
+from transformer.probes.payloads import PAYLOADS
+from transformer.scoring.records import read_of_run, run_name
+from transformer.scoring.scorefiles import require_one
 
 PROBES = tuple(PROBED)
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
@@ -18,18 +20,17 @@ SCORE = ("bleu", "draws")
 Pairs = list[tuple[str, pd.DataFrame, pd.DataFrame]]  # what is compared, in words, and its two systems
 
 
-def read_probes(paths: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the content of each file, with `name`, `experiment`, `seed` and others of its run, and its `file`.
+def read_probes(probe: str, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the content of each file of a probe, with `name`, `experiment`, `seed` and others of its run, and `file`.
 
     Raises InputError naming the file and what it lacks, and where files are of other sentences, or of another scale.
     """
     contents = []
     for path in paths:
-        content = read_json(path)
-        run = read_run(content, path)
+        content = read_of_run(path, PAYLOADS[probe])
+        run = content["run"]
         of_run = {"name": run_name(run)} | {name: run[name] for name in ("experiment", "seed", "scale", "fidelity")}
-        measured = {name: item(content, name, path) for name in ("sentences", "target_sha256")}
-        contents.append(content | of_run | measured | {"file": path})
+        contents.append(content | of_run | {"file": path})
     for key in SAME if contents else ():
         require_one(key, pd.DataFrame(contents, columns=[key, "file"]))
     return contents
@@ -39,8 +40,8 @@ def points(contents: list[dict[str, Any]], key: str, columns: list[str]) -> pd.D
     """Return a row per entry of the list `key` of each file: its run, its place there, these columns, and its score."""
     rows = []
     for content in contents:
-        for place, entry in enumerate(item(content, key, content["file"])):
-            values = {name: item(entry, name, f"{content['file']}, {key}") for name in [*columns, *SCORE]}
+        for place, entry in enumerate(content[key]):
+            values = {name: entry[name] for name in [*columns, *SCORE]}
             rows.append({name: content[name] for name in RUN} | {"place": place} | values)
     return pd.DataFrame(rows, columns=[*RUN, "place", *columns, *SCORE])
 
@@ -48,10 +49,9 @@ def points(contents: list[dict[str, Any]], key: str, columns: list[str]) -> pd.D
 def frames_of(measured: dict[str, list[dict[str, Any]]]) -> dict[str, pd.DataFrame]:
     """Return what can be compared: a row per run and point of each probe. Raises InputError naming what is missing."""
     groups = points(measured["lengths"], "groups", ["times", "tokens", "sentences", "length_ratio"])
-    positions = {content["name"]: item(content, "positions", content["file"]) for content in measured["lengths"]}
+    positions = {content["name"]: content["positions"] for content in measured["lengths"]}
     perplexities = [
-        {name: content[name] for name in RUN}
-        | {name: item(content, name, content["file"]) for name in ("epsilon_ls", "perplexity", "perplexity_draws")}
+        {name: content[name] for name in (*RUN, "epsilon_ls", "perplexity", "perplexity_draws")}
         for content in measured["smoothing"]
     ]
     return {

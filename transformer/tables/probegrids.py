@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from transformer.scoring.scorefiles import item
 from transformer.tables.cells import Cell, Row, mean_text, ours
 from transformer.tables.probed import KINDS
 from transformer.tables.render import Grid, Note
@@ -79,11 +78,7 @@ def smoothing(contents: list[dict[str, Any]], beams: pd.DataFrame) -> Grid:
 
 def calibrated(content: dict[str, Any]) -> dict[str, float]:
     """Return the calibration error, and by how much confidence is above accuracy, in per cent."""
-    calibration = item(content, "calibration", content["file"])
-    values = {
-        name: 100 * item(calibration, name, f"{content['file']}, calibration")
-        for name in ("error", "confidence", "accuracy")
-    }
+    values = {name: 100 * content["calibration"][name] for name in ("error", "confidence", "accuracy")}
     return {"error": values["error"], "over": values["confidence"] - values["accuracy"]}
 
 
@@ -112,9 +107,7 @@ def heads(contents: list[dict[str, Any]], masked: pd.DataFrame) -> Grid:
     """Return by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
     files, rows = pd.DataFrame(contents), []
     for kind, words in KINDS.items():
-        measures = [
-            item(item(content, "kinds", content["file"]), kind, f"{content['file']}, kinds") for content in contents
-        ]
+        measures = [content["kinds"][kind] for content in contents]
         increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
         share = sum(increase < SLIGHT for increase in increases) / len(increases)
         layers = pd.DataFrame(

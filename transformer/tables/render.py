@@ -5,14 +5,14 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.common.files import InputError, read_json, replacing
+from transformer.common.files import replacing
+from transformer.common.records import converted, read_json
 from transformer.tables.cells import Cell, Row
 
 CODE = re.compile(r"`([^`]*)`")
@@ -66,22 +66,7 @@ def write(table: Table, output: str, frame: pd.DataFrame) -> None:
 
 def read(path: str | Path) -> Table:
     """Return the table that `write` left as JSON. Raises InputError where the file holds something else."""
-    content = read_json(path)
-    try:
-        notes = [grid_of(note) if isinstance(note, dict) else note for note in content["notes"]]
-        return Table(**content | {"grid": grid_of(content["grid"]), "notes": notes})
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: expected a table: {error!r}") from None
-
-
-def grid_of(content: dict[str, Any]) -> Grid:
-    """Return a grid from its JSON."""
-
-    def cell(value: str | dict) -> str | Cell:
-        return value if isinstance(value, str) else Cell(value["text"], tuple(value["runs"]))
-
-    rows = [{heading: cell(value) for heading, value in row.items()} for row in content["rows"]]
-    return Grid(tuple(content["words"]), rows)
+    return converted(read_json(path), Table, path)
 
 
 def markdown(table: Table) -> str:

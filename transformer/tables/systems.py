@@ -3,23 +3,45 @@
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
 
 from sacrebleu.metrics import BLEU
 from sacrebleu.metrics.bleu import BLEUScore
 
 from transformer.common.files import InputError, sha256
+from transformer.common.records import Positive, typed
 from transformer.common.text import read_lines, read_pairs
 from transformer.scoring.bleu import detokenize, paper_tokens
-from transformer.scoring.scorefiles import item
 
-KEYS = ("name", "label", "language", "test", "sentences", "form", "note", "files")
-FILES = ("source", "target", "input", "output")  # and "published", where there is one
 # A line of sacreBLEU, of which some publish nothing but the score.
 PUBLISHED = re.compile(
     r"(?:(?P<signature>BLEU\S*) = )?(?P<score>\d+(?:\.\d+)?)"
     r"(?: (?P<precisions>\d+\.\d+(?:/\d+\.\d+){3}) \(BP = (?P<penalty>\d\.\d+) ratio = \d\.\d+"
     r" hyp_len = (?P<tokens>\d+) ref_len = (?P<reference_tokens>\d+)\))?"
 )
+
+
+class Files(TypedDict):
+    """The files of a system: the test set's two sides, what the system read and wrote, and its published score."""
+
+    source: str
+    target: str
+    input: str
+    output: str
+    published: NotRequired[str]
+
+
+class Entry(TypedDict):
+    """A system as one --system describes it; `System` says what its words mean."""
+
+    name: str
+    label: str
+    language: str
+    test: str
+    sentences: Positive
+    form: str
+    note: str | None
+    files: Files
 
 
 @dataclass(frozen=True)
@@ -40,11 +62,10 @@ class System:
     sums: dict[str, str]  # SHA-256 of each file
 
 
-def read_system(entry: dict) -> System:
+def read_system(entry: Any) -> System:
     """Return what one --system describes. Raises InputError naming the file where files do not fit each other."""
-    values = {key: item(entry, key, "--system") for key in KEYS}
-    files, count = values.pop("files"), values.pop("sentences")
-    paths = {name: item(files, name, f"--system {values['name']}: files") for name in FILES}
+    values = dict(typed(entry, Entry, "--system"))
+    paths, count = values.pop("files"), values.pop("sentences")
     output, inputs = list(read_lines(paths["output"])), list(read_lines(paths["input"]))
     if len(output) != count:
         raise InputError(f"{paths['output']}: expected {count} sentences, found {len(output)}")
@@ -57,8 +78,8 @@ def read_system(entry: dict) -> System:
         hypotheses=detokenize(output, values["language"]) if values["form"] == "tokens" else output,
         references=references,
         ambiguous=ambiguous,
-        published=read_published(files["published"]) if "published" in files else None,
-        sums={name: sha256(path) for name, path in files.items()},
+        published=read_published(paths["published"]) if "published" in paths else None,
+        sums={name: sha256(path) for name, path in paths.items()},
     )
 
 

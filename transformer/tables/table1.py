@@ -2,13 +2,14 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, TypedDict
 
 import numpy as np
 import pandas as pd
+from msgspec import Meta
 
-from transformer.common.files import InputError, read_json
-from transformer.scoring.scorefiles import item
+from transformer.common.files import InputError
+from transformer.common.records import Amount, Positive, read_json
 from transformer.tables.cells import Row
 from transformer.tables.costs import COSTS, LAYER_TYPES, formula, growth
 from transformer.tables.csvfiles import read_csv
@@ -18,10 +19,6 @@ TITLE = "Table 1: kinds of layers"
 WORDS = ("Layer type",)
 
 PRINTED = ["layer", "complexity", "sequential", "path"]
-# What must be known of a time, of what a stack connects, and of the whole measurement.
-TIME = ["layer", "grid", "n", "d", "k", "r", "multiply_adds", "seconds", "quartiles"]
-CONNECTION = ["layer", "n", "path", "sequential"]
-ORIGIN = ["hardware", "threads", "versions", "commit", "date"]
 
 EXPONENTS_NOTE = (
     "The powers that time grows with are least-squares slopes between logarithms, over the larger half of the sizes, "
@@ -40,6 +37,47 @@ PATH_NOTE = (
     "reaches, the longest counts. Convolutions and recurrent layers see what precedes. Layer l = 0, 1, … of a stack "
     "of convolutions is dilated by k^l; contiguous kernels are not, for which the paper's path is §4's."
 )
+
+
+class Time(TypedDict):
+    """The time of a layer."""
+
+    layer: str
+    grid: Literal["n", "d"]  # which of the two grows
+    n: Positive
+    d: Positive
+    k: Positive
+    r: Positive
+    multiply_adds: Positive
+    seconds: Annotated[float, Meta(gt=0)]
+    quartiles: Amount
+
+
+class Connection(TypedDict):
+    """The connections in a stack of layers."""
+
+    layer: str
+    n: Positive
+    path: Positive
+    sequential: Positive
+
+
+class Versions(TypedDict):
+    """The versions of libraries, of which the table names one."""
+
+    torch: str
+
+
+class Measured(TypedDict):
+    """The content of the file that the measure stage writes."""
+
+    times: list[Time]
+    connections: list[Connection]
+    hardware: str
+    threads: Positive
+    versions: Versions
+    commit: str
+    date: str
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -64,27 +102,22 @@ def read_layers(path: str | Path) -> pd.DataFrame:
     return table.set_index("layer")[PRINTED[1:]]
 
 
-def read_measured(path: str | Path) -> dict[str, Any]:
+def read_measured(path: str | Path) -> Measured:
     """Return what the measure stage wrote. Raises InputError where a key is missing or the layer types are not ours."""
-    measured = read_json(path)
-    for key in ["times", "connections", *ORIGIN]:
-        item(measured, key, str(path))
-    check(measured["times"], TIME, list(COSTS), f"{path}, times")
-    check(measured["connections"], CONNECTION, list(LAYER_TYPES), f"{path}, connections")
+    measured = read_json(path, Measured)
+    check(measured["times"], list(COSTS), f"{path}, times")
+    check(measured["connections"], list(LAYER_TYPES), f"{path}, connections")
     return measured
 
 
-def check(rows: list[dict], keys: list[str], layers: list[str], where: str) -> None:
-    """Raise InputError, which begins with `where`, unless all `rows` have `keys` and just `layers` have rows."""
-    for row in rows:
-        for key in keys:
-            item(row, key, where)
+def check(rows: list[dict], layers: list[str], where: str) -> None:
+    """Raise InputError, which begins with `where`, unless just `layers` have rows."""
     names = list(dict.fromkeys(row["layer"] for row in rows))
     if set(names) != set(layers):
         raise InputError(f"{where}: expected the layer types {', '.join(layers)}, found {', '.join(names) or 'none'}")
 
 
-def compared(paper: pd.DataFrame, measured: dict[str, Any]) -> pd.DataFrame:
+def compared(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     """Return a row per layer type. paper: from `read_layers`; measured: from `read_measured`.
 
     Columns: the paper's cells as `paper_complexity` and so on; ours, the formula of the multiply-adds, the powers of n
@@ -98,7 +131,7 @@ def compared(paper: pd.DataFrame, measured: dict[str, Any]) -> pd.DataFrame:
     return printed.join(formulas).join(powers(measured)).join(lengths)
 
 
-def powers(measured: dict[str, Any]) -> pd.DataFrame:
+def powers(measured: Measured) -> pd.DataFrame:
     """Return by layer type the powers of n and d that theory, counting and timing give."""
     rows: dict[str, dict] = {}
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
@@ -124,7 +157,7 @@ def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     return float(slope), float(between.min()), float(between.max())
 
 
-def for_readers(frame: pd.DataFrame, measured: dict[str, Any]) -> Table:
+def for_readers(frame: pd.DataFrame, measured: Measured) -> Table:
     """Return the table, with notes on how and where each number was measured."""
     lengths = ", ".join(str(n) for n in sorted({row["n"] for row in measured["connections"]}))
     caption = (

@@ -5,13 +5,16 @@ Runs that differ only in their seed are averaged.
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TypedDict
 
 import pandas as pd
 
 from transformer.commandline import json_object, score_arguments
-from transformer.common.files import InputError, read_json
+from transformer.common.files import InputError
+from transformer.common.records import typed
 from transformer.parsing.brackets import SHORT
-from transformer.scoring.scorefiles import RunRecord, check_runs, item, read_run, require_one, run_name
+from transformer.scoring.records import Parsed, read_of_run, run_name
+from transformer.scoring.scorefiles import RUN, check_runs, require_one
 from transformer.tables.cells import Cell, Row, difference_cell, interval, interval_cell, mean_text, ours
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import DIFFERENCE_NOTE, gaps, provenance
@@ -47,6 +50,14 @@ SILVER_NOTE = (
 PAPERS_NOTE = "The paper's, for the difference, is its Transformer with the same kind of training."
 
 
+class Learned(TypedDict):
+    """A parsing task, as --task describes it."""
+
+    training: str
+    label: str
+    silver: bool
+
+
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--task", required=True, type=json_object, help="JSON: our tasks, one a row")
     parser.add_argument("--constrained", required=True, metavar="JSON", nargs="*", help="theirs, by constrained search")
@@ -60,8 +71,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     if (not args.elsewhere) != (args.elsewhere_label is None):
         raise InputError("--elsewhere and --elsewhere-label go together")
     for name, entry in args.task.items():
-        for key in ("training", "label", "silver"):
-            item(entry, key, f"--task: {name}")
+        typed(entry, Learned, f"--task: {name}")
     runs = read_parses(args.score)
     others = {"constrained": read_parses(args.constrained)}
     if args.elsewhere:
@@ -84,11 +94,11 @@ def read_parsers(path: str | Path) -> pd.DataFrame:
 
 
 def read_parses(paths: list[str]) -> pd.DataFrame:
-    """Return a row per score file (evalb --gold-tags --parses --run --json): `MEANS`, sentences, `RunRecord`'s keys.
+    """Return a row per score file (evalb --gold-tags --parses --run --json): `MEANS`, sentences, and `RUN`.
 
     Raises InputError where a file is not a whole score of a parser's run, and where files do not belong in one table.
     """
-    columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *RunRecord.__annotations__]
+    columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *RUN]
     runs = pd.DataFrame([read_parse(path) for path in paths], columns=columns)
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
@@ -97,20 +107,18 @@ def read_parses(paths: list[str]) -> pd.DataFrame:
 
 
 def read_parse(path: str) -> dict:
-    score = read_json(path)
-    every, short = (item(item(score, "scores", path), part, f"{path}, scores") for part in ("all", "len40"))
-    strict = item(item(score, "strict", path), "all", f"{path}, strict")
-    top = {key: item(score, key, path) for key in ("gold_sha256", "draws")}
-    run = read_run(score, path)
-    scores = {name: item(every, name, path) for name in ("f1", "recall", "precision", "tagging", "sentences")}
-    scores |= {
-        "f1_short": item(short, "f1", path),
-        "f1_without_repair": item(item(item(score, "without_repair", path), "all", path), "f1", path),
-        "f1_evalb": item(strict, "f1", path),
-        "errors_evalb": item(strict, "errors", path),
-        "repaired": len(item(score, "repaired", path)),
+    score = read_of_run(path, Parsed)
+    run, every, strict = score["run"], score["scores"]["all"], score["strict"]["all"]
+    row = {key: run[key] for key in RUN} | {key: score[key] for key in ("gold_sha256", "draws")}
+    row |= {name: every[name] for name in ("f1", "recall", "precision", "tagging", "sentences")}
+    row |= {
+        "f1_short": score["scores"]["len40"]["f1"],
+        "f1_without_repair": score["without_repair"]["all"]["f1"],
+        "f1_evalb": strict["f1"],
+        "errors_evalb": strict["errors"],
+        "repaired": len(score["repaired"]),
     }
-    return {"file": path, "name": run_name(run), **top, **run, **scores}
+    return row | {"file": path, "name": run_name(run)}
 
 
 def parsers(

@@ -83,7 +83,7 @@ def add_options(parser: ArgumentParser) -> None:
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     probed.check_expected(args.probes)
     runs = read_runs(args.score)
-    measured = {probe: probed.read_probes(getattr(args, probe)) for probe in probed.PROBES}
+    measured = {probe: probed.read_probes(probe, getattr(args, probe)) for probe in probed.PROBES}
     frames = probed.frames_of(measured)
     claims = with_others(read_claims(args.paper), runs)
     comparisons = [comparison for claim in claims for comparison in compare(claim, runs, frames)]

@@ -11,13 +11,14 @@ from pathlib import Path
 import pandas as pd
 
 from transformer.commandline import json_object, score_arguments
-from transformer.common.files import InputError, read_json, sha256
+from transformer.common.files import InputError, sha256
 from transformer.common.text import read_lines, read_pairs
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
 from transformer.scoring.bleu import PAPER
-from transformer.scoring.scorefiles import item, read_scores, require_one
+from transformer.scoring.records import WithSubsets, read_translated
+from transformer.scoring.scorefiles import read_scores, require_one
 from transformer.tables.cells import Cell, Row, difference_text, p_text
 from transformer.tables.choices import COLUMNS, MEASURES, Base, of_own_text, row, scoring, seeds, training, translating
 from transformer.tables.csvfiles import read_csv
@@ -89,7 +90,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
 def of_test(args: Namespace, runs: pd.DataFrame) -> list[dict]:
     """Return the rows that are measured on the test set."""
     base, decoding = read_base(args, runs), runs["decoding"].iloc[0]
-    subsets = [item(read_json(path), "subsets", path) for path in args.score]
+    subsets = [read_translated(path, WithSubsets)["subsets"] for path in args.score]
     experiment = load(args.run / "experiment.yaml")
     moses = Moses(experiment.target, experiment.preparation)
     averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.common.files import naming, replacing
+from transformer.common.files import naming
 from transformer.config.experiment import Experiment
 from transformer.runtime.signals import say
 from transformer.training.loss import perplexity
+from transformer.training.metrics import Entry, Line, keep_until
 from transformer.training.optimizer import rate
 from transformer.training.states import Progress
 from transformer.training.step import Update
@@ -33,11 +34,7 @@ class Logger:
             from transformer.training.tensorboard import Board  # tensorboardX, which the other processes do without
 
             # What an interrupted run logged after its last saved state goes: those steps are done again.
-            path = folder / "metrics.jsonl"
-            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-            whole = (line for line in lines if line.endswith("\n"))  # a full disk leaves half a line
-            with replacing(path) as file:
-                file.writelines(line for line in whole if json.loads(line)["step"] <= self.first)
+            keep_until(folder / "metrics.jsonl", self.first)
             self.board = Board(folder / "tensorboard", self.first + 1)
 
     def close(self) -> None:
@@ -97,10 +94,10 @@ class Logger:
             f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
         )
 
-    def write(self, entry: dict) -> None:
+    def write(self, entry: Entry) -> None:
         """Append `entry`, with the step, to both logs."""
         step = self.progress.step
         path = self.folder / "metrics.jsonl"
         with naming(path), open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step} | entry) + "\n")
+            file.write(json.dumps(Line(step=step, **entry)) + "\n")
         self.board.write(step, entry)

@@ -10,6 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from transformer.common.files import InputError
+from transformer.common.records import Amount, Count, typed
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import say
@@ -23,13 +25,13 @@ class Progress:
     """A run's progress."""
 
     digest: str
-    step: int = 0
-    epoch: int = 0
-    position: int = 0  # batches of this epoch already trained on
-    source_tokens: int = 0
-    target_tokens: int = 0
-    flops: float = 0.0
-    seconds: float = 0.0
+    step: Count = 0
+    epoch: Count = 0
+    position: Count = 0  # batches of this epoch already trained on
+    source_tokens: Count = 0
+    target_tokens: Count = 0
+    flops: Amount = 0.0
+    seconds: Amount = 0.0
     dev_perplexity: float | None = None
     dev_bleu: float | None = None
     starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
@@ -84,6 +86,10 @@ class States:
         tensors, header = checkpoints.load(path)
         if header.keys() != asdict(Progress(digest)).keys():
             raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
+        try:
+            typed(header, Progress, f"{path}, header")
+        except InputError as error:
+            raise checkpoints.Unusable(str(error)) from None
         if header["digest"] != digest:
             raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
         checkpoints.require(path, self.tensors, tensors)

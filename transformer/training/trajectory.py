@@ -5,7 +5,6 @@ Multi30k, in means over 50 steps. Means over fewer steps vary more. float32 inst
 pieces, changes less than another seed does.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from tabulate import tabulate
 
 from transformer.common.files import InputError
 from transformer.config.experiment import read_yaml
+from transformer.training.metrics import read_metrics
 
 
 class Measure(NamedTuple):
@@ -83,10 +83,7 @@ class Comparison:
 def read_log(path: Path) -> Log:
     """Read the log of a run's folder, or a metrics.jsonl. Raises InputError naming the file and the bad line."""
     file = newest(path) if path.is_dir() else path
-    try:
-        lines = pd.DataFrame(entries(file), columns=["step", *MEASURES, "perplexity"]).astype(float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{file}: expected numbers: {error}") from None
+    lines = pd.DataFrame(read_metrics(file, growing=True), columns=["step", *MEASURES, "perplexity"]).astype(float)
     for name in ("smoothed_loss", "perplexity", "rate"):
         if lines[name].isna().all():
             raise InputError(f"{file}: expected the log of a training, found no {name}")
@@ -104,29 +101,15 @@ def newest(run: Path) -> Path:
     return max(files, key=lambda path: path.stat().st_mtime)
 
 
-def entries(file: Path) -> list[dict]:
-    """Return the objects in a metrics.jsonl, but for a last line that is still being written."""
-    try:
-        *lines, _ = file.read_text("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read: {error}") from None
-    objects = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            objects.append(json.loads(line))
-        except ValueError:
-            objects.append(None)
-        if not isinstance(objects[-1], dict) or type(objects[-1].get("step")) is not int:
-            raise InputError(f"{file}, line {number}: expected a JSON object with a step, found {line[:50]!r}")
-    return objects
-
-
 def flat(settings: Any, where: Path) -> dict[str, Any]:
     """Return the settings that bend a curve, with section.key for those in sections."""
     if not isinstance(settings, dict):
         raise InputError(f"{where}: expected a mapping, found {type(settings).__name__}")
-    leaves = pd.json_normalize(settings).iloc[0].items()
-    return {key: value for key, value in leaves if key not in FREE and not key.startswith("running.")}
+    sections = {f"{key}.": value for key, value in settings.items() if isinstance(value, dict)}
+    leaves = {key: value for key, value in settings.items() if not isinstance(value, dict)}
+    for section, values in sections.items():
+        leaves |= {f"{section}{key}": value for key, value in values.items()}
+    return {key: value for key, value in leaves.items() if key not in FREE and not key.startswith("running.")}
 
 
 def chosen_steps(run: Log, reference: Log) -> list[int]:

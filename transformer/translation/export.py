@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer.common.files import InputError, read_json, replacing, sha256
+from transformer.common.files import InputError, replacing, sha256
 from transformer.common.provenance import commit, now
+from transformer.common.records import read_json
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
+from transformer.model.header import read_header
 from transformer.model.weights import load_model
-from transformer.scoring.origin import averaged_steps, read_header
+from transformer.scoring.origin import averaged_steps
+from transformer.scoring.records import Trained
 from transformer.translation.ctranslate2 import save_ctranslate2
 
 FORMATS = ("safetensors", "ctranslate2")
@@ -27,10 +30,12 @@ def export(run: Path, weights: Path, to: Path, form: str) -> None:
     Raises InputError where a file of the run is missing or damaged, on weights of another training, where `to` is
     no export, and on a model that the format cannot express.
     """
-    model = load_model(weights, load(run / "experiment.yaml").model)
+    experiment = load(run / "experiment.yaml")
+    model = load_model(weights, experiment.model)
     load(run / "decoding.yaml", Decoding)
-    vocabulary, origin = Subwords(run / "vocabulary.model"), read_header(weights)
-    averaged_steps(weights, read_json(run / "run.json").get("digest"))  # raises where they are of another training
+    vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
+    origin = read_header(weights)
+    averaged_steps(weights, read_json(run / "run.json", Trained)["digest"])  # raises where they are of another training
     with replacing_folder(to) as folder:
         for name in COPIED:
             shutil.copyfile(run / name, folder / name)

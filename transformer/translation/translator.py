@@ -90,7 +90,7 @@ def open_translator(run: Path, model: Transformer | Engine, changes: dict) -> Tr
 
     experiment = load(run / "experiment.yaml")
     decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
-    vocabulary = Subwords(run / "vocabulary.model")
+    vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
     if vocabulary.symbols:
         raise InputError(f"{run}: expected a translator, found a parser")
     return Translator(
