@@ -16,15 +16,15 @@ def system(name: str, *seeds: tuple[int, float, list[float]]) -> pd.DataFrame:
     return pd.DataFrame([(seed, f"{name}/{seed}", bleu, draws) for seed, bleu, draws in seeds], columns=COLUMNS)
 
 
-def test_the_same_trainings_have_the_choice_of_sentences_alone_between_them():
-    """30 - 27 and 34 - 29 make 4; the draws' means are 4 - 1 = 3 and 6 - 1 = 5. The third run is on one side only."""
-    own = system("run", (1, 30.0, [1.0, 2.0]), (2, 34.0, [7.0, 10.0]), (3, 99.0, [0.0, 0.0]))
-    other = system("run", (2, 29.0, [0.0, 2.0]), (1, 27.0, [2.0, 0.0]))
+def test_one_training_in_common_is_compared_on_sentences_alone():
+    """34 - 30 makes 4; the draws make 3 and 5. The other runs are on one side only."""
+    own = system("run", (2, 34.0, [5.0, 7.0]), (3, 99.0, [0.0, 0.0]))
+    other = system("run", (1, 27.0, [9.0, 0.0]), (2, 30.0, [2.0, 2.0]))
     difference = paired(own, other)
-    assert (difference.score, difference.against, difference.value, difference.seeds) == (32, 28, 4, 2)
+    assert (difference.score, difference.against, difference.value, difference.seeds) == (34, 30, 4, 1)
     assert (difference.low, difference.high) == pytest.approx((3 + 0.025 * 2, 3 + 0.975 * 2))
     assert difference.p == 1 / 3  # both draws stray from their mean by 1, less than 4; one is added to either side
-    assert difference.runs == ("run/1", "run/2")
+    assert difference.runs == ("run/2",)
 
 
 def flat(name: str, *scores: float) -> pd.DataFrame:
@@ -69,11 +69,18 @@ def test_both_kinds_of_chance_add_up():
     wide = [(seed, score, list(score + strays)) for seed, score in ((1, 42.0), (2, 48.0))]
     base = flat("base", 28, 34, 31)
     both = paired(system("own", *wide), base)
-    sentences = paired(system("base", *wide), base[:2].assign(bleu=31.0, draws=[[31.0] * 1000] * 2))
+    sentences = paired(system("base", *wide[:1]), base[:1])
     seeds = paired(flat("own", 42, 48), base)
     assert sentences.p == pytest.approx(0.08, abs=0.02)
     assert seeds.p == pytest.approx(0.0217, abs=0.002)
     assert seeds.p < sentences.p < both.p
+
+
+def test_one_training_used_in_two_ways_is_compared_with_itself():
+    """Differences of 1, 2 and 3 stray by 1: t of 2 · sqrt(3) with 2 degrees."""
+    own, other = flat("own", 31, 22, 43), flat("own", 30, 20, 40)
+    assert paired(own, other.iloc[::-1]).p == pytest.approx(0.074, abs=0.003)
+    assert paired(own[:1], other[:1]).p == pytest.approx(1 / 1001)
 
 
 def test_without_two_seeds_the_interval_is_of_sentences_and_there_is_no_verdict():

@@ -157,7 +157,7 @@ def test_other_translations_are_means_over_seeds_with_p(folder):
     configured, last = sum(of_seeds) / 2, rows["the last checkpoint alone, not the average of 2"]
     assert float(last["bleu"]) == pytest.approx((of_seeds[0] + 100) / 2)
     assert float(last["difference"]) == pytest.approx((of_seeds[0] + 100) / 2 - configured)
-    assert float(last["p"]) < 0.05
+    assert float(last["p"]) > 0.05  # one training gains by it, the other does not
     unchanged = rows["beam 1, not 4; alpha 0.0, not 0.6"]
     assert (float(unchanged["difference"]), float(unchanged["p"])) == (0, 1)
     assert unchanged["runs"] == "en-de/base/1 en-de/base/2"
@@ -175,7 +175,7 @@ def test_p_of_seeds_that_translate_alike_is_that_of_one(folder):
         folder.options = ["--last", *[other] * seed]
         p.append(folder.make()[0]["the last checkpoint alone, not the average of 2"]["p"])
     assert 0.05 < float(p[0]) < 1
-    assert p[0] == p[1] == p[2]
+    assert [float(value) for value in p] == pytest.approx([float(p[0])] * 3, abs=0.001)
 
 
 def test_training_is_compared_with_the_base_of_table_3(folder):
@@ -186,7 +186,7 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
     assert float(row["p"]) == pytest.approx(0.1626, rel=0.08)  # t of 2.5 / sqrt(4/3) = 2.165 with 2 degrees
-    assert "their p is that of Table 3" in markdown
+    assert "different trainings, and have its p" in markdown
     assert "have not been made: en-de/smoothing-0.0/1." in markdown
 
 

@@ -26,13 +26,14 @@ def p_value(difference: float, differences: np.ndarray) -> float:
 
 
 def with_training(
-    differences: np.ndarray, seeds: tuple[int, int], systems: Collection[Sequence[float]]
+    differences: np.ndarray, seeds: tuple[int, ...], systems: Collection[Sequence[float]]
 ) -> np.ndarray | None:
     """Return the difference between two trained systems on draws of sentences and of the chance in training.
 
     differences: between their means over seeds, on resampled sentences. seeds: how many each of the two has. systems:
     the scores of each seed of the two, and of others that are trained alike. None where no system has two seeds: then
-    nobody knows how far another seed would move the difference.
+    nobody knows how far another seed would move the difference. For two ways to use the same trainings, `seeds` is
+    their number, and `systems` holds the difference in each.
 
     To each difference, TRAININGS times, s · sqrt(1/n + 1/m) · t is added, as often with the other sign. n and m are the
     numbers of seeds. s is the deviation between seeds, which is taken to be the same for all systems and pooled over

@@ -36,15 +36,21 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Diff
     own, other: a row per run, with name, bleu (or another score in its place) and its draws. alike: further systems
     whose seeds tell how far seeds are apart.
 
-    Where both are made of the same runs (two searches by one model, say), those that both have are compared, and no
-    chance in training lies between them. Else they are different trainings: see `significance.with_training`.
+    Between different trainings lies the chance in training (`significance.with_training`). Where both are made of the
+    same runs (two searches by one model, say), those that both have are compared: several tell by how much the
+    difference itself depends on the seed; a single one is compared on resampled sentences alone.
     """
-    same = set(own["name"]) & set(other["name"])
+    same = sorted(set(own["name"]) & set(other["name"]))
     if same:
-        own, other = (system[system["name"].isin(same)] for system in (own, other))
+        own, other = (system.set_index("name", drop=False).loc[same] for system in (own, other))
     value = own["bleu"].mean() - other["bleu"].mean()
     resampled = mean_draws(own["draws"]) - mean_draws(other["draws"])
-    drawn = resampled if same else with_training(resampled, (len(own), len(other)), by_system(own, other, *alike))
+    if not same:
+        drawn = with_training(resampled, (len(own), len(other)), by_system(own, other, *alike))
+    elif len(same) > 1:
+        drawn = with_training(resampled, (len(same),), [list(own["bleu"] - other["bleu"])])
+    else:
+        drawn = resampled
     low, high = limits(resampled if drawn is None else drawn)
     return Difference(
         score=own["bleu"].mean(),

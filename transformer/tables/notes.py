@@ -22,7 +22,8 @@ CHANCE_NOTE = (
     "also knows the chance in training, by Student's t: how far seeds are apart, pooled over the two and base, and "
     "taken to be the same for all rows. Few seeds tell little of that, so that only large differences have a small p. "
     "There is no p, and no verdict, where neither of the two nor base has two seeds: how far another seed would move "
-    "the difference is then unknown."
+    "the difference is then unknown. Two ways to use the same trainings are compared training by training; with a "
+    "single one, p is about that trained model, and another may answer otherwise."
 )
 PERPLEXITY_NOTE = (
     "Perplexities can be compared only over the same subwords: those of our rows with each other, but not with the "
@@ -35,7 +36,8 @@ def tests_note(p: pd.Series, level: float) -> str:
     tests = int(p.notna().sum())
     return (
         f"Tested differences: {tests} of {len(p)}. If nothing made any difference, about one test in {1 / level:.0f} "
-        f"would have p < {level}. Column p_holm of the CSV file has Holm's p, which allows for their number."
+        f"would have p < {level}. Column p_holm of the CSV file has Holm's p, which allows for their number. "
+        "Tests against base share base's seeds: luck in these marks many rows at once."
     )
 
 

@@ -31,9 +31,8 @@ PERPLEXITY = "perplexity"  # the row that compares it, where the others compare 
 HOW_NOTE = (
     "Difference: BLEU, or perplexity, of the first less that of the second of what is compared, each a mean over its "
     "seeds; 95 %: where the difference may lie by the same chances that p knows, or where p is missing, by the choice "
-    "of sentences alone. Where both are the same trained models, otherwise searched, averaged or masked, no chance in "
-    "training lies between them. Expected: what the first should be if the claim holds. Rows without a section are "
-    "what others claim of the paper's design."
+    "of sentences alone. Expected: what the first should be if the claim holds. Rows without a section are what others "
+    "claim of the paper's design."
 )
 HERE_NOTE = [
     f"seen here: higher or lower as expected, with p < {LEVEL}; or alike, the whole interval within {MARGIN:g} BLEU",

@@ -37,9 +37,8 @@ NOT_MEASURED = (
     "training text. Table 5 has layer normalisation before the sub-layer."
 )
 P_NOTE = (
-    "Other translations by the same trained models have no chance in training between them; rows of Table 3 have, and "
-    "their p is that of Table 3. Scored otherwise, the same translations have no p: the difference is what the measure "
-    "does, not chance."
+    "Rows of Table 3 are different trainings, and have its p. Scored otherwise, the same translations have no p: the "
+    "difference is what the measure does, not chance."
 )
 OF_OTHERS = "scoring of "  # what the kind of their rows begins with
 OTHERS_NOTE = (
