@@ -68,7 +68,7 @@ def test_what_yaml_reads_as_another_kind_is_refused(folder):
     (folder / "own.yaml").write_text("corpora: {newstest2013: {files: {no: {download: wmt17-dev.tgz}}}}\n")
     assert refused("own.yaml") == "config.yaml: corpora.newstest2013.files: False is not of type 'string'"
     (folder / "own.yaml").write_text("base: {rate: .nan}\n")
-    assert refused("own.yaml") == "config.yaml: base.rate: expected a finite number, found nan"
+    assert refused("own.yaml") == "own.yaml: base.rate: expected a finite number, found nan"
 
 
 @pytest.mark.parametrize(

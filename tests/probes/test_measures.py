@@ -115,7 +115,8 @@ def test_a_line_that_is_too_long_is_named(own, language, most):
 
 
 def test_weights_of_another_training_are_refused(own):
-    (own / "run" / "run.json").write_text('{"digest": "another"}')
+    path = own / "run" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"digest": "another"}))
     assert "average.safetensors: expected weights of the training another" in refused("smoothing", own, "--beams", 1)
 
 

@@ -187,9 +187,9 @@ def test_logs_without_a_common_step_are_named_with_their_ranges(tmp_path):
     [
         ('{"step": 1, "dev_bleu": 0.0}\n', ": expected the log of a training, found no smoothed_loss"),
         ('{"step": 1, "smoothed_loss": 5.0}\n', ": expected the log of a training, found no perplexity"),
-        ('{"step": 1}\n{"loss": 5}\n', """, line 2: expected a JSON object with a step, found '{"loss": 5}'"""),
-        ("step 1\n", ", line 1: expected a JSON object with a step, found 'step 1'"),
-        ('{"step": 1, "smoothed_loss": "low"}\n', ": expected numbers: could not convert string to float: 'low'"),
+        ('{"step": 1}\n{"loss": 5}\n', ", line 2: missing key 'step'"),
+        ("step 1\n", ", line 1: cannot be read as JSON: Expecting value: line 1 column 1 (char 0)"),
+        ('{"step": 1, "smoothed_loss": "low"}\n', ", line 1, smoothed_loss: expected float, found 'low'"),
     ],
     ids=["scores alone", "loss alone", "no step", "not JSON", "not a number"],
 )

@@ -85,7 +85,7 @@ def listing(score: dict) -> str:
     for name, purpose in PRINTED.items():
         result = score["scores"][name]
         if name == PAPER:
-            purpose += IN_LANGUAGE.get(score["language"], " in German")
+            purpose += IN_LANGUAGE.get(score["language"], " German")
             purpose += f"; {result['low']:.2f} – {result['high']:.2f} on 95 % of resampled test sets"
         lines += [f"{name:12}  {result['score']:5.2f}  {purpose}", f"{'':21}{result['signature']}"]
     for name, part in score["subsets"].items():
