@@ -1,5 +1,6 @@
 """What probes share: predictions against a model run on one sentence at a time, scores, and what is refused."""
 
+import json
 from dataclasses import replace
 from statistics import quantiles
 
