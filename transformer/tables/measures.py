@@ -1,7 +1,7 @@
 """Scores of one and the same translation by every measure.
 
-The translations are those of systems of others, each beside the score that its makers published and ours, computed in
-the same way. --system describes one as JSON: name, label, language, test, sentences, form (text or tokens), a note
+The translations are those of systems of others, each beside the score that its makers published and ours, of the same
+file. --system describes one as JSON: name, label, language, test, sentences, form (text or tokens), a note
 or null, and the paths of its files: source and target of the whole test set, input, output and perhaps published.
 """
 
@@ -26,13 +26,13 @@ TITLE = "One translation by every measure"
 SHOWN = {"sacrebleu": "sacreBLEU", "tokenized": "Tokenised", "compound_split": "Split", PAPER: "Paper's"}
 SHOWN |= {"intl": "International"}
 MEASURES_NOTE = (
-    "Published: what the makers published. Ours: computed in the same way, as sacreBLEU of the output as they have it. "
-    "Where they published a signature, it says so; where they published a score alone, we infer it, as the two agree; "
-    "where they published nothing, ours is sacreBLEU. The other columns are of the output's text: sacreBLEU; "
-    "multi-bleu.perl on Moses tokens (Tokenised), with German compounds split at hyphens as well (Split), and with the "
-    "reference's quotation marks made plain as well (Paper's); and sacreBLEU with international tokens. The paper's "
-    "authors counted German as under Paper's, by one account (`docs/bleu.md`). How they counted French is not known: "
-    "there Paper's is the same without compounds."
+    "Published: what the makers published. Ours: sacreBLEU of the output as they have it. Where they published a "
+    "signature, it says that theirs is sacreBLEU, too; where they published a score alone, that is our inference from "
+    "the agreement of the two. The other columns are of the output's text: sacreBLEU; multi-bleu.perl on Moses tokens "
+    "(Tokenised), with German compounds split at hyphens as well (Split), and with the reference's quotation marks "
+    "made plain as well (Paper's); and sacreBLEU with international tokens. The paper's authors counted German as "
+    "under Paper's, by one account (`docs/bleu.md`). How they counted French is not known: there Paper's is the same "
+    "without compounds."
 )
 TOKENS_NOTE = (
     "{names}: the makers scored tokens with compounds split (`##AT##-##AT##`), against the reference tokenised and "
@@ -84,8 +84,8 @@ def for_readers(frame: pd.DataFrame, systems: list[System], printed: str) -> Tab
     """
     caption = (
         "One and the same translation by every measure. Each row is the output of a system of others, beside the score "
-        f"that its makers published. The paper's {printed} is by its own measure, on all 3,003 sentences: no German "
-        "row of fewer sentences compares with it."
+        f"that its makers published. The paper's {printed} is by its own measure, on all 3,003 sentences of "
+        "newstest2014: no German row of fewer sentences compares with it."
     )
     values = {system.name: by_choice(frame[frame["system"] == system.name]) for system in systems}
     rows = [first_row(system, values[system.name]) for system in systems]
