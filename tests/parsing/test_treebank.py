@@ -3,13 +3,13 @@
 import gzip
 import hashlib
 import io
-import os
 import tarfile
 from pathlib import Path
 
 import pytest
 from nltk.tree import Tree as NltkTree
 from support.commands import do, error
+from support.mirror import mirrored
 
 from transformer.parsing.linearization import decode, encode
 from transformer.parsing.treebanks import LICENCE, read_gum
@@ -61,11 +61,6 @@ GUM = {
     "dep/GUM_bio_a.conllu": "other",
     "splits.md": SPLITS,
 }
-# The real one, where TRANSFORMER_MIRROR names a folder of downloads as `transformer fetch --mirror` reads it.
-REAL = Path(
-    os.environ.get("TRANSFORMER_MIRROR", "no mirror"),
-    "github.com/amir-zeldes/gum/archive/72ce5ac14978a324c2fd18d49484e65292cbe316.tar.gz",
-)
 
 
 @pytest.fixture
@@ -249,18 +244,17 @@ def as_nltk_has_it(text: str) -> str:
     return tree.pformat(margin=1_000_000)
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="TRANSFORMER_MIRROR names no folder with GUM's archive")
 def test_all_of_gum():
     """Nothing is lost: the trees of all splits are those that NLTK reads, and each comes back from its symbols."""
-    everything = []
+    archive, everything = mirrored("gum.tar.gz"), []
     for split, count, left_out in (("train", 10224, 14), ("dev", 1575, 2), ("test", 1464, 2), ("test2", 1334, 0)):
-        trees, without = read_gum(REAL, split)
+        trees, without = read_gum(archive, split)
         trees = list(trees)
         assert (len(trees), len(without)) == (count, left_out)
         everything += trees
     assert all(decode(*reversed(encode(tree))) == (tree, None) for tree in everything)
-    with tarfile.open(REAL) as archive:
-        files = [archive.extractfile(entry).read().decode() for entry in archive if entry.name.endswith(".ptb")]
+    with tarfile.open(archive) as members:
+        files = [members.extractfile(entry).read().decode() for entry in members if entry.name.endswith(".ptb")]
     texts = [text for file in files for text in file.split("\n\n") if text.strip()]
     assert sorted(map(bracketed, everything)) == sorted(map(as_nltk_has_it, texts))
 

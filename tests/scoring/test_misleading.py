@@ -1,31 +1,18 @@
 """Warnings where a measure misleads: on made-up text, and on real systems' translations of newstest2014."""
 
+import html
 import json
-import os
-from pathlib import Path
 
 import pytest
+from support.mirror import mirrored, system_entry
 
-from transformer.scoring.bleu import plain_quotes, token_scores
+from transformer.common.text import read_lines
+from transformer.scoring.bleu import bleu_scores, plain_quotes, token_scores
 from transformer.scoring.misleading import marks, warnings
 from transformer.stages import score
+from transformer.tables.systems import read_system
 
 PLAIN = ['Er sagte: "Das geht\'s", und ging.', "Zwei Hunde, ein Kind & ein Haus-Boot."]
-
-# Where TRANSFORMER_MIRROR names a folder of downloads as `transformer fetch --mirror` reads it.
-GITHUB = Path(os.environ.get("TRANSFORMER_MIRROR", "no mirror"), "raw.githubusercontent.com")
-MODELS = GITHUB / "mozilla/firefox-translations-models/e7957fc407441a5e3e35bbcbf9d60d9b35764618/evaluation"
-NEWS = GITHUB / "Helsinki-NLP/OPUS-MT-testsets/ac0f19c0be3cb4e0d9450fcb2d7a9847c4bdd180/datasets/statmt/wmt_newstest"
-GOOGLE = MODELS / "en-de/wmt14.google.de"
-MARIAN = GITHUB / (
-    "marian-nmt/marian-regression-tests/84844f7c1acf10fe6f28e5de73d94e83fd78f0bb/tests/models/wngt19/"
-    "model_base_fbgemm_packed16.avx512.expected"
-)
-mirror = pytest.mark.skipif(not GOOGLE.exists(), reason="TRANSFORMER_MIRROR names no folder with Google's translation")
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def of(hypotheses: list[str], references: list[str]) -> list[str]:
@@ -70,7 +57,7 @@ def test_tokens_are_seen_on_either_side(line):
 @pytest.mark.parametrize("escape", ["&quot;", "&apos;", "&amp;", "&#39;"])
 def test_escapes_are_seen(escape):
     (warning,) = of([*PLAIN * 50, f"Ein {escape} Satz"], [*PLAIN * 50, "Ein Satz"])
-    assert warning.startswith("--hyp has escapes such as &quot; in 1 of 101 lines")
+    assert warning.startswith("--hyp has escapes such as `&quot;` in 1 of 101 lines")
 
 
 def test_lower_case_on_one_side_alone():
@@ -82,45 +69,41 @@ def test_lower_case_on_one_side_alone():
     assert warning.startswith("--ref alone is in lower case")
 
 
-@mirror
 def test_google_writes_unicode_quotes(tmp_path, capsys):
-    """Of the paper's measure they cost it a point; the counts are those of grep."""
-    reference = newstest2014(MODELS / "en-de/wmt14.en", tmp_path)
-    score.main(["--hyp", str(GOOGLE), "--ref", str(reference), "--lang", "de", "--json", str(tmp_path / "score.json")])
+    """Of the paper's measure they cost it a point, with its escapes left in; the counts are those of grep."""
+    entry = system_entry("google-en-de")
+    google, reference = read_system(entry), tmp_path / "newstest2014.de"
+    reference.write_text("".join(f"{line}\n" for line in google.references), encoding="utf-8")
+    options = ["--hyp", entry["files"]["output"], "--ref", str(reference), "--lang", "de"]
+    score.main([*options, "--json", str(tmp_path / "score.json")])
     made = json.loads((tmp_path / "score.json").read_text())
     assert made["hyp_marks"] == {"unicode_quotes": 925, "escaped_lines": 101, "tokenized_lines": 12, "capitals": True}
     printed = capsys.readouterr().out
     assert "! --hyp has 925 Unicode quotation marks" in printed
-    assert "! --hyp has escapes such as &quot; in 101 of 2,737 lines" in printed
+    assert "! --hyp has escapes such as `&quot;` in 101 of 2,737 lines" in printed
     measures = {name: measure["score"] for name, measure in made["scores"].items() if name != "paper"}
     assert measures["compound_split"] - measures["plain_quotes"] == pytest.approx(1.0, abs=0.02)
-    made_plain = token_scores(plain_quotes(lines(GOOGLE)), lines(reference), "de")
+    made_plain = token_scores(plain_quotes(google.output), google.references, "de")
     assert made_plain["plain_quotes"]["score"] > measures["plain_quotes"] + 1.5
 
 
-def newstest2014(source: Path, folder: Path) -> Path:
-    """Write the references of those sentences of newstest2014 whose English is in `source`."""
-    english, german = [lines(NEWS / f"2014/en-de/newstest2014.{language}") for language in ("en", "de")]
-    of_english = dict(zip(english, german, strict=True))
-    path = folder / "newstest2014.de"
-    path.write_text("".join(f"{of_english[line]}\n" for line in lines(source)), encoding="utf-8")
-    return path
+def test_without_its_escapes_google_scores_what_docs_say():
+    google = read_system(system_entry("google-en-de"))
+    text = "".join(google.output)
+    assert [text.count(escape) for escape in ("&quot;", "&#39;", "&amp;")] == [172, 17, 2]
+    scores = bleu_scores([html.unescape(line) for line in google.output], google.references, "de")
+    expected = {"sacrebleu": 35.91, "tokenized": 36.20, "compound_split": 36.87, "plain_quotes": 36.06, "intl": 37.03}
+    assert {name: round(scores[name]["score"], 2) for name in expected} == expected
 
 
-@mirror
 @pytest.mark.parametrize(
-    ("year", "unicode", "plain"), [("2014/en-de/newstest2014", 659, 492), ("2013/newstest2013", 0, 1057)]
+    "reference", ["newstest2014-opus.de-en.de", "newstest2014-opus.fr-en.fr", "newstest2013-opus.de"]
 )
-def test_references_have_the_quotation_marks_that_docs_count(year, unicode, plain):
-    text = "".join(lines(NEWS / f"{year}.de"))
-    assert (sum(map(text.count, "„“”«»")), text.count('"')) == (unicode, plain)
+def test_references_have_stray_spaces_and_are_not_taken_for_tokens(reference):
+    references = list(read_lines(mirrored(reference)))
+    assert of(plain_quotes(references), references) == []
 
 
-@mirror
-def test_real_texts():
-    """Tokens are noticed; references of the test sets, which have some stray spaces, are not taken for tokens."""
-    for path in ("2014/en-de/newstest2014.de", "2014/en-fr/newstest2014.fr", "2013/newstest2013.de"):
-        references = lines(NEWS / path)
-        assert of(plain_quotes(references), references) == []
-    tokens = lines(MARIAN)
+def test_real_tokens_are_seen():
+    tokens = read_system(system_entry("marian-16-en-de")).output
     assert any("looks tokenised in 98 of 100 lines" in warning for warning in of(tokens, tokens))

@@ -99,7 +99,7 @@ def test_scoring_by_hand(folder):
         "`&quot;` and the like left in the translation alone": bleu(escaped, plain),
         "the reference tokenised twice": bleu(escaped, twice),
         "sacreBLEU": scores(BASE, REFERENCES, "de")["sacrebleu"]["score"],
-        "sacreBLEU of tokens, not of text": scores(unsplit[0], REFERENCES, "de")["sacrebleu"]["score"],
+        "sacreBLEU of tokens against text": scores(unsplit[0], REFERENCES, "de")["sacrebleu"]["score"],
     }
     for choice, value in expected.items():
         assert float(rows[choice]["bleu"]) == pytest.approx(value), choice
@@ -125,7 +125,7 @@ def test_scoring_is_that_of_the_first_real_system_where_there_is_one(folder):
         "ours,x,29.82",
         "measure,plain_quotes,31.6",
         "measure,sacrebleu,29.8",
-        "slip,slipped,28.5",
+        "mistake,mistaken,28.5",
     ]
     table = [system, *(f"first,set,{line}\n" for line in lines), "second,set,measure,plain_quotes,1\n"]
     (folder.path / "measures.csv").write_text("".join(table))
@@ -136,7 +136,7 @@ def test_scoring_is_that_of_the_first_real_system_where_there_is_one(folder):
     assert {choice: float(row["bleu"]) for choice, row in others.items()} == {
         "the paper's measure": 31.6,
         "sacreBLEU": 29.8,
-        "slipped": 28.5,
+        "mistaken": 28.5,
     }
     assert [float(row["difference"]) for row in others.values()] == pytest.approx([0, -1.8, -3.1])
     own = [choice for choice, row in rows.items() if row["kind"] == "scoring"]

@@ -16,9 +16,9 @@ from transformer.config.corpora import (
     all_places,
     files_of,
     languages_of,
-    measured,
     places_of,
     places_of_systems,
+    systems_of,
 )
 from transformer.config.experiment import resolve
 from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables, seeds_of
@@ -212,7 +212,7 @@ def check_files(config: dict) -> None:
                 refuse(where, f"no such file: {path}")
             if found := endless(path):  # Snakemake itself would read a device
                 refuse(where, f"{path}: expected a file, found {found}")
-    for where, entry in places_of_systems(measured(config)).items():
+    for where, entry in places_of_systems(systems_of(config)).items():
         if not Path(entry.get("path", ".")).exists():
             refuse(where, f"no such file: {entry['path']}")
 

@@ -27,14 +27,14 @@ def places_of(corpus: dict) -> dict[str, dict]:
     return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
 
 
-def measured(config: dict) -> dict[str, dict]:
+def systems_of(config: dict) -> dict[str, dict]:
     """Return the systems of others that the scale's table `measures` scores, by name; none where there is no table."""
     return {name: config["systems"][name] for name in scale_of(config).get("measures", {}).get("systems", [])}
 
 
 def files_of_measures(config: dict) -> list[tuple[str, str]]:
     """Return corpus and language of the files that the table `measures` reads besides the systems' own."""
-    systems = measured(config).values()
+    systems = systems_of(config).values()
     files = [(system["test"], system[side]) for system in systems for side in ("source", "target")]
     return list(dict.fromkeys([*files, *scale_of(config).get("measures", {}).get("quotes", {}).items()]))
 
@@ -89,7 +89,7 @@ def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
 
 def sources_of_measures(config: dict) -> list[dict]:
     """Return what the table `measures` is made from."""
-    return [*entries_of(config, files_of_measures(config)), *places_of_systems(measured(config)).values()]
+    return [*entries_of(config, files_of_measures(config)), *places_of_systems(systems_of(config)).values()]
 
 
 def entries_of(config: dict, files: Iterable[tuple[str, str]]) -> list[dict]:

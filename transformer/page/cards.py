@@ -65,7 +65,7 @@ def scored(path: str) -> Scored:
 
 
 def bleu_measures(scores: dict[str, str | Variant]) -> list[tuple[str, float, str]]:
-    """Return every variant, with a star on the one that the paper reports."""
+    """Return every variant, with a star on the paper's."""
     return [
         (name + (" *" if name == scores["paper"] else ""), variant["score"], variant["signature"])
         for name, variant in variants(scores).items()

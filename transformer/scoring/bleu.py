@@ -14,7 +14,7 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from transformer.common.files import InputError
 
-PAPER = "plain_quotes"  # what the paper reports
+PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 HYPHENATED = re.compile(rb"(\S)-(\S)")
 SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
@@ -25,8 +25,8 @@ PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quot
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Return all measures of detokenised sentences in `language` (as "de"), with one reference each.
 
-    Scores are from 0 to 100; TER may be more. Each is {"score": float, "signature": str}; "paper" names the one that
-    the paper reports. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
+    Scores are from 0 to 100; TER may be more. Each is {"score": float, "signature": str}; "paper" names the
+    paper's. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
     compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
     quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
     the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate.
@@ -67,7 +67,7 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
-    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is what the paper reports.
+    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is the paper's measure.
 
     Of its French BLEU nothing is known: here it is as the German, but for the compounds.
     """

@@ -21,27 +21,33 @@ def marks(sentences: list[str]) -> dict:
     }
 
 
-def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
-    """Return a line for each measure, or all of them, that misleads. The dictionaries are `marks` of the two sides."""
+def warnings(
+    hypotheses: dict, references: dict, sentences: int, names: tuple[str, str] = ("--hyp", "--ref")
+) -> list[str]:
+    """Return a line for each measure, or all of them, that misleads.
+
+    The dictionaries are `marks` of the two sides, which the lines call by `names`.
+    """
     lines = []
+    hypothesis, reference = names
     if count := hypotheses["unicode_quotes"]:
         lines.append(
-            f"--hyp has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: plain_quotes knows only plain "
-            "ones and counts each of them as wrong"
+            f"{hypothesis} has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: the paper's measure "
+            "(plain_quotes) knows only plain ones and counts each of them as wrong"
         )
-    for option, side in (("--hyp", hypotheses), ("--ref", references)):
+    for name, side in ((hypothesis, hypotheses), (reference, references)):
         if count := side["escaped_lines"]:
             lines.append(
-                f"{option} has escapes such as &quot; in {count:,} of {sentences:,} lines: most measures score them as "
+                f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: most measures score them as "
                 "they stand, so that each costs some; make them characters first"
             )
         count = side["tokenized_lines"]
         if count > FEW * sentences:
             lines.append(
-                f"{option} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
+                f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
                 "write it; detokenise it first"
             )
     if hypotheses["capitals"] != references["capitals"]:
-        lower = "--ref" if hypotheses["capitals"] else "--hyp"
+        lower = reference if hypotheses["capitals"] else hypothesis
         lines.append(f"{lower} alone is in lower case: only the measures in lower case (_lc) compare the two")
     return lines

@@ -15,7 +15,7 @@ SCORE = (  # the columns of a translation's score, beside those of `RunRecord`
     "hyp_sha256",
     "ref_sha256",
     "draws",
-    "bleu",  # by the variant that the paper reports
+    "bleu",  # by the paper's measure
     "sacrebleu",
     "paper",  # the name of that variant
     "variants",  # score and signature by name

@@ -17,8 +17,9 @@ from transformer.scoring.bleu import measure, paper_reference, paper_tokens, pla
 from transformer.scoring.significance import bleu_draws
 from transformer.tables.differences import paired
 
-# Measures of bleu.py, as readers know them.
-MEASURES = {
+# The paper's measure, and other measures of bleu.py, as readers know them.
+PAPER_NAME = "the paper's measure"
+MEASURE_NAMES = {
     "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
     "tokenized_lc": "the same in lower case",
     "compound_split": "the reference's quotes left as they are",
@@ -67,10 +68,10 @@ def scoring(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Moses)
     """Return the rows of the same translations by other measures; `subsets` is that of each run's score file."""
     rows = [
         base.row("scoring", choice, [variants[name]["score"] for variants in base.runs["variants"]])
-        for name, choice in MEASURES.items()
+        for name, choice in MEASURE_NAMES.items()
         if name in base.runs["variants"].iloc[0]
     ]
-    by_run = [slips(hypotheses, base.references, base.language) for hypotheses in base.hypotheses]
+    by_run = [mistakes(hypotheses, base.references, base.language) for hypotheses in base.hypotheses]
     rows += [base.row("scoring", choice, [scores[choice] for scores in by_run]) for choice in by_run[0]]
     return rows + of_own_text(base, subsets, vocabulary, moses)
 
@@ -86,7 +87,7 @@ def of_own_text(base: Base, subsets: list[dict], vocabulary: Subwords, moses: Mo
     return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
 
 
-def slips(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
+def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
     """Return BLEU of detokenised sentences as it is often computed otherwise, mostly by mistake."""
     plain, reference = plain_quotes(references), paper_reference(references, language)
     words = tokenize(hypotheses, language)
@@ -96,7 +97,7 @@ def slips(hypotheses: list[str], references: list[str], language: str) -> dict[s
         "compounds not split": of_words(words, tokenize(plain, language)),
         "`&quot;` and the like left in the translation alone": of_words(escaped, reference),
         "the reference tokenised twice": of_words(escaped, twice),
-        "sacreBLEU of tokens, not of text": measure(BLEU(force=True), words, references)["score"],
+        "sacreBLEU of tokens against text": measure(BLEU(force=True), words, references)["score"],
     }
 
 

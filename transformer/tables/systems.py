@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from sacrebleu.metrics import BLEU
 from sacrebleu.metrics.bleu import BLEUScore
@@ -39,7 +39,7 @@ class Entry(TypedDict):
     language: str
     test: str
     sentences: Positive
-    form: str
+    form: Literal["text", "tokens"]
     note: str | None
     files: Files
 
@@ -57,7 +57,7 @@ class System:
     output: list[str]  # as its makers published it
     hypotheses: list[str]  # the same as people write it
     references: list[str]
-    ambiguous: int  # sentences whose reference may be another one, as the test set has them twice
+    ambiguous: int  # sentences that the test set has with another reference, too
     published: dict | None  # score, signature, precisions, penalty, tokens, reference_tokens: text, or None
     sums: dict[str, str]  # SHA-256 of each file
 
@@ -84,7 +84,7 @@ def read_system(entry: Any) -> System:
 
 
 def find_references(inputs: list[str], paths: dict[str, str]) -> tuple[list[str], int]:
-    """Return the reference of each input by its text, and how many of them the test set has with other ones, too.
+    """Return the reference of each input by its text, and of how many the test set has further, different ones.
 
     Of a sentence that the test set has several times, the first occurrence in `inputs` takes its first reference, and
     so on. Raises InputError naming the line of an input that the test set does not have, or not as often.
@@ -99,7 +99,8 @@ def find_references(inputs: list[str], paths: dict[str, str]) -> tuple[list[str]
             raise InputError(f"{where}: expected a sentence of {paths['source']}, found {sentence!r}")
         references.append(known[sentence][seen[sentence]])
         seen[sentence] += 1
-    return references, sum(count < len(known[sentence]) for sentence, count in seen.items())
+    further = (count for source, count in seen.items() if count < len(known[source]) and len(set(known[source])) > 1)
+    return references, sum(further)
 
 
 def read_published(path: str) -> dict:

@@ -20,7 +20,18 @@ from transformer.scoring.bleu import PAPER
 from transformer.scoring.records import WithSubsets, read_translated
 from transformer.scoring.scorefiles import read_scores, require_one
 from transformer.tables.cells import Cell, Row, difference_text, p_text
-from transformer.tables.choices import COLUMNS, MEASURES, Base, of_own_text, row, scoring, seeds, training, translating
+from transformer.tables.choices import (
+    COLUMNS,
+    MEASURE_NAMES,
+    PAPER_NAME,
+    Base,
+    of_own_text,
+    row,
+    scoring,
+    seeds,
+    training,
+    translating,
+)
 from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import CHANCE_NOTE, gaps, provenance
 from transformer.tables.render import Grid, Table
@@ -106,12 +117,12 @@ def of_test(args: Namespace, runs: pd.DataFrame) -> list[dict]:
 def of_others(path: str) -> list[dict]:
     """Return the rows of scoring that the table `measures` has, of its first system."""
     table = read_csv(path, ["system", "test", "kind", "choice", "value"])
-    first = table[(table["system"] == table["system"].iloc[0]) & table["kind"].isin(["measure", "slip"])]
+    first = table[(table["system"] == table["system"].iloc[0]) & table["kind"].isin(["measure", "mistake"])]
     scores = dict(zip(first["choice"], first["value"].astype(float), strict=True))
     paper, kind = scores.pop(PAPER), OF_OTHERS + first["system"].iloc[0]
-    rows = [row(kind, "the paper's measure", [paper], 0.0, math.nan, [])]
+    rows = [row(kind, PAPER_NAME, [paper], 0.0, math.nan, [])]
     rows += [
-        row(kind, MEASURES.get(name, name), [score], score - paper, math.nan, []) for name, score in scores.items()
+        row(kind, MEASURE_NAMES.get(name, name), [score], score - paper, math.nan, []) for name, score in scores.items()
     ]
     return rows
 

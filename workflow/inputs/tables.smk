@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from transformer.config.corpora import measured, source_of
+from transformer.config.corpora import source_of, systems_of
 
 
 def runs_of(table, scale):
@@ -135,7 +135,7 @@ def table_why(scale):
 
 def table_measures(scale):
     """Return what the table `measures` is made from: translations of others, test sets, and published scores."""
-    systems = {name: files_of_system(system) for name, system in measured(at(config, scale)).items()}
+    systems = {name: files_of_system(system) for name, system in systems_of(at(config, scale)).items()}
     quotes = config["scales"][scale].get("measures", {}).get("quotes", {})
     references = {name: f"resources/corpora/{name}.{language}" for name, language in quotes.items()}
     also = [path for files in systems.values() for path in files.values()] + [*references.values()]

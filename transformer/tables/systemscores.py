@@ -4,13 +4,11 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.metrics.bleu import BLEUScore
 
 from transformer.scoring.bleu import PAPER, QUOTES, bleu_scores, measure
-from transformer.tables.choices import MEASURES, slips
+from transformer.tables.choices import MEASURE_NAMES, mistakes
 from transformer.tables.systems import System, as_published
 
-# Measures of scoring/bleu.py, as readers know them.
-NAMES = MEASURES | {PAPER: "the paper's measure", "compound_split": "compounds split, quotes left as they are"}
 RECIPE = "as its makers scored it"
-SPLIT_TOKENS = "sacreBLEU of the split tokens, not of text"
+SPLIT_TOKENS = "sacreBLEU of split tokens against text"
 
 COLUMNS = ["system", "label", "test", "sentences", "kind", "choice", "value", "difference"]
 COLUMNS += ["precision_1", "precision_2", "precision_3", "precision_4", "brevity_penalty", "tokens", "reference_tokens"]
@@ -18,29 +16,28 @@ COLUMNS += ["signature"]
 
 
 def rows_of(system: System) -> list[dict]:
-    """Return the rows of one system: what was published, ours by all measures and slips, and quotation marks.
+    """Return the rows of one system: what was published, ours by all measures and mistakes, and quotation marks.
 
-    The difference is that from sacreBLEU of the text.
+    The difference is that from the paper's measure of the same text.
     """
     head = {key: getattr(system, key) for key in ("name", "label", "test")} | {"sentences": len(system.output)}
     head["system"] = head.pop("name")
-    measured = bleu_scores(system.hypotheses, system.references, system.language)
-    base = measured["sacrebleu"]["score"]
+    scores = bleu_scores(system.hypotheses, system.references, system.language)
+    paper = scores[PAPER]["score"]
 
     def row(kind: str, choice: str, value: float, signature: str = "") -> dict:
-        cells = {"kind": kind, "choice": choice, "value": value, "difference": value - base, "signature": signature}
+        cells = {"kind": kind, "choice": choice, "value": value, "difference": value - paper, "signature": signature}
         return head | cells
 
     score, signature = as_published(system)
     rows = [published_row(head, system.published)] if system.published else []
     rows.append(row("ours", RECIPE, score.score, signature) | counts(score))
-    rows += [
-        row("measure", name, measured[name]["score"], measured[name]["signature"]) for name in NAMES if name in measured
-    ]
-    slipped = slips(system.hypotheses, system.references, system.language)
+    names = [PAPER, *(name for name in MEASURE_NAMES if name in scores)]
+    rows += [row("measure", name, scores[name]["score"], scores[name]["signature"]) for name in names]
+    mistaken = mistakes(system.hypotheses, system.references, system.language)
     if system.form == "tokens":
-        slipped[SPLIT_TOKENS] = measure(BLEU(force=True), system.output, system.references)["score"]
-    rows += [row("slip", choice, value) for choice, value in slipped.items()]
+        mistaken[SPLIT_TOKENS] = measure(BLEU(force=True), system.output, system.references)["score"]
+    rows += [row("mistake", choice, value) for choice, value in mistaken.items()]
     return rows + quote_rows(head, "reference", system.references) + quote_rows(head, "output", system.hypotheses)
 
 
