@@ -4,7 +4,9 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from transformer import __main__
 from transformer.common.files import InputError
 from transformer.common.records import read_json
 from transformer.config.experiment import Decoding, load
+from transformer.config.yamlfile import read_yaml
 from transformer.data.manifest import read_manifest
 from transformer.data.subwords import Subwords
 from transformer.figures.attention import read_attention
@@ -148,6 +151,34 @@ def test_a_damaged_file_is_named(place: Path, name: str, damage: str):
     assert not [left for left in place.rglob("*.part")]
 
 
+BOMB = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 99))
+MERGED = "".join(f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 9)}]}}\n" for level in range(1, 99))
+BOMBS = {
+    "aliases": ("a0: &a0 x\n" + BOMB, "expected at most 100,000 values, found more"),
+    "an alias within itself": ("a: &a [*a]\n", "expected at most 100,000 values, found more"),
+    "a key of aliases": (f"a0: &a0 x\n{BOMB}? *a98\n: x\n", "not YAML: while constructing a mapping"),
+    "merges": ("m0: &m0 {x: 1, y: 2}\n" + MERGED, "missing key"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_aliases_of_aliases_are_counted(tmp_path: Path, name: str):
+    """Aliases are legal; a file of 5 KB must not become 9^98 values."""
+    path = tmp_path / "experiment.yaml"
+    text, words = BOMBS[name]
+    path.write_text(text)
+    with limit(10), pytest.raises(InputError) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}: {words}")
+    assert len(str(error.value)) < 500
+
+
+def test_aliases_stay_legal(tmp_path: Path):
+    (tmp_path / "a.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 1}\nd: {<<: [*a, *a], x: 3}\n")
+    same = {"x": [1, 2]}
+    assert read_yaml(tmp_path / "a.yaml") == {"a": same, "b": same, "c": same | {"y": 1}, "d": {"x": 3}}
+
+
 @pytest.mark.parametrize(("name", "keys", "value", "words"), VALUES)
 def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value: Any, words: str):
     path = place / name
@@ -159,6 +190,22 @@ def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value:
     message = refused(READERS[name])
     assert words in message
     assert Path(name).parts[0] in message
+
+
+@contextmanager
+def limit(seconds: int) -> Iterator[None]:
+    """Fail where the block takes longer."""
+
+    def late(*_):
+        pytest.fail("not ended in time")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def load_yaml(text: str) -> dict:

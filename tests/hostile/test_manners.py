@@ -125,6 +125,18 @@ def test_data_from_and_to_closed_streams(program, shell):
     assert (ended.returncode, ended.stderr.decode()) == (1, expected)
 
 
+def test_messages_that_nobody_wants_go_nowhere(tmp_path):
+    """Neither to standard output, whose reader takes all of it for data, nor into a file that is opened later."""
+    print_both = "print('data', flush=True); print('message', file=sys.stderr); sys.exit('last words')"
+    ended = in_manners(print_both, "2>&-")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"data\n", b"")
+    write = f"file = open({str(tmp_path / 'file')!r}, 'w'); import os; os.write(2, b'message'); file.write('data')"
+    assert in_manners(write, "2>&-").returncode == 0
+    assert (tmp_path / "file").read_text() == "data"
+    ended = run("unpack", "--input", tmp_path / "none", "--format", "text", "--output", tmp_path / "copy", shell="2>&-")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"", b"")
+
+
 def test_what_the_terminal_cannot_show(unpack):
     """Messages have escapes, also errors; data are UTF-8."""
     ended = run(*unpack, PYTHONIOENCODING="ascii")
