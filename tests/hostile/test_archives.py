@@ -9,6 +9,7 @@ import stat
 import struct
 
 import pytest
+import torch
 from support.commands import error
 from support.packing import TEXT, changed, header, member, pax, record, tar, zipped
 
@@ -204,6 +205,23 @@ def test_memory_that_is_full_is_one_line(monkeypatch):
     for raised, line in ((MemoryError(), "not enough memory"), (MemoryError("9 GiB"), "not enough memory: 9 GiB")):
         monkeypatch.setattr(unpack, "main", lambda argv, raised=raised: (_ for _ in ()).throw(raised))
         assert error("unpack") == line
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("CUDA out of memory. Tried 9 GiB"), RuntimeError("std::bad_alloc")])
+def test_torch_s_full_memory_is_one_line(monkeypatch, raised):
+    monkeypatch.setattr(unpack, "main", lambda argv: (_ for _ in ()).throw(raised))
+    assert error("unpack") == f"not enough memory: {raised}"
+
+
+def test_a_tensor_that_is_too_large_is_one_line(monkeypatch):
+    monkeypatch.setattr(unpack, "main", lambda argv: torch.empty(1 << 50))
+    assert re.match("not enough memory: .*you tried to allocate 4503599627370496 bytes", error("unpack"))
+
+
+def test_another_error_of_torch_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(unpack, "main", lambda argv: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        error("unpack")
 
 
 def test_other_lines_cannot_be_forged(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from transformer.probes.payloads import PAYLOADS
 from transformer.scoring.records import Run, read_of_run, read_translated
 from transformer.tables import render
 from transformer.tables.table1 import read_measured
+from transformer.training import loop
 from transformer.training.metrics import read_metrics
 
 PAPER = Path(__file__).parents[2] / "workflow/paper"
@@ -103,6 +105,10 @@ VALUES: list[tuple[str, list, Any, str]] = [
     ("attention.json", ["sentences", 1, "cross"], [[[[1]]]], "sentence 2, cross: expected weights of shape"),
     ("parses.json", ["scores"], [0.5], "parses.json, scores: expected 2, the lines of trees, found 1"),
     ("parses.json", ["repaired"], {"3": "x"}, "repaired: expected lines from 1 to 2, found '3'"),
+    ("parses.json", ["repaired"], {"01": "x"}, "repaired: expected lines from 1 to 2, found '01'"),
+    ("parses.json", ["repaired"], {"\u0661": "x"}, "repaired: expected lines from 1 to 2, found '\u0661'"),
+    ("parses.json", ["repaired"], {"0": "x"}, "repaired: expected lines from 1 to 2, found '0'"),
+    ("parses.json", ["repaired"], {"9" * 9999: "x"}, "repaired: expected lines from 1 to 2, found '999"),
     ("parses.json", ["scores", 0], None, "scores[0]: expected a score, found None"),
     ("run.json", ["starts"], [], "starts: expected array of length >= 1, found []"),
     ("table1.json", ["grid", "rows", 0, "BLEU"], 3, "table1.json, grid.rows[0][...]: expected str | object, found int"),
@@ -264,6 +270,15 @@ def test_offsets_that_do_not_grow_are_named(place: Path, offsets: list[int], wor
     path = place / DATA / "train.source.offsets"
     path.write_bytes(b"".join(number.to_bytes(8, "little") for number in offsets))
     assert words in refused(READERS[f"{DATA}/train.source.offsets"])
+
+
+@pytest.mark.parametrize(("owner", "name"), [(loop.Learner, "update"), (loop.Evaluation, "perplexity")])
+def test_full_memory_in_training_is_one_line(place: Path, monkeypatch, capsys, owner: type, name: str):
+    """With the step and the last state before it, without a traceback."""
+    monkeypatch.setattr(owner, name, lambda *_, **__: torch.empty(1 << 50))
+    message = refused(f"train new --data {DATA} --threads 1")
+    assert re.search("error: step .* RuntimeError: .*can't allocate memory.*; last state: ", message)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, capsys):
