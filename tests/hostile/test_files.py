@@ -28,6 +28,7 @@ from transformer.model import weights
 from transformer.parsing.repairs import read_repairs
 from transformer.probes.payloads import PAYLOADS
 from transformer.scoring.records import Run, read_of_run, read_translated
+from transformer.stages import translate
 from transformer.tables import render
 from transformer.tables.table1 import read_measured
 from transformer.training import loop
@@ -318,7 +319,15 @@ def test_a_mark_at_the_start_of_a_text_is_no_part_of_it(place: Path):
 def test_sentencepiece_s_own_space_is_not_taken_in_silence(place: Path, capsys):
     (place / "test.en").write_text("ab\u2581cd\nef\n")
     __main__.main(TRANSLATE.split())
-    assert capsys.readouterr().err == "test.en: 1 lines hold \u2581 (U+2581), which is read as a space\n"
+    assert capsys.readouterr().err == "test.en: 1 line holds \u2581 (U+2581), which is read as a space\n"
+
+
+def test_sentencepiece_s_own_space_is_counted_once_for_all_groups(place: Path, capsys, monkeypatch):
+    """Also where the text ends at a bad line."""
+    monkeypatch.setattr(translate, "TOGETHER", 2)
+    (place / "test.en").write_bytes("ab\u2581cd\nef\ng\u2581h\n".encode() * 3 + b"\xff\n")
+    assert "test.en, line 10: expected UTF-8" in refused(TRANSLATE)
+    assert capsys.readouterr().err == "test.en: 6 lines hold \u2581 (U+2581), which is read as a space\n"
 
 
 # Mutations ------------------------------------------------------------------------------------------------------------

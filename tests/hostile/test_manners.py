@@ -61,6 +61,24 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, b"")
 
 
+@pytest.mark.parametrize(("seconds", "code", "left"), [(2.0, 130, 0), (0.0, -signal.SIGINT, 1)])
+def test_a_second_signal_waits_for_files_to_be_removed(tmp_path, seconds, code, left):
+    """But not for ever."""
+    program = (
+        "import os, signal, sys\n"
+        "from transformer.common.files import replacing\n"
+        "from transformer.runtime import process\n"
+        f"process.CLEANING_SECONDS = {seconds}\n"
+        "with process.manners('test'), replacing(sys.argv[1]) as file:\n"
+        "    try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    finally: os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "file"]
+    ended = subprocess.run(command, env=PROCESSOR, capture_output=True, timeout=60, preexec_fn=heed_signals)
+    assert (ended.returncode, len(list(tmp_path.iterdir()))) == (code, left)
+    assert ended.stderr == (b"" if left else b"test: ended by SIGINT\n")
+
+
 # Standard streams.
 
 

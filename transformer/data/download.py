@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from transformer.common.files import InputError, checksum, naming
 from transformer.common.text import printable
-from transformer.data.answer import Refused, Slow, ask, within
+from transformer.data.response import Refused, Slow, ask, within
 
 LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second, over this time; a slower server counts as a failure
 LEAST_GAIN = 10_000  # bytes that an attempt has to bring, or it counts as a failure

@@ -4,12 +4,14 @@ import io
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 INPUT, OUTPUT = "standard input", "standard output"
 ENDING = (signal.SIGINT, signal.SIGTERM)
+CLEANING_SECONDS = 2.0
 
 
 class Ended(BaseException):
@@ -67,8 +69,20 @@ def manners(program: str) -> Iterator[None]:
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """Raise Ended; the same signal again ends the process at once."""
-    signal.signal(number, signal.SIG_DFL)
+    """Raise Ended. Another signal does nothing for CLEANING_SECONDS, in which files are removed, then ends the process.
+
+    Ctrl-C reaches a job twice, from the terminal and from Snakemake.
+    """
+    patient = time.monotonic() + CLEANING_SECONDS
+
+    def again(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() >= patient:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    for each in ENDING:
+        if signal.getsignal(each) == end:
+            signal.signal(each, again)
     raise Ended(signal.Signals(number))
 
 
