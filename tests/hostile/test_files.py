@@ -26,7 +26,7 @@ from transformer.data.subwords import Subwords
 from transformer.figures.attention import read_attention
 from transformer.model import weights
 from transformer.parsing.repairs import read_repairs
-from transformer.probes.payloads import PAYLOADS
+from transformer.probes.records import PAYLOADS
 from transformer.scoring.records import Run, read_of_run, read_translated
 from transformer.stages import translate
 from transformer.tables import render
@@ -35,7 +35,7 @@ from transformer.training import loop
 from transformer.training.metrics import read_metrics
 
 PAPER = Path(__file__).parents[2] / "workflow/paper"
-BUDGET = int(os.environ.get("HOSTILE_BUDGET", "300"))  # mutations of files
+BUDGET = int(os.environ.get("TRANSFORMER_FUZZ", "300"))  # mutations of files
 FIGURE = "--output figure"
 SCORE = f"score --hyp {RUN}/test.hyp --ref test.en --lang de --run {RUN}"
 TRANSLATE = f"translate --run {RUN} --input test.en --output new.hyp --threads 1"
