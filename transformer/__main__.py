@@ -8,7 +8,7 @@ import sys
 
 from transformer import stages, tools
 from transformer.common.files import InputError
-from transformer.common.text import reason
+from transformer.common.text import out_of_memory, reason
 from transformer.runtime.process import manners
 
 
@@ -44,7 +44,9 @@ def main(argv: list[str] | None = None) -> None:
         importlib.import_module(verbs()[name]).main(rest)
     except BrokenPipeError:
         raise  # whoever read the output has left: no error
-    except (InputError, OSError, MemoryError) as error:
+    except (InputError, OSError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not out_of_memory(error):
+            raise
         sys.exit(f"transformer {name}: error: {reason(error)}")
 
 

@@ -1,6 +1,8 @@
 """Doctor finds what a scale needs from elsewhere and cannot have."""
 
 import itertools
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,26 @@ def test_a_server_that_answers_or_does_not(server, monkeypatch, path, problem):
     if problem:
         assert (problem in finding.message, "a.gz" in finding.message) == (True, True)
         assert "--config mirror=<DIR>" in finding.fix
+
+
+def test_a_server_that_only_says_continue(server, monkeypatch):
+    """It is no answer, and the other server's counts."""
+    monkeypatch.setattr(downloads, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(downloads, "GRACE_SECONDS", 0.3)
+    with serving() as endless:
+        endless.script = {"/a": [forever]}
+        started = time.monotonic()
+        hosts = {"endless": f"{endless.address}/a", "good": f"{server}/a"}
+        assert downloads.silences(hosts) == {"endless": "no answer within 0.3 s", "good": None}
+        assert time.monotonic() - started < 3
+
+
+def forever(handler: Handler) -> None:
+    """Say `100 Continue`, again and again, until nobody listens."""
+    with suppress(OSError):
+        while not handler.server.over.is_set():
+            handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            time.sleep(0.01)
 
 
 def test_a_dead_server_matters_where_no_other_has_its_files(server):

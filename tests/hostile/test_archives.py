@@ -9,6 +9,7 @@ import stat
 import struct
 
 import pytest
+import torch
 from support.commands import error
 from support.packing import TEXT, changed, header, member, pax, record, tar, zipped
 
@@ -26,7 +27,7 @@ CENTRAL, LOCAL, END = b"PK\1\2", b"PK\3\4", b"PK\5\6"
 SPARSE = record(b"GNU.sparse.major", b"1") + record(b"GNU.sparse.minor", b"0")
 MANY_ENTRIES = changed(zipped(*((f"{number:0200}", b"") for number in range(5000))), END, 12, struct.pack("<I", 2**31))
 NONE = "expected a member m, found none; the nearest are "
-HEADERS = f"damaged or cut short: expected headers of at most {bounds.HEADERS:,} bytes, found more"
+HEADERS = f"expected headers of at most {bounds.HEADERS:,} bytes, found more"
 BELOW = "damaged or cut short: a member's size is below zero"
 MAP = b"00000000001\0" * 42 + b"\1" + bytes(7)  # a block of a sparse member's map, after which comes another
 EITHER = re.compile("damaged or cut short: .|m: expected text, found an empty file")  # or the right text: as Python's
@@ -37,14 +38,14 @@ ARCHIVES = {  # a file's ending, its bytes, and what is said of it, or the text 
     "a header of no end": (".tar", header(b"x", 2**62) + member(), HEADERS),
     "a header below zero": (".tar", header(b"x", -2048) + member(), HEADERS),
     "a name of 1 GiB": (".tgz", gzip.compress(header(b"L", 1 << 30) + bytes(1 << 20)), HEADERS),
-    "a name for a name, and so on": (".tgz", gzip.compress(header(b"L", 0) * 99_999), "damaged or cut short: "),
+    "a name for a name, and so on": (".tgz", gzip.compress(header(b"L", 0) * 99_999), HEADERS),
     "headers for all, and so on": (".tar", tar(*[pax(record(b"a", b"b"), b"g")] * 999, member()), HEADERS),
     "headers for all, each its own": (
         ".tar",
         tar(*(pax(record(b"key%d" % number, b""), b"g") + member(b"", b"x") for number in range(200)), member()),
-        "damaged or cut short: more than 100 global headers",
+        "expected at most 100 global headers, found more",
     ),
-    "a number of 15,000 digits": (".tar", tar(pax(b"1" * 15_000), member()), "damaged or cut short: expected numbers"),
+    "a number of 15,000 digits": (".tar", tar(pax(b"1" * 15_000), member()), "expected numbers"),
     "keys within keys": (".tar", tar(pax(b"2 " * 7000 + b"="), member()), EITHER),
     "a size that is no number": (".tar", tar(pax(record(b"size", b"many")), member()), EITHER),
     "a size below zero": (
@@ -65,7 +66,7 @@ ARCHIVES = {  # a file's ending, its bytes, and what is said of it, or the text 
     "a newer sparse map of no end": (
         ".tgz",
         gzip.compress(pax(SPARSE) + member(b"9" * 9 + b"\n" + b"1\n" * (1 << 20))),
-        "damaged or cut short: ",
+        HEADERS,
     ),
     "a sparse map of words": (".tar", tar(pax(record(b"GNU.sparse.map", b"a,b")), member()), "damaged or cut short: "),
     # Members that are no files, or not where they say.
@@ -204,6 +205,23 @@ def test_memory_that_is_full_is_one_line(monkeypatch):
     for raised, line in ((MemoryError(), "not enough memory"), (MemoryError("9 GiB"), "not enough memory: 9 GiB")):
         monkeypatch.setattr(unpack, "main", lambda argv, raised=raised: (_ for _ in ()).throw(raised))
         assert error("unpack") == line
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("CUDA out of memory. Tried 9 GiB"), RuntimeError("std::bad_alloc")])
+def test_torch_s_full_memory_is_one_line(monkeypatch, raised):
+    monkeypatch.setattr(unpack, "main", lambda argv: (_ for _ in ()).throw(raised))
+    assert error("unpack") == f"not enough memory: {raised}"
+
+
+def test_a_tensor_that_is_too_large_is_one_line(monkeypatch):
+    monkeypatch.setattr(unpack, "main", lambda argv: torch.empty(1 << 50))
+    assert re.match("not enough memory: .*you tried to allocate 4503599627370496 bytes", error("unpack"))
+
+
+def test_another_error_of_torch_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(unpack, "main", lambda argv: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        error("unpack")
 
 
 def test_other_lines_cannot_be_forged(tmp_path):

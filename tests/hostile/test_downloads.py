@@ -4,9 +4,14 @@ import gzip
 import hashlib
 import random
 import re
+import time
+from contextlib import suppress
 
 import pytest
+import requests
 from support.server import chunked, raw, serve, serving, status
+
+from transformer.data import response
 
 DATA = random.Random(1).randbytes(100_003)
 SUMS = ("--sha256", hashlib.sha256(DATA).hexdigest(), "--size", len(DATA))
@@ -15,7 +20,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 CHUNK = b"1\r\n?\r\n"
 BOMB = gzip.compress(bytes(1 << 26))
 IMPATIENT = {
-    "transformer.data.answer.ANSWER_SECONDS": 0.2,
+    "transformer.data.response.ANSWER_SECONDS": 0.2,
     "transformer.data.download.PAUSE_SECONDS": 0.001,
     "transformer.data.download.ATTEMPTS": 2,
     "transformer.data.download.MOST": 1 << 20,
@@ -121,6 +126,22 @@ def test_a_hostile_server_is_one_refused_address(name, server, fetch, tmp_path):
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 1 << 20
     assert fetch("/a", "/good", sums=sums).status == 0
     assert (tmp_path / "file").read_bytes() == DATA
+
+
+def test_a_deadline_is_not_swallowed(monkeypatch):
+    """As urllib3 does where it connects: what is raised is one address's failure, and it tries the next."""
+    monkeypatch.setattr(response, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(response, "AGAIN_SECONDS", 0.05)
+
+    def connect() -> None:
+        with suppress(OSError):
+            time.sleep(5)
+        time.sleep(5)
+
+    started = time.monotonic()
+    with pytest.raises(requests.Timeout, match="nothing whole within"), response.within():
+        connect()
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("name", FETCHED)

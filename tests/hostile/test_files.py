@@ -3,8 +3,11 @@
 import json
 import os
 import random
+import re
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +20,22 @@ from transformer import __main__
 from transformer.common.files import InputError
 from transformer.common.records import read_json
 from transformer.config.experiment import Decoding, load
+from transformer.config.yamlfile import read_yaml
 from transformer.data.manifest import read_manifest
 from transformer.data.subwords import Subwords
 from transformer.figures.attention import read_attention
 from transformer.model import weights
 from transformer.parsing.repairs import read_repairs
-from transformer.probes.payloads import PAYLOADS
+from transformer.probes.records import PAYLOADS
 from transformer.scoring.records import Run, read_of_run, read_translated
+from transformer.stages import translate
 from transformer.tables import render
 from transformer.tables.table1 import read_measured
+from transformer.training import loop
 from transformer.training.metrics import read_metrics
 
 PAPER = Path(__file__).parents[2] / "workflow/paper"
-BUDGET = int(os.environ.get("HOSTILE_BUDGET", "300"))  # mutations of files
+BUDGET = int(os.environ.get("TRANSFORMER_FUZZ", "300"))  # mutations of files
 FIGURE = "--output figure"
 SCORE = f"score --hyp {RUN}/test.hyp --ref test.en --lang de --run {RUN}"
 TRANSLATE = f"translate --run {RUN} --input test.en --output new.hyp --threads 1"
@@ -100,6 +106,10 @@ VALUES: list[tuple[str, list, Any, str]] = [
     ("attention.json", ["sentences", 1, "cross"], [[[[1]]]], "sentence 2, cross: expected weights of shape"),
     ("parses.json", ["scores"], [0.5], "parses.json, scores: expected 2, the lines of trees, found 1"),
     ("parses.json", ["repaired"], {"3": "x"}, "repaired: expected lines from 1 to 2, found '3'"),
+    ("parses.json", ["repaired"], {"01": "x"}, "repaired: expected lines from 1 to 2, found '01'"),
+    ("parses.json", ["repaired"], {"\u0661": "x"}, "repaired: expected lines from 1 to 2, found '\u0661'"),
+    ("parses.json", ["repaired"], {"0": "x"}, "repaired: expected lines from 1 to 2, found '0'"),
+    ("parses.json", ["repaired"], {"9" * 9999: "x"}, "repaired: expected lines from 1 to 2, found '999"),
     ("parses.json", ["scores", 0], None, "scores[0]: expected a score, found None"),
     ("run.json", ["starts"], [], "starts: expected array of length >= 1, found []"),
     ("table1.json", ["grid", "rows", 0, "BLEU"], 3, "table1.json, grid.rows[0][...]: expected str | object, found int"),
@@ -148,6 +158,34 @@ def test_a_damaged_file_is_named(place: Path, name: str, damage: str):
     assert not [left for left in place.rglob("*.part")]
 
 
+BOMB = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 99))
+MERGED = "".join(f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 9)}]}}\n" for level in range(1, 99))
+BOMBS = {
+    "aliases": ("a0: &a0 x\n" + BOMB, "expected at most 100,000 values, found more"),
+    "an alias within itself": ("a: &a [*a]\n", "expected at most 100,000 values, found more"),
+    "a key of aliases": (f"a0: &a0 x\n{BOMB}? *a98\n: x\n", "not YAML: while constructing a mapping"),
+    "merges": ("m0: &m0 {x: 1, y: 2}\n" + MERGED, "missing key"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_aliases_of_aliases_are_counted(tmp_path: Path, name: str):
+    """Aliases are legal; a file of 5 KB must not become 9^98 values."""
+    path = tmp_path / "experiment.yaml"
+    text, words = BOMBS[name]
+    path.write_text(text)
+    with limit(10), pytest.raises(InputError) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}: {words}")
+    assert len(str(error.value)) < 500
+
+
+def test_aliases_stay_legal(tmp_path: Path):
+    (tmp_path / "a.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 1}\nd: {<<: [*a, *a], x: 3}\n")
+    same = {"x": [1, 2]}
+    assert read_yaml(tmp_path / "a.yaml") == {"a": same, "b": same, "c": same | {"y": 1}, "d": {"x": 3}}
+
+
 @pytest.mark.parametrize(("name", "keys", "value", "words"), VALUES)
 def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value: Any, words: str):
     path = place / name
@@ -159,6 +197,22 @@ def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value:
     message = refused(READERS[name])
     assert words in message
     assert Path(name).parts[0] in message
+
+
+@contextmanager
+def limit(seconds: int) -> Iterator[None]:
+    """Fail where the block takes longer."""
+
+    def late(*_):
+        pytest.fail("not ended in time")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def load_yaml(text: str) -> dict:
@@ -219,6 +273,15 @@ def test_offsets_that_do_not_grow_are_named(place: Path, offsets: list[int], wor
     assert words in refused(READERS[f"{DATA}/train.source.offsets"])
 
 
+@pytest.mark.parametrize(("owner", "name"), [(loop.Learner, "update"), (loop.Evaluation, "perplexity")])
+def test_full_memory_in_training_is_one_line(place: Path, monkeypatch, capsys, owner: type, name: str):
+    """With the step and the last state before it, without a traceback."""
+    monkeypatch.setattr(owner, name, lambda *_, **__: torch.empty(1 << 50))
+    message = refused(f"train new --data {DATA} --threads 1")
+    assert re.search("error: step .* RuntimeError: .*can't allocate memory.*; last state: ", message)
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, capsys):
     """A training goes on: with binary garbage, a wrong type, half a line; the other lines stay."""
     shutil.rmtree(place / "new")
@@ -256,7 +319,15 @@ def test_a_mark_at_the_start_of_a_text_is_no_part_of_it(place: Path):
 def test_sentencepiece_s_own_space_is_not_taken_in_silence(place: Path, capsys):
     (place / "test.en").write_text("ab\u2581cd\nef\n")
     __main__.main(TRANSLATE.split())
-    assert capsys.readouterr().err == "test.en: 1 lines hold \u2581 (U+2581), which is read as a space\n"
+    assert capsys.readouterr().err == "test.en: 1 line holds \u2581 (U+2581), which is read as a space\n"
+
+
+def test_sentencepiece_s_own_space_is_counted_once_for_all_groups(place: Path, capsys, monkeypatch):
+    """Also where the text ends at a bad line."""
+    monkeypatch.setattr(translate, "TOGETHER", 2)
+    (place / "test.en").write_bytes("ab\u2581cd\nef\ng\u2581h\n".encode() * 3 + b"\xff\n")
+    assert "test.en, line 10: expected UTF-8" in refused(TRANSLATE)
+    assert capsys.readouterr().err == "test.en: 6 lines hold \u2581 (U+2581), which is read as a space\n"
 
 
 # Mutations ------------------------------------------------------------------------------------------------------------

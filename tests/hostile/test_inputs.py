@@ -110,7 +110,11 @@ def test_what_never_ends_is_not_taken(endless, tmp_path):
 def test_what_a_shell_gives_in_place_of_a_file_is_read(tmp_path):
     """`<(...)` and /dev/stdin end with the program that writes them."""
     output = tmp_path / "output"
-    for path, shell in (("/dev/stdin", "< <(echo ab)"), ("/dev/fd/9", "9< <(echo ab)")):
+    for path, shell in (
+        ("/dev/stdin", "< <(echo ab)"),
+        ("/dev/fd/9", "9< <(echo ab)"),
+        ("/proc/self/fd/9", "9< <(echo ab)"),
+    ):
         ended = run("unpack", "--input", path, "--format", "text", "--output", output, shell=shell)
         assert (ended.returncode, output.read_text()) == (0, "ab\n")
         output.unlink()

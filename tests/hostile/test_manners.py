@@ -61,6 +61,24 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, b"")
 
 
+@pytest.mark.parametrize(("seconds", "code", "left"), [(2.0, 130, 0), (0.0, -signal.SIGINT, 1)])
+def test_a_second_signal_waits_for_files_to_be_removed(tmp_path, seconds, code, left):
+    """But not for ever."""
+    program = (
+        "import os, signal, sys\n"
+        "from transformer.common.files import replacing\n"
+        "from transformer.runtime import process\n"
+        f"process.CLEANING_SECONDS = {seconds}\n"
+        "with process.manners('test'), replacing(sys.argv[1]) as file:\n"
+        "    try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    finally: os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "file"]
+    ended = subprocess.run(command, env=PROCESSOR, capture_output=True, timeout=60, preexec_fn=heed_signals)
+    assert (ended.returncode, len(list(tmp_path.iterdir()))) == (code, left)
+    assert ended.stderr == (b"" if left else b"test: ended by SIGINT\n")
+
+
 # Standard streams.
 
 
@@ -123,6 +141,18 @@ def test_data_from_and_to_closed_streams(program, shell):
     stream = "input" if "stdin" in program else "output"
     expected = f"test: error: [Errno 9] Bad file descriptor: 'standard {stream}'\n"
     assert (ended.returncode, ended.stderr.decode()) == (1, expected)
+
+
+def test_messages_that_nobody_wants_go_nowhere(tmp_path):
+    """Neither to standard output, whose reader takes all of it for data, nor into a file that is opened later."""
+    print_both = "print('data', flush=True); print('message', file=sys.stderr); sys.exit('last words')"
+    ended = in_manners(print_both, "2>&-")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"data\n", b"")
+    write = f"file = open({str(tmp_path / 'file')!r}, 'w'); import os; os.write(2, b'message'); file.write('data')"
+    assert in_manners(write, "2>&-").returncode == 0
+    assert (tmp_path / "file").read_text() == "data"
+    ended = run("unpack", "--input", tmp_path / "none", "--format", "text", "--output", tmp_path / "copy", shell="2>&-")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"", b"")
 
 
 def test_what_the_terminal_cannot_show(unpack):

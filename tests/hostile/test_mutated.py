@@ -1,6 +1,6 @@
 """Mutated archives: each is refused in one line, or gives the right text.
 
-`TRANSFORMER_FUZZ=50000 pytest tests/hostile -k mutated` tries so many of them.
+`TRANSFORMER_FUZZ=50000 pytest tests/hostile -k mutat` tries so many of them.
 """
 
 import gzip

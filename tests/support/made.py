@@ -10,7 +10,7 @@ from support.page import about_run, attention
 from support.scored import score
 from support.toy import make_data, make_experiment, make_run, random_lines
 from transformer import __main__
-from transformer.probes.payloads import PAYLOADS
+from transformer.probes.records import PAYLOADS
 from transformer.tables.cells import Cell
 from transformer.tables.costs import COSTS, LAYER_TYPES
 from transformer.tables.render import Grid, Table, write

@@ -15,7 +15,9 @@ from typing import IO
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
 ENDLESS = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-PIPES = re.compile(r"/dev/(null|stdin|fd/\d+)")  # what a shell gives in place of a file: these end
+PIPES = re.compile(
+    r"/dev/(null|stdin|fd/\d+)|/proc/(self|\d+)/fd/\d+"
+)  # what a shell gives in place of a file: these end
 
 
 class InputError(Exception):

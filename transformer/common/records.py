@@ -7,6 +7,7 @@ compares the two. Keys that a record does not name are left as they are: another
 import json
 import math
 import re
+import reprlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,9 @@ Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled 
 
 LARGEST = 2**63  # that a whole number may have
 LONGEST = 60  # characters of what was found
+SHORT = reprlib.Repr()  # which writes no more than so much of what may have any size
+SHORT.maxlevel, SHORT.maxstring = 3, 4 * LONGEST
+SHORT.maxdict = SHORT.maxlist = SHORT.maxtuple = SHORT.maxset = LONGEST // 3
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)
 
 
@@ -122,5 +126,5 @@ def explained(error: str, content: Any) -> str:
 
 def short(value: Any) -> str:
     """Return what was found, for a message."""
-    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    text = SHORT.repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

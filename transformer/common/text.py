@@ -19,12 +19,23 @@ BLOCK = 2**20  # bytes
 BOM = "\ufeff"  # with which some programs begin a file
 LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
 GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
+FULL_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory|std::bad_alloc")
 LONGEST_MESSAGE = 4000  # characters; a server or an archive can make names of any length
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """Return an error's message for a user: one printable line, also where memory is full and Python says nothing."""
-    return printable(f"not enough memory: {error}".removesuffix(": ") if isinstance(error, MemoryError) else error)
+    return printable(f"not enough memory: {error}".removesuffix(": ") if out_of_memory(error) else error)
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error says that memory is full, also where it is one of torch, a RuntimeError without a type.
+
+    The processor's allocator says "can't allocate memory", a GPU's and C++ itself say the others.
+    """
+    if isinstance(error, RuntimeError):
+        return bool(FULL_MEMORY.search(str(error)))
+    return isinstance(error, MemoryError)
 
 
 def printable(message: object) -> str:
@@ -46,24 +57,21 @@ def read_lines(path: str | Path, start: int = 0, stop: int | None = None) -> Ite
     cannot be read.
     """
     with open_input(path) as file:
-        lines = bounded(split_lines(file), path)
-        yield from decode_lines(islice(lines, start, stop), path, start + 1)
+        lines = split_lines(file)
+        for number, line in enumerate(islice(lines, start), start=1):
+            check_length(line, path, number)
+        yield from decode_lines(lines if stop is None else islice(lines, max(stop - start, 0)), path, start + 1)
 
 
 def split_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a binary file, in constant memory: of one that is too long, a piece that `bounded` refuses."""
+    """Yield the lines of a binary file, in constant memory: of one that is too long, a piece that is longer yet."""
     return iter(partial(file.readline, LONGEST_LINE + 1), b"")
 
 
-def bounded(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[bytes]:
-    """Yield `lines`. Raises InputError, naming `name` and the line, at one that is too long.
-
-    first: the number of the first line.
-    """
-    for number, line in enumerate(lines, start=first):
-        if len(line) > LONGEST_LINE and (len(line) > LONGEST_LINE + 1 or not line.endswith(b"\n")):
-            raise InputError(f"{name}, line {number}: expected at most {LONGEST_LINE:,} bytes, found more")
-        yield line
+def check_length(line: bytes, name: str | Path, number: int) -> None:
+    """Raise InputError, naming `name` and the line's number, where it is too long."""
+    if len(line) > LONGEST_LINE and (len(line) > LONGEST_LINE + 1 or not line.endswith(b"\n")):
+        raise InputError(f"{name}, line {number}: expected at most {LONGEST_LINE:,} bytes, found more")
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
@@ -72,7 +80,9 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
     first: the number of the first line. Raises InputError, naming `name` and the line, where bytes are not UTF-8 or a
     line is too long.
     """
-    for number, line in enumerate(bounded(lines, name, first), start=first):
+    for number, line in enumerate(lines, start=first):
+        if len(line) > LONGEST_LINE:  # asked here, too: a call for each line would take longer than all else
+            check_length(line, name, number)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:

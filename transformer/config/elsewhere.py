@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transformer.common.files import InputError, readable
+from transformer.common.files import open_input
 from transformer.config.runs import PARSER, RunName, runs_of_tables
 from transformer.config.scales import parsing_of, scale_of, tasks_of
 
@@ -16,15 +16,17 @@ def taken(config: dict) -> set[RunName]:
     return {RunName(task, experiment, int(seed)) for task, experiment, seed in folders}
 
 
+def read_list(path: Path) -> bytes:
+    """Return the content of such a list. Raises InputError where it cannot be read, or reading might never end."""
+    with open_input(path) as file:
+        return file.read()
+
+
 def listed(folder: dict | None) -> set[str]:
     """Return the files of a folder that was made elsewhere, by its list. Raises InputError where there is none."""
     if folder is None:
         return set()
-    path = Path(folder["path"], SUMS)
-    try:
-        lines = readable(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    lines = read_list(Path(folder["path"], SUMS)).decode("utf-8").splitlines()
     return {line[66:].removeprefix("./") for line in lines}  # after the sum and two characters
 
 

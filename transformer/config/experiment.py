@@ -37,18 +37,15 @@ class Section:
         for key in [*fields, *data]:
             if key not in fields or (key not in data and fields[key].default is dataclasses.MISSING):
                 raise InputError(f"{where}: {'missing' if key in fields else 'unknown'} key {key!r}")
-        values = {key: checked(data[key], fields[key].type, f"{where}: {key}") for key in fields if key in data}
+        values = {}
+        for key in filter(data.__contains__, fields):
+            kind, place = fields[key].type, f"{where}: {key}"
+            is_section = isinstance(kind, type) and issubclass(kind, Section)
+            values[key] = kind.read(data[key], place) if is_section else converted(data[key], kind, place)
         try:
             return cls(**values)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
-
-
-def checked(value: Any, kind: Any, where: str) -> Any:
-    """Return `value` as a `kind`; an int serves as a float. Raises InputError naming `where`."""
-    if isinstance(kind, type) and issubclass(kind, Section):
-        return kind.read(value, where)
-    return converted(value, kind, where)
 
 
 def paper_values(section: type[Section]) -> dict[str, tuple]:
@@ -229,7 +226,7 @@ def resolve(parts: dict) -> Experiment:
         by = parts.pop(divisor)
         for key in filter(row.__contains__, keys):
             where = f"{parts['experiment']}: {key}"
-            if checked(row[key], int, where) % by:
+            if converted(row[key], int, where) % by:
                 raise InputError(f"{where}: {row[key]} cannot be divided by {by}")
             row[key] //= by
     sections = {}

@@ -1,5 +1,7 @@
 """YAML files, in which no key may stand twice."""
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,8 @@ import yaml
 
 from transformer.common.files import InputError, readable
 from transformer.common.records import faults
+
+MOST = 100_000  # values of a file; aliases of lists of aliases could make more than any memory holds
 
 
 class Loader(yaml.SafeLoader):
@@ -16,12 +20,17 @@ class Loader(yaml.SafeLoader):
         """Return the mapping that begins here. Raises InputError naming the file, the line and the key."""
         node = super().compose_mapping_node(anchor)
         seen = set()
-        for key, _ in node.value:
-            if (key.tag, str(key.value)) in seen:
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
                 where = f"{self.name}: line {key.start_mark.line + 1}"
                 raise InputError(f"{where}: expected each key once in a mapping, found {key.value!r} again")
-            seen.add((key.tag, str(key.value)))
+            seen.add((key.tag, key.value))
         return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge the mappings that `<<` names into `node`, each of their keys once however often an alias repeats it."""
+        super().flatten_mapping(node)
+        node.value = list({id(key): (key, value) for key, value in node.value}.values())
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -29,6 +38,8 @@ def read_yaml(path: str | Path) -> Any:
     try:
         with open(readable(path), "rb") as file:
             content = yaml.load(file, Loader)
+        if next(islice(values(content), MOST, None), None):
+            raise InputError(f"{path}: expected at most {MOST:,} values, found more")
         for place, problem in faults(content):
             raise InputError(f"{path}: {place.removeprefix('.')}: {problem}")
         return content
@@ -40,3 +51,15 @@ def read_yaml(path: str | Path) -> Any:
         raise InputError(f"{path}: nested too deeply") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: no such day, or a number of thousands of digits
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def values(content: Any) -> Iterator[str]:
+    """Yield the kind of each value within `content`, and of itself: of an aliased one at each of its places."""
+    waiting = [content]
+    while waiting:
+        value = waiting.pop()
+        yield type(value).__name__
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple, set)):
+            waiting += value

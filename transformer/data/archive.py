@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from transformer.common.files import InputError, open_input
-from transformer.data.bounds import PIECE, Directory, Forward, blamed, checked
+from transformer.data.bounds import PIECE, Directory, Forward, Unbounded, blamed, checked
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 UNKNOWN = (".7z", ".rar", ".bz2", ".xz", ".zst")
@@ -124,7 +124,7 @@ def next_entry(archive: tarfile.TarFile, stream: Forward, path: str | Path) -> t
         entry = archive.next()
         archive.members.clear()  # else memory would grow with their number
         if len(archive.pax_headers) > GLOBAL_HEADERS:
-            raise tarfile.ReadError(f"more than {GLOBAL_HEADERS} global headers")
+            raise Unbounded(f"expected at most {GLOBAL_HEADERS} global headers, found more")
         if entry and entry.size < 0:
             raise tarfile.ReadError("a member's size is below zero")
     return entry

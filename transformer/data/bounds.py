@@ -3,7 +3,6 @@
 import io
 import re
 import tarfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,16 @@ PIECE = 1 << 20  # bytes read at a time
 BUFFER = 1 << 16  # bytes of a stream that are held ready
 # An archive may unpack to so many times its size, or to so many bytes if that is more: text packs 3 to 30 times.
 RATIO, AT_LEAST = 100, 1 << 30
-HEADERS = 1 << 14  # bytes of one member's headers in a .tar: two paths of the longest kind, and room
+# Bytes of one member's headers in a .tar: two paths of the longest kind, and room. tarfile may take the square of their
+# length, half a second here, to read them.
+HEADERS = 1 << 14
 DIGITS = re.compile(rb"\d+")
 MOST_DIGITS = 200  # tarfile's search for numbers in a header takes the square of their length
 DIRECTORY = 1 << 24  # bytes of a .zip's list of members: some 200,000 of them
+
+
+class Unbounded(Exception):
+    """A file, perhaps undamaged, goes beyond a bound of this project; the message says which."""
 
 
 @contextmanager
@@ -31,6 +36,8 @@ def blamed(path: str | Path) -> Iterator[None]:
         yield
     except (InputError, MemoryError):
         raise
+    except Unbounded as error:
+        raise InputError(f"{path}: {error}") from None
     except Exception as error:
         raise InputError(f"{path}: damaged or cut short: {str(error) or type(error).__name__}") from error
 
@@ -84,15 +91,15 @@ class Forward:
             pass
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes. Raises ReadError where headers are longer than they may be."""
+        """Return at most `size` bytes. Raises Unbounded where headers are longer than they may be."""
         if self.left is None:
             return self.take(size)
         self.left -= size
         if size < 0 or self.left < 0:
-            raise tarfile.ReadError(f"expected headers of at most {HEADERS:,} bytes, found more")
+            raise Unbounded(f"expected headers of at most {HEADERS:,} bytes, found more")
         data = self.take(size)
         if size > tarfile.BLOCKSIZE and max(map(len, DIGITS.findall(data)), default=0) > MOST_DIGITS:
-            raise tarfile.ReadError(f"expected numbers of at most {MOST_DIGITS} digits in a header, found more")
+            raise Unbounded(f"expected numbers of at most {MOST_DIGITS} digits in a header, found more")
         return data
 
     def take(self, size: int) -> bytes:
@@ -109,9 +116,9 @@ class Directory:
         self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes, or all of the file's last ones. Raises BadZipFile where they are too many."""
+        """Return the next `size` bytes, or all of the file's last ones. Raises Unbounded where they are too many."""
         most = PIECE if size < 0 else DIRECTORY  # the last ones are an archive's comment, at most 64 KiB
         data = self.file.read(most + 1 if size < 0 else min(size, most + 1))
         if len(data) > most:
-            raise zipfile.BadZipFile(f"expected at most {most:,} bytes in its list of members, found more")
+            raise Unbounded(f"expected at most {most:,} bytes in its list of members, found more")
         return data

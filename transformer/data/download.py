@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from transformer.common.files import InputError, checksum, naming
 from transformer.common.text import printable
-from transformer.data.answer import Refused, Slow, ask, within
+from transformer.data.response import Refused, Slow, ask, within
 
 LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second, over this time; a slower server counts as a failure
 LEAST_GAIN = 10_000  # bytes that an attempt has to bring, or it counts as a failure
@@ -82,7 +82,7 @@ def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None
                 obtain(place, part, version)
             except Refused as refused:
                 reasons.append(f"{place}: {refused}")
-                say(f"{output.name}: {reasons[-1]}")
+                tell(f"{output.name}: {reasons[-1]}")
             else:
                 os.replace(part, output)
                 for other in versions:
@@ -125,7 +125,7 @@ def download(url: str, part: Path, size: int | None) -> None:
             if failures == ATTEMPTS:
                 raise Refused(f"{cause(error)}, {ATTEMPTS} times") from error
             pause = PAUSE_SECONDS * 2 ** (failures - 1)
-            say(f"{url}: {cause(error)}; again in {pause:g} s")
+            tell(f"{url}: {cause(error)}; again in {pause:g} s")
             time.sleep(pause)
         except requests.RequestException as error:
             raise Refused(cause(error)) from error
@@ -201,7 +201,7 @@ def cause(error: BaseException) -> str:
     return f"{type(first).__name__}: {first}"
 
 
-def say(message: str) -> None:
+def tell(message: str) -> None:
     """Print a line about an address."""
     print(printable(message), file=sys.stderr)
 

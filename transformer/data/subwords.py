@@ -83,8 +83,14 @@ def noting_spaces(lines: Iterable[str], name: str | Path) -> Iterator[str]:
     for line in lines:
         count += SPACE in line
         yield line
+    note_spaces(count, name)
+
+
+def note_spaces(count: int, name: str | Path) -> None:
+    """Say on standard error how many lines hold SPACE, if any do."""
     if count:
-        print(f"{name}: {count:,} lines hold {SPACE} (U+2581), which is read as a space", file=sys.stderr)
+        lines = "1 line holds" if count == 1 else f"{count:,} lines hold"
+        print(f"{name}: {lines} {SPACE} (U+2581), which is read as a space", file=sys.stderr)
 
 
 def refusal(error: str, size: int) -> str:

@@ -1,8 +1,10 @@
 """Checks of what config.yaml's scale needs from elsewhere: downloads, a mirror of them, corpora of this machine."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
 from urllib.parse import urlsplit
 
 import requests
@@ -14,18 +16,20 @@ from transformer.doctor.finding import Finding, error, note, ok
 from transformer.doctor.machine import few
 
 ANSWER_SECONDS = 10.0  # in which a server must begin to answer
+GRACE_SECONDS = 1.0  # for an answer that has begun by then
+LATE = "no answer within {:g} s"
 DOWNLOADS = Path("resources/downloads")
 MIRROR = "copy the files to <DIR>/<host>/<path> of their addresses and give --config mirror=<DIR>"
 
 
-def read(config: dict) -> list[dict]:
+def sources_of_scale(config: dict) -> list[dict]:
     """Return what the scale's files are read from."""
     return sources(config, tasks_of(config)) + sources_of_measures(config)
 
 
 def missing(config: dict) -> dict[str, dict]:
     """Return the downloads that the scale needs and that are not here yet, by name."""
-    names = downloads_of(read(config))
+    names = downloads_of(sources_of_scale(config))
     return {name: config["downloads"][name] for name in names if not (DOWNLOADS / name).exists()}
 
 
@@ -71,8 +75,7 @@ def reachable(needed: dict[str, dict]) -> Iterator[Finding]:
     """Check that each file has an address whose server answers: one finding for each server."""
     hosts = {name: {urlsplit(url).netloc: url for url, _ in places(entry)} for name, entry in needed.items()}
     samples = {host: url for urls in reversed(hosts.values()) for host, url in urls.items()}
-    with ThreadPoolExecutor(len(samples)) as pool:
-        problems = dict(zip(samples, pool.map(silence, samples.values()), strict=True))
+    problems = silences(samples)
     for host, problem in problems.items():
         lost = [name for name, urls in hosts.items() if host in urls and all(map(problems.get, urls))]
         if problem is None:
@@ -83,12 +86,30 @@ def reachable(needed: dict[str, dict]) -> Iterator[Finding]:
             yield note(f"network: {host}", f"{problem}; others have its files")
 
 
+def silences(urls: dict[str, str]) -> dict[str, str | None]:
+    """Return `silence` of the address of each host, of all at once, with one deadline.
+
+    The threads end with the process: a server that only ever says `100 Continue` holds its own for ever.
+    """
+    answers, found = SimpleQueue(), dict.fromkeys(urls, LATE.format(ANSWER_SECONDS))
+    for host, url in urls.items():
+        Thread(target=lambda host=host, url=url: answers.put((host, silence(url))), daemon=True).start()
+    end = monotonic() + ANSWER_SECONDS + GRACE_SECONDS
+    for _ in urls:
+        try:
+            host, problem = answers.get(timeout=max(0, end - monotonic()))
+        except Empty:
+            break
+        found[host] = problem
+    return found
+
+
 def silence(url: str) -> str | None:
     """Return why an address gives nothing, or None if it does."""
     try:
         response = requests.head(url, timeout=ANSWER_SECONDS, allow_redirects=True)
     except requests.Timeout:
-        return f"no answer within {ANSWER_SECONDS:g} s"
+        return LATE.format(ANSWER_SECONDS)
     except requests.RequestException as failure:
         return cause(failure)
     failed = response.status_code >= 400 and response.status_code != 405  # 405: the server answers, but not to HEAD
@@ -97,7 +118,7 @@ def silence(url: str) -> str | None:
 
 def own_files(config: dict) -> Iterator[Finding]:
     """Check that corpora which are files of this machine exist."""
-    entries = {entry["path"]: entry for entry in read(config) if "path" in entry}
+    entries = {entry["path"]: entry for entry in sources_of_scale(config) if "path" in entry}
     for path, entry in entries.items():
         if Path(path).exists():
             yield ok("corpora", f"{path} is here")

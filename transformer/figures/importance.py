@@ -11,7 +11,7 @@ from transformer.common.files import InputError
 from transformer.figures import COLORS
 from transformer.figures.attention import shape
 from transformer.figures.style import MARKERS, MEDIUM, PAGE_INCHES, Drawing
-from transformer.probes.payloads import Heads
+from transformer.probes.records import Heads
 from transformer.scoring.records import read_of_run, run_name
 from transformer.tables.probed import KINDS
 

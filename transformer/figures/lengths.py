@@ -11,7 +11,7 @@ from matplotlib.ticker import NullLocator
 from transformer.common.files import InputError
 from transformer.figures import COLORS
 from transformer.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, new
-from transformer.probes.payloads import Lengths
+from transformer.probes.records import Lengths
 from transformer.scoring.records import read_of_run, run_name
 from transformer.scoring.scorefiles import check_runs
 from transformer.tables.notes import missing

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from transformer.common.files import InputError, readable
 from transformer.common.records import read_json, typed
 from transformer.figures import COLORS, FIGURES
-from transformer.figures.about import About
+from transformer.figures.description import Description
 from transformer.page.cards import Card, facts, scored
 from transformer.page.chain import SCORES, cell, stale
 from transformer.page.summary import closeness_of_table_2, closeness_of_table_4
@@ -110,8 +110,8 @@ def row_of(run: str) -> str:
 
 def figure_part(path: Path) -> dict:
     """Return a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
-    about = path.with_suffix(".json")
-    content = read_json(about, About)
+    beside = path.with_suffix(".json")
+    content = read_json(beside, Description)
     figure = {key: content[key] for key in ("title", "alt", "caption")}
     address = f"data:image/svg+xml;base64,{base64.b64encode(readable(path).read_bytes()).decode()}"
     wide = content["inches"] > COLUMN_INCHES

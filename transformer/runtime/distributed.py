@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from transformer.common.files import InputError
+from transformer.common.text import out_of_memory
 
 TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
@@ -67,6 +68,8 @@ def watched() -> Iterator[None]:
     except (torch.AcceleratorError, torch.OutOfMemoryError):
         raise
     except RuntimeError as error:
+        if out_of_memory(error):
+            raise
         reason = str(error).split("\n")[0]
         raise ConnectionError(f"another process of this training has ended; its message says why ({reason})") from error
 

@@ -4,12 +4,14 @@ import io
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 INPUT, OUTPUT = "standard input", "standard output"
 ENDING = (signal.SIGINT, signal.SIGTERM)
+CLEANING_SECONDS = 2.0
 
 
 class Ended(BaseException):
@@ -67,8 +69,20 @@ def manners(program: str) -> Iterator[None]:
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """Raise Ended; the same signal again ends the process at once."""
-    signal.signal(number, signal.SIG_DFL)
+    """Raise Ended. Another signal does nothing for CLEANING_SECONDS, in which files are removed, then ends the process.
+
+    Ctrl-C reaches a job twice, from the terminal and from Snakemake.
+    """
+    patient = time.monotonic() + CLEANING_SECONDS
+
+    def again(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() >= patient:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    for each in ENDING:
+        if signal.getsignal(each) == end:
+            signal.signal(each, again)
     raise Ended(signal.Signals(number))
 
 
@@ -91,16 +105,18 @@ def at_once() -> Iterator[None]:
 def open_streams() -> None:
     """Have all three standard streams open, and standard output write what its encoding lacks.
 
-    A closed one would give its number to the next file that is opened. It is opened the wrong way round, so that it can
-    neither be read nor written.
+    A closed one would give its number to the next file that is opened. Input and output are opened the wrong way round,
+    so that they can neither be read nor written; messages that nobody wants are written to nowhere.
     """
-    for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
+    for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, way)  # gets the lowest number that is free: this one
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(Standard(0)), encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     options = {"encoding": "utf-8"}
     if sys.stdout is not None:
         options = {name: getattr(sys.stdout, name) for name in ("encoding", "line_buffering", "write_through")}

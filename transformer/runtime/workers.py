@@ -34,7 +34,7 @@ def parallel(
     with ProcessPoolExecutor(processes, context, initializer=begin, initargs=(task,)) as pool:
         start(pool, processes)
         try:
-            yield from in_order(pool, chunks, 2 * processes)
+            yield from results_in_order(pool, chunks, 2 * processes)
         except BrokenProcessPool:
             raise InputError("a worker process was killed, as the system does where memory runs out") from None
         except BaseException:  # an error, Ctrl-C, or nobody reads on: nothing is worth waiting for
@@ -54,7 +54,7 @@ def start(pool: ProcessPoolExecutor, processes: int) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def in_order(pool: ProcessPoolExecutor, chunks: Iterable[list], ahead: int) -> Iterator:
+def results_in_order(pool: ProcessPoolExecutor, chunks: Iterable[list], ahead: int) -> Iterator:
     """Yield the result of each chunk, `ahead` of which wait or are worked on meanwhile."""
     pending: deque = deque()
     for chunk in chunks:

@@ -19,7 +19,7 @@ from transformer.commandline import stage_parser
 from transformer.common.files import replacing
 from transformer.config.experiment import load
 from transformer.figures import FIGURES
-from transformer.figures.about import About
+from transformer.figures.description import Description
 from transformer.figures.style import Drawing, save
 
 # Below, modules are imported where they are used: only some figures need torch, which takes seconds.
@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
     draw, _ = DRAWN[args.name]
     drawing = draw(args)
     save(drawing.figure, args.output)
-    about = About(
+    description = Description(
         title=FIGURES[args.name],
         caption=drawing.caption,
         alt=drawing.alt,
@@ -147,7 +147,7 @@ def main(argv: list[str] | None = None) -> None:
         data=drawing.data,
     )
     with replacing(f"{args.output}.json") as file:
-        json.dump(about, file, indent=1, ensure_ascii=False)
+        json.dump(description, file, indent=1, ensure_ascii=False)
     print(f"{args.output}.pdf, .svg, .png: {drawing.caption}")
 
 

@@ -28,7 +28,7 @@ import torch
 from transformer.commandline import positive, stage_parser
 from transformer.common import provenance
 from transformer.common.files import InputError, replacing
-from transformer.common.text import reason
+from transformer.common.text import out_of_memory, reason
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import SIDES, TokenArray
 from transformer.data.manifest import read_manifest
@@ -42,7 +42,7 @@ from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run, TrainingError
 
 # Errors that one line explains.
-EXPECTED = (InputError, FloatingPointError, OSError, MemoryError, torch.OutOfMemoryError)
+EXPECTED = (InputError, FloatingPointError, OSError)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -72,9 +72,12 @@ def main(argv: list[str] | None = None) -> None:
             with replacing(args.run / "state" / name) as file:
                 file.write(f"{interruption}\n")
         leave(f"interrupted by {interruption}; the same command goes on from there", EXIT_INTERRUPTED)
-    except (TrainingError, *EXPECTED) as error:
-        if isinstance(error, TrainingError) and not isinstance(error.__cause__, EXPECTED):
-            traceback.print_exception(error.__cause__)
+    except (TrainingError, MemoryError, RuntimeError, *EXPECTED) as error:
+        cause = error.__cause__ if isinstance(error, TrainingError) else error
+        if not (isinstance(cause, EXPECTED) or out_of_memory(cause)):
+            if cause is error:
+                raise
+            traceback.print_exception(cause)
         leave(f"error: {reason(error)}", 1)
     end()
 

@@ -24,7 +24,7 @@ from transformer.commandline import json_object, positive, stage_parser
 from transformer.common.files import InputError, open_input, replacing
 from transformer.common.text import LONGEST_LINE, decode_lines, groups, split_lines
 from transformer.config.experiment import load
-from transformer.data.subwords import noting_spaces
+from transformer.data.subwords import SPACE, note_spaces
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import best_device
@@ -72,23 +72,30 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:
-    """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it."""
-    before = 0
-    for group in read:
-        lines, problem = [], None
-        try:
-            for line in noting_spaces(decode_lines(group, name, before + 1), name):
-                lines.append(line)
-        except InputError as error:
-            problem = error
-        try:
-            yield encoded(translator.translate(lines, before))
-        except TooLong as error:
-            yield encoded(translator.translate(lines[: error.index]))
-            raise InputError(f"{name}: {error}") from None
-        if problem:
-            raise problem
-        before += len(lines)
+    """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it.
+
+    At the end, however it comes, says on standard error how many lines hold SPACE.
+    """
+    before = spaces = 0
+    try:
+        for group in read:
+            lines, problem = [], None
+            try:
+                for line in decode_lines(group, name, before + 1):
+                    lines.append(line)
+            except InputError as error:
+                problem = error
+            spaces += sum(SPACE in line for line in lines)
+            try:
+                yield encoded(translator.translate(lines, before))
+            except TooLong as error:
+                yield encoded(translator.translate(lines[: error.index]))
+                raise InputError(f"{name}: {error}") from None
+            if problem:
+                raise problem
+            before += len(lines)
+    finally:
+        note_spaces(spaces, name)
 
 
 def encoded(lines: list[str]) -> bytes:

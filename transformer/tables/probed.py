@@ -7,7 +7,7 @@ import pandas as pd
 
 from transformer.common.files import InputError
 from transformer.config.runs import PROBED
-from transformer.probes.payloads import PAYLOADS
+from transformer.probes.records import PAYLOADS
 from transformer.scoring.records import read_of_run, run_name
 from transformer.scoring.scorefiles import require_one
 

@@ -82,5 +82,5 @@ def batch_losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.
 
 
 def perplexity(loss: float) -> float:
-    """Return exp(loss), infinite where that is too large for a float."""
-    return math.exp(loss) if loss < 700 else math.inf
+    """Return exp(loss), at most exp(700), 10^304: infinity is no number of JSON."""
+    return math.exp(min(loss, 700))

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from transformer.config.elsewhere import SUMS
+from transformer.config.elsewhere import SUMS, read_list
 
 ARRAYS = collect("{split}.{side}.{kind}", split=["train", "dev"], side=["source", "target"], kind=["ids", "offsets"])
 TRAINED = ["run.json", "last.safetensors", "metrics.jsonl", "vocabulary.model", "checkpoints"]  # by training alone
@@ -36,12 +36,10 @@ def read_sums(folder, where):
     """Return the SHA-256 of each file of a folder by its name, from its list, whose own SHA-256 config.yaml gives."""
     kept = Path(".snakemake/taken", folder["sha256"])
     path = kept if workflow.remote_exec else Path(folder["path"], SUMS)
-    if path.exists() and not path.is_file():  # reading a pipe might never end
-        refuse(where, f"{path}: expected a file")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        refuse(where, f"{path}: cannot be read: {error.strerror}")
+        content = read_list(path)
+    except settings.InputError as error:
+        refuse(where, error)
     if (found := hashlib.sha256(content).hexdigest()) != folder["sha256"]:
         refuse(where, f"{path}: expected SHA-256 {folder['sha256']}, found {found}")
     if not kept.exists():  # for jobs on a cluster's nodes, which need not see the folder

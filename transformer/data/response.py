@@ -16,6 +16,7 @@ import requests
 CONNECT_SECONDS = 20  # long enough for a packet to be lost three times and sent again
 READ_SECONDS = 60  # between two pieces, not for the file: the old servers stall, and their large files take hours
 ANSWER_SECONDS = CONNECT_SECONDS + READ_SECONDS  # until the head is whole, or a piece of the body has come
+AGAIN_SECONDS = 1.0  # urllib3 takes what is raised while it connects for a failure of one address, and tries the next
 REDIRECTS = 10
 
 
@@ -82,7 +83,7 @@ def within() -> Iterator[None]:
         raise requests.Timeout(f"nothing whole within {ANSWER_SECONDS:g} s")
 
     before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, ANSWER_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, ANSWER_SECONDS, AGAIN_SECONDS)
     try:
         yield
     finally:

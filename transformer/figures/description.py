@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta
 
 
-class About(TypedDict):
+class Description(TypedDict):
     """The content of OUTPUT.json."""
 
     title: str
