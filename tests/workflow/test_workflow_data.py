@@ -125,7 +125,7 @@ def server():
 def project(tmp_path):
     """Copy the project, with shorter waits for servers."""
     project = copy_project(tmp_path)
-    for name, constant, shorter in (("answer", "READ_SECONDS = 60", 1), ("download", "PAUSE_SECONDS = 1.0", 0.01)):
+    for name, constant, shorter in (("response", "READ_SECONDS = 60", 1), ("download", "PAUSE_SECONDS = 1.0", 0.01)):
         module = project / f"transformer/data/{name}.py"
         text = module.read_text("utf-8")
         assert constant in text
