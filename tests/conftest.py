@@ -111,6 +111,17 @@ def pytest_terminal_summary(terminalreporter):
         for text in (value for name, value in report.user_properties if name == "shown" and report.when == "call"):
             terminalreporter.section(report.nodeid)
             terminalreporter.write_line(text)
+    if terminalreporter.config.getoption("verbose") > 0:
+        show_outcomes(terminalreporter)
+
+
+def show_outcomes(terminalreporter) -> None:
+    """List the cases of hostile input, each with the line that it ended with."""
+    ended = [report for report in terminalreporter.stats.get("", []) if report.when == "teardown"]
+    outcomes = [(report.nodeid, dict(report.user_properties).get("outcome")) for report in ended]
+    if rows := [f"{case.removeprefix('tests/hostile/')}: {line}" for case, line in outcomes if line]:
+        terminalreporter.section("hostile input, and what it ended with")
+        terminalreporter.write_line("\n".join(rows))
 
 
 @pytest.fixture(scope="session")

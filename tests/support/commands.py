@@ -5,6 +5,9 @@ import pytest
 from transformer import __main__
 
 
+errors: list[str] = []  # all that `error` returned
+
+
 def do(*argv) -> None:
     """Run `python -m transformer` with these words."""
     __main__.main([str(word) for word in argv])
@@ -18,4 +21,5 @@ def error(*argv) -> str:
     assert isinstance(message, str)  # which Python prints, to exit with 1
     assert message.startswith(beginning)
     assert "\n" not in message
-    return message.removeprefix(beginning)
+    errors.append(message.removeprefix(beginning))
+    return errors[-1]
