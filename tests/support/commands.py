@@ -4,7 +4,6 @@ import pytest
 
 from transformer import __main__
 
-
 errors: list[str] = []  # all that `error` returned
 
 
