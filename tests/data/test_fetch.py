@@ -17,7 +17,7 @@ from support.commands import error
 from support.server import chunked, half, serve, serving, status, without_ranges
 
 from transformer import __main__
-from transformer.data import answer, download
+from transformer.data import download, response
 
 DATA = random.Random(1).randbytes(300_007)
 SUM = hashlib.sha256(DATA).hexdigest()
@@ -212,7 +212,7 @@ def test_as_many_attempts_as_bring_something_new(server, succeed):
 
 
 def test_a_stalled_server_is_left(server, succeed, monkeypatch):
-    monkeypatch.setattr(answer, "READ_SECONDS", 0.5)
+    monkeypatch.setattr(response, "READ_SECONDS", 0.5)
     server.script["/a"] = [stalled, part]
     succeed("/a")
     assert server.requests == [("/a", None), ("/a", f"bytes={len(DATA) // 2}-")]
@@ -237,7 +237,7 @@ def test_a_server_that_drips_is_left(server, succeed, monkeypatch, capsys):
 
 
 def test_a_server_that_never_answers(server, fail, monkeypatch):
-    monkeypatch.setattr(answer, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(response, "READ_SECONDS", 0.05)
     server.script["/a"] = [lambda handler: handler.server.over.wait()]
     assert "/a: TimeoutError: timed out, 5 times" in fail("/a")
 

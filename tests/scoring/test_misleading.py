@@ -69,6 +69,7 @@ def test_lower_case_on_one_side_alone():
     assert warning.startswith("--ref alone is in lower case")
 
 
+@pytest.mark.slow
 def test_google_writes_unicode_quotes(tmp_path, capsys):
     """Of the paper's measure they cost it a point, with its escapes left in; the counts are those of grep."""
     entry = system_entry("google-en-de")
@@ -87,6 +88,7 @@ def test_google_writes_unicode_quotes(tmp_path, capsys):
     assert made_plain["plain_quotes"]["score"] > measures["plain_quotes"] + 1.5
 
 
+@pytest.mark.slow
 def test_without_its_escapes_google_scores_what_docs_say():
     google = read_system(system_entry("google-en-de"))
     text = "".join(google.output)
