@@ -1,7 +1,6 @@
 """Damaged and foreign files: one line that names the file and what is wrong with it, and never a wrong result."""
 
 import json
-import os
 import random
 import re
 import shutil
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.limited import MUTATIONS
 from support.made import DATA, RUN, train_run, write_others
 from support.toy import model_config
 
@@ -35,7 +35,6 @@ from transformer.training import loop
 from transformer.training.metrics import read_metrics
 
 PAPER = Path(__file__).parents[2] / "workflow/paper"
-BUDGET = int(os.environ.get("TRANSFORMER_FUZZ", "300"))  # mutations of files
 FIGURE = "--output figure"
 SCORE = f"score --hyp {RUN}/test.hyp --ref test.en --lang de --run {RUN}"
 TRANSLATE = f"translate --run {RUN} --input test.en --output new.hyp --threads 1"
@@ -368,11 +367,11 @@ def mutated(content: bytes, source: random.Random) -> bytes:
 
 def test_mutations_are_refused_or_read(made: Path, tmp_path: Path):
     """Whatever is read of weights has the tensors that were saved; JSON holds what Python's own reader finds."""
-    source = random.Random(BUDGET)
+    source = random.Random(MUTATIONS)
     contents = {name: (made / name).read_bytes() for name in READ}
     tensors = weights.load(made / RUN / "average.safetensors")[0]
     refusals: list[tuple[str, str]] = []
-    for number in range(BUDGET):
+    for number in range(MUTATIONS):
         name = list(READ)[number % len(READ)]
         path = tmp_path / Path(name).name
         path.write_bytes(content := mutated(contents[name], source))
@@ -387,5 +386,5 @@ def test_mutations_are_refused_or_read(made: Path, tmp_path: Path):
             assert all(torch.equal(found[key], tensor) for key, tensor in tensors.items()), content
         elif isinstance(found, dict):
             assert found == json.loads(content)
-    assert len(refusals) > BUDGET / 3
+    assert len(refusals) > MUTATIONS / 3
     assert [error for path, error in refusals if path not in error or "\n" in error] == []

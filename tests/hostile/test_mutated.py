@@ -4,7 +4,6 @@
 """
 
 import gzip
-import os
 import random
 import re
 import resource
@@ -15,13 +14,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.limited import MUTATIONS
 from support.packing import BLOCK, TEXT, header, member, padded, pax, record, signed, tar, zipped
 
 from transformer.common import text
 from transformer.common.files import InputError
 from transformer.data.archive import open_bytes, read_members
 
-MUTATIONS = int(os.environ.get("TRANSFORMER_FUZZ", "300"))
 PLAIN = tar(
     pax(record(b"comment", b"made by git"), b"g"),
     member(b"before\n", b"first"),

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 MEMORY = 3 << 29  # bytes: 1.5 GiB
 SECONDS = 10.0
+MUTATIONS = int(os.environ.get("TRANSFORMER_FUZZ", "300"))  # that each fuzzer tries
 ROOT = Path(__file__).parents[2]
 
 
