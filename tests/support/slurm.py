@@ -16,13 +16,14 @@ save its logs, is in memory. Needs root and nothing outside Python's standard li
 
 import argparse
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -129,12 +130,14 @@ StorageUser=root
 GRES_CONF = "NodeName=gpu[1-2] Name=gpu Type=h200 File=/run/nvidia[0-1]\n"
 CGROUP_CONF = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/run/cgroup\n"
 
+# Temporary tables are named after the process's number, which is the same in each cluster: in /tmp they would meet.
 MARIADB = """
 mariadb-install-db --no-defaults --user=root --datadir=/run/mysqld/data --skip-test-db \
-    --auth-root-authentication-method=socket
+    --auth-root-authentication-method=socket --tmpdir=/run/mysqld
 setsid mariadbd --no-defaults --user=root --datadir=/run/mysqld/data --socket=/run/mysqld/mysqld.sock \
-    --pid-file=/run/mariadbd.pid --skip-networking --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
-    --innodb-lock-wait-timeout=900 --performance-schema=0 > /run/log/mariadbd.log 2>&1 < /dev/null &
+    --tmpdir=/run/mysqld --pid-file=/run/mariadbd.pid --skip-networking --innodb-buffer-pool-size=64M \
+    --innodb-log-file-size=16M --innodb-lock-wait-timeout=900 --performance-schema=0 \
+    > /run/log/mariadbd.log 2>&1 < /dev/null &
 until mariadb-admin --no-defaults --user=root --socket=/run/mysqld/mysqld.sock ping; do sleep 0.1; done
 """
 ACCOUNTS = """
@@ -215,10 +218,11 @@ class Cluster:
             raise ClusterError(reason)
         started = time.monotonic()
         self.down()
-        sweep()
         self.configure()
         try:
-            self.unshared(tied)
+            with alone():
+                sweep()
+                self.unshared(tied)
             self.daemons()
             self.wait_until_idle()
         except BaseException:
@@ -317,7 +321,7 @@ class Cluster:
                     failed = True
             log.seek(begin)
             if failed:
-                raise ClusterError(f"{command[0]} failed: {[*log.read().splitlines(), ''][-1]} (logs: {self.log})")
+                raise ClusterError(f"{command[0]} failed: {['', *log.read().splitlines()][-1]} (logs: {self.log})")
 
     def start(self, daemon: str, node: str | None = None) -> None:
         """Start `slurmctld`, or `slurmd` of a node."""
@@ -394,6 +398,17 @@ def thawed_away(cgroup: Path) -> bool:
         except OSError:
             return False
     return True
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let one cluster at a time make its cgroup, which is empty at first, as one that was left behind is."""
+    folder = os.open(FREEZER if FREEZER.is_dir() else "/tmp", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def sweep() -> None:
