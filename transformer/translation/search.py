@@ -34,9 +34,7 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> li
     return [best for best, *_ in n_best(decoder, limits, beam, alpha, 1)]
 
 
-def n_best(
-    decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int
-) -> list[list[tuple[list[int], float]]]:
+def n_best(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int) -> list[list[tuple[list[int], float]]]:
     """Return the n best translations of each sentence, best first, and their scores; fewer where fewer were found.
 
     A score is log-probability over length penalty. limits: [B] the most tokens that a translation may have, EOS
