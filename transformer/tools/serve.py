@@ -29,8 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--port", type=port, default=PORT, metavar="N", help=f"{PORT} if not given; 0 takes one that is free"
     )
-    threads_help = f"processor threads; {THREADS} if not given, large models gain from more"
-    parser.add_argument("--threads", type=positive, default=THREADS, help=threads_help)
+    parser.add_argument("--threads", type=positive, default=THREADS, help=f"processor threads; {THREADS} if not given")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     with Server(args.port) as server:
