@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import lxml.html
 import numpy as np
@@ -123,6 +124,13 @@ def test_page_says_which_model_it_is_and_runs_no_other_script(port):
     assert policy.startswith("default-src 'none'; ")
     assert "Access-Control-Allow-Origin" not in headers
     assert set(page.xpath("//@src | //@href")) == {"data:,", "#main"}
+
+
+def test_what_a_run_says_of_itself_is_text_on_the_page(trial):
+    label = "<script>alert(1)</script>"
+    text = replace(trial, experiment=replace(trial.experiment, label=label)).page().html
+    assert label not in text
+    assert "Data: &lt;script&gt;alert(1)&lt;/script&gt;." in text
 
 
 def test_an_exported_model_is_served_until_ctrl_c(tmp_path):

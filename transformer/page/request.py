@@ -41,7 +41,7 @@ class Refusal(Exception):
 
 
 class Incoming(io.RawIOBase):
-    """What a client sends within PATIENCE, however slowly; then reading raises TimeoutError."""
+    """A reader of what a client sends within PATIENCE, however slowly; after that reading raises TimeoutError."""
 
     def __init__(self, client: socket.socket):
         self.client, self.end = client, time.monotonic() + PATIENCE
