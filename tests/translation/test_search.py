@@ -14,7 +14,7 @@ from support.toy import DECODING, random_model, random_sentences
 from transformer.config.experiment import EOS, PAD
 from transformer.model.packed import pack
 from transformer.translation.decoder import CachedDecoder
-from transformer.translation.search import beam_search, compact, expand, length_penalty
+from transformer.translation.search import beam_search, compact, expand, length_penalty, n_best
 
 CPU = torch.device("cpu")
 
@@ -42,8 +42,8 @@ def brute_force(log_p, sentence, limit, alpha, V=4):
     return ids, score
 
 
-def exhaustive_beam(log_p, sentence, limit, beam, alpha):
-    """Run beam search in plain loops, as tensor2tensor defines it but always up to the limit."""
+def exhaustive_beam(log_p, sentence, limit, beam, alpha, n=1):
+    """Run beam search in plain loops, as tensor2tensor defines it but always up to the limit; return the n best."""
     alive, finished = [(0.0, [])], []
     for length in range(1, limit + 1):
         candidates = [
@@ -54,11 +54,10 @@ def exhaustive_beam(log_p, sentence, limit, beam, alpha):
         ]
         candidates = sorted(candidates, reverse=True)[: 2 * beam]
         finished += [(value / ((5 + length) / 6) ** alpha, ids) for value, ids in candidates if ids[-1] == EOS]
-        finished = sorted(finished, reverse=True)[:beam]
+        finished = sorted(finished, reverse=True)[: max(beam, n)]
         alive = [candidate for candidate in candidates if candidate[1][-1] != EOS][:beam]
-    if finished:
-        return finished[0][1], finished[0][0]
-    return alive[0][1], alive[0][0] / ((5 + limit) / 6) ** alpha
+    ranked = finished or [(value / ((5 + limit) / 6) ** alpha, ids) for value, ids in alive]
+    return [(ids, score) for score, ids in ranked[:n]]
 
 
 def test_length_penalty_by_hand():
@@ -108,9 +107,28 @@ def test_equals_a_search_that_never_stops_early(beam, alpha):
     limits = [1 + sentence % 9 for sentence in range(40)]
     results = search(log_p, limits, beam, alpha)
     for sentence, (limit, (ids, score)) in enumerate(zip(limits, results, strict=True)):
-        expected, expected_score = exhaustive_beam(log_p, sentence, limit, beam, alpha)
+        ((expected, expected_score),) = exhaustive_beam(log_p, sentence, limit, beam, alpha)
         assert ids == expected
         assert score == pytest.approx(expected_score, rel=1e-5)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ended", "never ended"])
+@pytest.mark.parametrize(("beam", "n"), [(1, 2), (3, 2), (4, 4), (2, 7)])
+def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, ends):
+    arbitrary = random_table(beam, V=6)
+
+    def log_p(sentence, prefix):
+        scores = arbitrary(sentence, prefix)
+        return scores if ends else [-math.inf, -math.inf, *scores[EOS + 1 :]]
+
+    limits = [1 + sentence % 9 for sentence in range(40)]
+    together = n_best(Table(log_p, range(40)), torch.tensor(limits), beam, 0.6, n)
+    for sentence, (limit, found) in enumerate(zip(limits, together, strict=True)):
+        expected = exhaustive_beam(log_p, sentence, limit, beam, 0.6, n)
+        assert [ids for ids, _ in found] == [ids for ids, _ in expected]
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-5)
+        assert found[0] == search(log_p, [limit], beam, 0.6, [sentence])[0]
+    assert max(map(len, together)) == (n if ends else min(n, beam))
 
 
 def test_stops_once_no_alive_hypothesis_can_win():

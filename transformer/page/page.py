@@ -4,7 +4,6 @@ One HTML file that needs no network. What is not there is named; nothing stands 
 """
 
 import base64
-import json
 import re
 from collections.abc import Container, Iterable
 from importlib import import_module
@@ -23,7 +22,7 @@ from transformer.page.summary import closeness_of_table_2, closeness_of_table_4
 from transformer.scoring.records import Described, Run, read_scored, run_name
 from transformer.tables import TABLES
 from transformer.tables.cells import Cell
-from transformer.tables.render import Grid, Table, environment, html, read
+from transformer.tables.render import Grid, Table, html, marked_environment, read
 
 CLOSE_CAPTION = (
     "How close: the paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
@@ -146,11 +145,6 @@ def cards(runs: dict[str, Run], scores: Iterable[str]) -> list[Card]:
 
 
 def render(**content: Any) -> str:
-    jinja = environment(TEMPLATES)
-    jinja.filters |= {"embedded": embedded, "anchor": lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)}
+    jinja = marked_environment(TEMPLATES)
+    jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
     return jinja.get_template("report.html").render(**content, colors=COLORS)
-
-
-def embedded(data: Any) -> Markup:
-    """Return JSON that no `</script>` in a text can end."""
-    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))

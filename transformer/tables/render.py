@@ -13,6 +13,7 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from transformer.common.files import replacing
 from transformer.common.records import converted, read_json
+from transformer.common.templates import environment
 from transformer.tables.cells import Cell, Row
 
 CODE = re.compile(r"`([^`]*)`")
@@ -131,19 +132,13 @@ def html(table: Table, stale: Collection[str] = (), scrolls: str = "") -> Markup
 
     Cells of `stale` runs say so. With `scrolls`, each grid scrolls in a box of its own that is called so.
     """
-    template = environment(TEMPLATES).get_template("table.html")
+    template = marked_environment(TEMPLATES).get_template("table.html")
     return Markup(template.render(table=table, stale=stale, scrolls=scrolls))
 
 
-def environment(templates: Path) -> jinja2.Environment:
-    """Return the environment of a folder's templates: it escapes all but `Markup`, and sets `code` by `marked`."""
-    jinja = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+def marked_environment(templates: Path) -> jinja2.Environment:
+    """Return the environment of a folder's templates, which also sets `code` by `marked`."""
+    jinja = environment(templates)
     jinja.filters["marked"] = html_text
     return jinja
 

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD
@@ -29,28 +30,34 @@ def length_penalty(length: Tensor | int, alpha: float) -> Tensor | float:
 
 
 def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> list[tuple[list[int], float]]:
-    """Return the best translation of each sentence, and its score: log-probability over length penalty.
+    """Return the best translation of each sentence, and its score, as `n_best` does."""
+    return [best for best, *_ in n_best(decoder, limits, beam, alpha, 1)]
 
-    limits: [B] the most tokens that a translation may have, EOS included; on the device that does the work. The ids
-    end in EOS, unless no hypothesis ended within the limit. Each step takes the 2 * beam best continuations: those that
-    end compete for the best finished one, the beam best of the others stay alive. A sentence is done when no alive
-    hypothesis can still win: its log-probability only falls, and the penalty divides by no more than the limit's.
+
+def n_best(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int) -> list[list[tuple[list[int], float]]]:
+    """Return the n best translations of each sentence, best first, and their scores; fewer where fewer were found.
+
+    A score is log-probability over length penalty. limits: [B] the most tokens that a translation may have, EOS
+    included; on the device that does the work. The ids end in EOS, unless no hypothesis ended within the limit. Each
+    step takes the 2 * beam best continuations: those that end compete for the n best finished ones, the beam best of
+    the others stay alive. A sentence is done when no alive hypothesis can still be one of the n: its log-probability
+    only falls, and the penalty divides by no more than the limit's.
     """
-    results = Results(limits)
+    results = Results(limits, n)
     sentences = torch.arange(len(limits), device=limits.device)  # the b of the B that are still searched
     alive = torch.zeros(len(limits), 1, device=limits.device)
     history = torch.full((len(limits), 1, 1), PAD, device=limits.device)
     while len(sentences):
         length = history.shape[2]
         scores, parents, tokens = expand(alive, decoder.step(history[:, :, -1]), 2 * beam)
-        ended = scores.masked_fill(tokens != EOS, -torch.inf).topk(1, dim=1)
+        ended = scores.masked_fill(tokens != EOS, -torch.inf).topk(min(n, scores.shape[1]), dim=1)
         results.offer(sentences, ended.values, extend(history, parents, tokens, ended.indices), alpha)
         alive, order = scores.masked_fill(tokens == EOS, -torch.inf).topk(min(beam, scores.shape[1]), dim=1)
         history = extend(history, parents, tokens, order)
         at_limit, best = limits[sentences] <= length, results.scores[sentences]
-        if (late := at_limit & best.isneginf()).any():
+        if (late := at_limit & best[:, 0].isneginf()).any():
             results.offer(sentences[late], alive[late], history[late], alpha)
-        can_win = alive[:, 0] / length_penalty(limits[sentences], alpha) > best
+        can_win = alive[:, 0] / length_penalty(limits[sentences], alpha) > best[:, -1]
         going = compact(can_win & ~at_limit)
         decoder.select(going, parents.gather(1, order)[going])
         sentences, alive, history = sentences[going], alive[going], history[going]
@@ -94,26 +101,38 @@ def compact(going: Tensor) -> Tensor:
 
 
 class Results:
-    """The best translation of each of B sentences so far."""
+    """The n best translations of each of B sentences so far, best first."""
 
-    def __init__(self, limits: Tensor):
-        self.scores = torch.full((len(limits),), -torch.inf, device=limits.device)
-        self.ids = torch.full((len(limits), int(limits.max())), PAD, device=limits.device)
-        self.lengths = torch.zeros_like(limits)
+    def __init__(self, limits: Tensor, n: int):
+        self.scores = torch.full((len(limits), n), -torch.inf, device=limits.device)
+        self.ids = torch.full((len(limits), n, int(limits.max())), PAD, device=limits.device)
+        self.lengths = torch.zeros_like(self.scores, dtype=torch.long)
 
     def offer(self, sentences: Tensor, log_probabilities: Tensor, history: Tensor, alpha: float) -> None:
-        """Keep the first hypothesis of each of `sentences` [b] if it is better than what they have.
+        """Keep those hypotheses of each of `sentences` [b] that are better than what they have.
 
-        log_probabilities: [b, k]. history: [b, k, 1 + length].
+        log_probabilities: [b, k], the highest first. history: [b, k, 1 + length].
         """
         length = history.shape[2] - 1  # it begins with PAD
-        scores = log_probabilities[:, 0] / length_penalty(length, alpha)
-        better = (scores > self.scores[sentences]).nonzero().flatten()
-        self.scores[sentences[better]] = scores[better]
-        self.ids[sentences[better], :length] = history[better, 0, 1:]
-        self.lengths[sentences[better]] = length
+        scores = log_probabilities / length_penalty(length, alpha)
+        better = (scores[:, 0] > self.scores[sentences, -1]).nonzero().flatten()
+        if not len(better):
+            return
+        own, scores = sentences[better], scores[better]
+        n, longest = self.ids.shape[1:]
+        scores = torch.cat([self.scores[own], scores], dim=1)
+        ids = torch.cat([self.ids[own], F.pad(history[better, :, 1:], (0, longest - length), value=PAD)], dim=1)
+        lengths = F.pad(self.lengths[own], (0, scores.shape[1] - n), value=length)
+        scores, order = scores.sort(dim=1, descending=True, stable=True)  # of equals the first that came
+        self.scores[own], order = scores[:, :n], order[:, :n]
+        self.ids[own] = ids.gather(1, order[:, :, None].expand(-1, -1, longest))
+        self.lengths[own] = lengths.gather(1, order)
 
-    def to_list(self) -> list[tuple[list[int], float]]:
-        """Return the ids and the score of each sentence."""
+    def to_list(self) -> list[list[tuple[list[int], float]]]:
+        """Return the ids and the scores of each sentence; at least one, whatever was found."""
         columns = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist())
-        return [(ids[:length], score) for ids, length, score in zip(*columns, strict=True)]
+        found = [
+            [(ids[:length], score) for ids, length, score in zip(*rows, strict=True)]
+            for rows in zip(*columns, strict=True)
+        ]
+        return [[best, *(one for one in others if one[1] > -torch.inf)] for best, *others in found]

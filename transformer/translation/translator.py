@@ -16,7 +16,7 @@ from transformer.data.subwords import Subwords
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.translation.decoder import CachedDecoder, Weights
-from transformer.translation.search import Decoder, beam_search
+from transformer.translation.search import Decoder, n_best
 
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
@@ -110,31 +110,44 @@ def search(
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
     weights: Weights | None = None,
 ) -> list[tuple[list[int], float]]:
+    """Return the best translation of each sentence as `search_n_best` does."""
+    return [best for best, *_ in search_n_best(model, vocabulary, sentences, decoding, 1, steer, weights)]
+
+
+def search_n_best(
+    model: Transformer,
+    vocabulary: int,
+    sentences: list[list[int]],
+    decoding: Decoding,
+    n: int,
+    steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
+    weights: Weights | None = None,
+) -> list[list[tuple[list[int], float]]]:
     """Translate token ids to token ids below `vocabulary`, without EOS, and their score (translation/search.py).
 
-    Sentences of similar length are decoded together. No output is longer than the model has positions for. steer: turns
-    a decoder for the sentences of these indices into one that allows fewer tokens. weights: the model's, if they were
-    made before.
+    Each sentence gets its n best translations, best first. Sentences of similar length are decoded together. No output
+    is longer than the model has positions for. steer: turns a decoder for the sentences of these indices into one that
+    allows fewer tokens. weights: the model's, if they were made before.
     """
     device = model.embedding.weight.device
     weights = weights or Weights(model)
 
     @torch.inference_mode()
-    def decode(batch: list[int]) -> list[tuple[list[int], float]]:
+    def decode(batch: list[int]) -> list[list[tuple[list[int], float]]]:
         source = pack([np.array(sentences[index]) for index in batch], device)
         # §6.1: input length + 50; EOS counts on both sides.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
         decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
-        return beam_search(decoder, limits, decoding.beam, decoding.alpha)
+        return n_best(decoder, limits, decoding.beam, decoding.alpha, n)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     fair = -(-sum(map(len, sentences)) // threads)
     batches = by_length(sentences, min(decoding.batch_tokens, fair))
-    results: list[tuple[list[int], float]] = [([], 0.0)] * len(sentences)
+    results: list[list[tuple[list[int], float]]] = [[([], 0.0)]] * len(sentences)
     for batch, translations in zip(batches, side_by_side(decode, batches, threads), strict=True):
-        for index, (ids, score) in zip(batch, translations, strict=True):
-            results[index] = ([token for token in ids if token != EOS], score)
+        for index, ranked in zip(batch, translations, strict=True):
+            results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
     return results
 
 

@@ -1,7 +1,6 @@
 // The attention viewer: words left and right, between them a line for each weight, a colour for each head.
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("weights").textContent);
+const viewer = (() => {
   const SIDES = { encoder: ["source", "source"], decoder: ["target", "shifted"], cross: ["target", "source"] };
   const COLORS = JSON.parse(document.getElementById("colors").textContent);
   const ROW = 30; // pixels, as in the style sheet
@@ -11,6 +10,7 @@
   const part = (id) => document.getElementById(id);
   const color = (head) => COLORS[head % COLORS.length];
   const columns = [part("queries"), part("keys")];
+  let data; // as attention.json has it
   let held = null; // the word that is chosen, as [column, place]
   let pointed = null; // the word under the pointer or the focus
 
@@ -90,7 +90,8 @@
         button.setAttribute("aria-pressed", Boolean(held && held[0] === number && held[1] === place));
       }),
     );
-    part("told").textContent = summary(word);
+    const text = summary(word);
+    if (part("told").textContent !== text) part("told").textContent = text; // screen readers read each change
   }
 
   function point(word) {
@@ -149,15 +150,31 @@
     draw();
   }
 
-  data.sentences.forEach((one, number) => make("option", { value: number, textContent: one.title }, part("sentence")));
-  for (let layer = 0; layer < data.layers; layer++)
-    make("option", { value: layer, textContent: layer + 1 }, part("layer"));
-  for (let head = 0; head < data.heads; head++) {
-    const label = make("label", {}, part("heads"));
-    make("input", { type: "checkbox", value: head, checked: head === 0 }, label).addEventListener("change", draw);
-    label.style.setProperty("--head", color(head));
-    make("span", { textContent: head + 1 }, label);
+  // Layers and heads, which all sentences of a model have alike.
+  function offer() {
+    for (let layer = 0; layer < data.layers; layer++)
+      make("option", { value: layer, textContent: layer + 1 }, part("layer"));
+    for (let head = 0; head < data.heads; head++) {
+      const label = make("label", {}, part("heads"));
+      make("input", { type: "checkbox", value: head, checked: head === 0 }, label).addEventListener("change", draw);
+      label.style.setProperty("--head", color(head));
+      make("span", { textContent: head + 1 }, label);
+    }
   }
+
+  // Show these sentences in place of those before; kind, layer and heads stay as they were chosen.
+  function show(attention) {
+    data = attention;
+    if (!part("layer").length) offer();
+    part("sentence").replaceChildren();
+    data.sentences.forEach((one, number) =>
+      make("option", { value: number, textContent: one.title }, part("sentence")),
+    );
+    part("sentence").closest("label").hidden = data.sentences.length === 1;
+    part("viewer").hidden = false;
+    fill();
+  }
+
   for (const id of ["sentence", "kind"]) part(id).addEventListener("change", fill);
   part("layer").addEventListener("change", draw);
   part("all").addEventListener("click", () => {
@@ -166,6 +183,5 @@
     for (const box of boxes) box.checked = !every;
     draw();
   });
-  part("viewer").hidden = false;
-  fill();
+  return { show };
 })();
