@@ -30,13 +30,9 @@ from transformer.data.subwords import Subwords
 from transformer.model import weights as checkpoints
 from transformer.model.packed import POSITIONS, pack
 from transformer.stages import average, train, translate
-from transformer.translation.ctranslate2 import (
-    CTranslate2,
-    import_ctranslate2,
-    save_ctranslate2,
-    token_names,
-)
+from transformer.translation.ctranslate2 import CTranslate2, import_ctranslate2, save_ctranslate2
 from transformer.translation.export import MANIFEST
+from transformer.translation.layout import token_names
 from transformer.translation.search import length_penalty
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
