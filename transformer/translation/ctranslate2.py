@@ -144,7 +144,7 @@ def save_ctranslate2(model: Transformer, vocabulary: Subwords, folder: Path) -> 
     Raises InputError on what CTranslate2 does not have: a parser, positions "words", a model without residuals, and
     additive attention.
     """
-    refuse_foreign("CTranslate2", model, vocabulary)
+    refuse_foreign("CTranslate2", model.config, vocabulary)
     spec = specify(model, vocabulary)
     spec.validate()
     spec.optimize()

@@ -5,15 +5,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.common.files import InputError
+from transformer.config.experiment import Model
 from transformer.data.subwords import UNUSED, Subwords
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import TARGET_SPACE, Embedding, Transformer
 
 
-def refuse_foreign(library: str, model: Transformer, vocabulary: Subwords) -> None:
+def refuse_foreign(library: str, config: Model, vocabulary: Subwords) -> None:
     """Raise InputError on what no library has: a parser, positions "words", no residuals, additive attention."""
-    config = model.config
     if vocabulary.symbols:
         raise InputError(f"{library}: expected a translator, found a parser")
     if config.positions == "words":

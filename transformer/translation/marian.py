@@ -25,7 +25,7 @@ def save_marian(
     Raises InputError on what Marian does not have: a parser, positions "words", LayerNorm before sub-layers, a model
     without residuals, additive attention, and heads that are wider than d_model / h.
     """
-    refuse(model, vocabulary)
+    refuse(model.config, vocabulary)
     data = safetensors.torch.save(tensors(model), {"format": "pt"})
     with replacing(folder / "model.safetensors", "wb") as file:
         file.write(data)
@@ -43,10 +43,9 @@ def save_marian(
         shutil.copyfile(vocabulary.path, folder / f"{side}.spm")
 
 
-def refuse(model: Transformer, vocabulary: Subwords) -> None:
+def refuse(config: Model, vocabulary: Subwords) -> None:
     """Raise InputError on what Marian does not have."""
-    refuse_foreign("Marian", model, vocabulary)
-    config = model.config
+    refuse_foreign("Marian", config, vocabulary)
     if config.norm != "post":
         raise InputError(f"Marian: expected norm post, found {config.norm!r}")
     if config.d_model % config.h:
