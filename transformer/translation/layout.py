@@ -1,4 +1,4 @@
-"""What the models of other libraries have in common: names for rows, position tables, heads of another width."""
+"""Parts that the models of other libraries have in common: names of rows, position tables, heads of another width."""
 
 import torch
 import torch.nn.functional as F
