@@ -10,8 +10,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer.config.experiment import EOS, UNK, Decoding, Experiment, Model, Preparation, Running, Training, save
+from transformer.config.experiment import (
+    EOS,
+    PAD,
+    UNK,
+    Decoding,
+    Experiment,
+    Model,
+    Preparation,
+    Running,
+    Training,
+    save,
+)
 from transformer.data.corpus import SIDES, TokenArray
+from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import STOPPING
 from transformer.stages import encode, vocabulary
@@ -53,6 +65,24 @@ def random_model(seed: int, **changes) -> Transformer:
         if model.embedding.new_word is not None:
             model.embedding.new_word.bernoulli_(0.5)[: EOS + 1] = 1
     return model.eval()
+
+
+def varied_model(**changes) -> Transformer:
+    """Return a model whose translations differ from each other; no bias is zero and no norm's weight one."""
+    model = random_model(3, **changes)
+    with torch.no_grad():
+        for parameter in model.decoder.parameters():
+            parameter *= 2 if parameter.dim() == 2 else 1
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape) * (parameter.dim() == 1)
+    return model
+
+
+@torch.no_grad()
+def logits(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
+    """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
+    packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
+    return model(*packed) @ model.output_weight().T
 
 
 def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:

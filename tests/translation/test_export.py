@@ -13,35 +13,31 @@ import torch
 from support.commands import do, error
 from support.toy import (
     DECODING,
-    make_data,
-    make_experiment,
-    make_run,
+    logits,
     make_vocabulary,
     random_lines,
     random_model,
     random_sentences,
+    varied_model,
     write_text,
 )
 
 from transformer.common.files import sha256
-from transformer.config.experiment import EOS, PAD, load, save
+from transformer.config.experiment import EOS, PAD
 from transformer.data import subwords
 from transformer.data.subwords import Subwords
 from transformer.model import weights as checkpoints
-from transformer.model.packed import POSITIONS, pack
-from transformer.stages import average, train, translate
-from transformer.translation.ctranslate2 import (
-    CTranslate2,
-    import_ctranslate2,
-    save_ctranslate2,
-    token_names,
-)
-from transformer.translation.export import MANIFEST
+from transformer.model.packed import POSITIONS
+from transformer.stages import translate
+from transformer.translation.ctranslate2 import CTranslate2, import_ctranslate2, save_ctranslate2
+from transformer.translation.export import FORMATS, MANIFEST
+from transformer.translation.layout import token_names
 from transformer.translation.search import length_penalty
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 SUBWORDS = 28  # fewer than ROWS
+LIBRARIES = {"ctranslate2": "CTranslate2", "marian": "Marian"}
 SENTENCES = random_sentences(1, 30, longest=9, ids=SUBWORDS)
 MODELS = {
     "interleaved": {},
@@ -73,17 +69,6 @@ def vocabulary(tmp_path_factory):
     return Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model", SUBWORDS))
 
 
-def varied_model(**changes):
-    """Return a model whose translations differ from each other; no bias is zero and no norm's weight one."""
-    model = random_model(3, **changes)
-    with torch.no_grad():
-        for parameter in model.decoder.parameters():
-            parameter *= 2 if parameter.dim() == 2 else 1
-        for parameter in model.parameters():
-            parameter += 0.1 * torch.randn(parameter.shape) * (parameter.dim() == 1)
-    return model
-
-
 @pytest.fixture(params=MODELS.values(), ids=MODELS)
 def model(request):
     return varied_model(**request.param)
@@ -94,13 +79,6 @@ def engine_of(model, vocabulary, folder, compute_type="float32"):
     translator = import_ctranslate2().Translator(str(folder), compute_type=compute_type, intra_threads=1)
     names = (token_names(vocabulary, rows) for rows in (model.config.embedding_rows, model.config.output_rows))
     return CTranslate2(translator, *names, len(vocabulary))
-
-
-@torch.no_grad()
-def logits(model, source, target):
-    """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
-    packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
-    return model(*packed) @ model.output_weight().T
 
 
 def allowed_only(logits):
@@ -229,19 +207,6 @@ def test_int8_is_close_and_not_the_same(model, vocabulary, tmp_path):
     assert 1e-4 < error.mean() < 0.1 * scores[0].std()
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run that has learned to copy."""
-    data = make_data(tmp_path_factory.mktemp("task") / "en-de", random_lines(1, 1000), random_lines(2, 50))
-    model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
-    sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 400, "warmup_steps": 100, "checkpoint_every": 5}
-    running = {"log_every": 50, "evaluate_every": 400, "save_every": 400}
-    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
-    train.main([str(run), "--data", str(data), "--threads", "1"])
-    average.main(["--run", str(run)])
-    return run
-
-
 UNSEEN = ["", *random_lines(99, 60)]
 
 
@@ -252,7 +217,7 @@ def translations(run, folder, *options):
     return (folder / "target").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("form", ["safetensors", "ctranslate2"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, form):
     do("export", "--run", run, "--to", tmp_path / "made here" / "1", "--format", form)
     shutil.move(tmp_path / "made here" / "1", tmp_path / "moved")
@@ -316,45 +281,37 @@ def test_export_refuses_weights_of_another_training(run, tmp_path):
     assert message == f"{tmp_path}/other.safetensors: expected weights of the training {about['digest']}, found 0123"
 
 
-@pytest.fixture
-def untrained(run, tmp_path):
-    """Return a function that makes a run with a random model, and returns its folder."""
-
-    def make(**changes):
-        copy = tmp_path / "run"
-        shutil.copytree(run, copy, dirs_exist_ok=True)
-        experiment = load(run / "experiment.yaml")
-        model = random_model(1, **vars(experiment.model) | changes)
-        _, header = checkpoints.load(run / "average.safetensors")
-        checkpoints.save(copy / "average.safetensors", model.state_dict(), header)
-        save(replace(experiment, model=model.config), copy / "experiment.yaml")
-        return copy
-
-    return make
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"positions": "words"}, "expected positions sinusoid, learned or none, found 'words'"),
         ({"residual": False}, "expected residual true, found false"),
         ({"attention": "additive"}, "expected attention dot, found 'additive'"),
+        ({"norm": "pre"}, "Marian: expected norm post, found 'pre'"),
+        ({"h": 3}, "Marian: expected d_model a multiple of h = 3, found 32"),
+        ({"d_k": 17}, "Marian: expected d_k of d_model / h = 16 at most, found 17"),
+        ({"d_v": 17}, "Marian: expected d_v of d_model / h = 16 at most, found 17"),
     ],
     ids=str,
 )
-def test_ctranslate2_refuses_what_it_cannot_express(untrained, tmp_path, changes, message):
+def test_formats_refuse_what_they_cannot_express(untrained, tmp_path, changes, message):
     argv = ["export", "--run", untrained(**changes), "--to", tmp_path / "1"]
-    assert error(*argv, "--format", "ctranslate2") == f"CTranslate2: {message}"
-    assert not (tmp_path / "1").exists()
+    for form, library in LIBRARIES.items():
+        if message.startswith("expected"):
+            assert error(*argv, "--format", form) == f"{library}: {message}"
+        elif message.startswith(library):
+            assert error(*argv, "--format", form) == message
+        assert not (tmp_path / "1").exists()
     do(*argv)  # as safetensors, anything goes
     assert (tmp_path / "1").exists()
 
 
-def test_ctranslate2_refuses_a_parser(untrained, tmp_path):
+@pytest.mark.parametrize("form", LIBRARIES)
+def test_formats_refuse_a_parser(untrained, tmp_path, form):
     text, run = write_text(tmp_path / "text", random_lines(0, 200)), untrained()
     subwords.learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
-    argv = ["export", "--run", run, "--to", tmp_path / "1", "--format", "ctranslate2"]
-    assert error(*argv) == "CTranslate2: expected a translator, found a parser"
+    argv = ["export", "--run", run, "--to", tmp_path / "1", "--format", form]
+    assert error(*argv) == f"{LIBRARIES[form]}: expected a translator, found a parser"
     assert not (tmp_path / "1").exists()
 
 

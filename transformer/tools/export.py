@@ -2,10 +2,13 @@
 
     python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
     python -m transformer export --run RUN --to exported --format ctranslate2
+    python -m transformer export --run RUN --to exported --format marian
 
 `translate --run exported` needs nothing else. With --format ctranslate2 the folder also holds CTranslate2's model, for
-`translate --run exported --engine ctranslate2` and for programs that use that library alone. export.json lists what was
-exported, with the SHA-256 of each file; run.json describes the training.
+`translate --run exported --engine ctranslate2` and for programs that use that library alone. With --format marian it
+also holds what the library transformers loads as MarianMTModel and MarianTokenizer, and README.md, a model card with
+the scores in RUN/test.json, if they are there. export.json lists what was exported, with the SHA-256 of each file;
+run.json describes the training.
 """
 
 from pathlib import Path

@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.common.files import InputError
@@ -26,7 +25,14 @@ from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
-from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Embedding, Transformer
+from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer
+from transformer.translation.layout import (
+    position_tables,
+    refuse_foreign,
+    token_names,
+    widened,
+    widened_output,
+)
 from transformer.translation.search import length_penalty
 
 Spec = Any  # a layer of ctranslate2.specs
@@ -48,12 +54,6 @@ def import_ctranslate2() -> ModuleType:
     except ImportError as error:
         raise InputError(f"CTranslate2: expected it installed, found: {error}") from None
     return ctranslate2
-
-
-def token_names(vocabulary: Subwords, rows: int) -> list[str]:
-    """Return the name of each row of an embedding: a subword, or `unused N`, which no text contains."""
-    pieces = [vocabulary.processor.id_to_piece(token) for token in range(min(rows, len(vocabulary)))]
-    return pieces + [f"unused {row}" for row in range(len(pieces), rows)]
 
 
 # Translating ----------------------------------------------------------------------------------------------------------
@@ -150,15 +150,7 @@ def save_ctranslate2(model: Transformer, vocabulary: Subwords, folder: Path) -> 
     Raises InputError on what CTranslate2 does not have: a parser, positions "words", a model without residuals, and
     additive attention.
     """
-    config = model.config
-    if vocabulary.symbols:
-        raise InputError("CTranslate2: expected a translator, found a parser")
-    if config.positions == "words":
-        raise InputError("CTranslate2: expected positions sinusoid, learned or none, found 'words'")
-    if not config.residual:
-        raise InputError("CTranslate2: expected residual true, found false")
-    if config.attention != "dot":
-        raise InputError(f"CTranslate2: expected attention dot, found {config.attention!r}")
+    refuse_foreign("CTranslate2", model.config, vocabulary)
     spec = specify(model, vocabulary)
     spec.validate()
     spec.optimize()
@@ -191,38 +183,28 @@ def specify(model: Transformer, vocabulary: Subwords) -> Spec:
 
 def set_embeddings(spec: Spec, model: Transformer) -> None:
     """Set §3.4 and §3.5. PAD is a zero vector where it starts the decoder, and occurs nowhere else."""
-    source, target = model.embedding, model.target_embedding
-    spec.encoder.embeddings[0].weight = source.weight
-    spec.encoder.position_encodings.encodings = position_table(source)
-    if model.target_spaces is not None:
-        spec.encoder.position_encodings.encodings += model.target_spaces[TARGET_SPACE]
-    spec.decoder.embeddings.weight = target.output_weight()
+    tables = position_tables(model)
+    spec.encoder.position_encodings.encodings, spec.decoder.position_encodings.encodings = tables
+    spec.encoder.embeddings[0].weight = model.embedding.weight
+    spec.decoder.embeddings.weight = model.target_embedding.output_weight()
     spec.decoder.projection.weight = model.output_weight()
-    spec.decoder.position_encodings.encodings = position_table(target)
     spec.decoder.start_from_zero_embedding = True
 
 
-def position_table(embedding: Embedding) -> Tensor:
-    """Return what is added at each position, a tensor of its own: [POSITIONS, d_model]."""
-    table = embedding.position_table
-    return torch.zeros(POSITIONS, embedding.weight.shape[1]) if table is None else table.clone()
-
-
 def set_self_attention(spec: Spec, layer: SelfAttention, norm: nn.LayerNorm) -> None:
-    set_linear(spec.linear[0], *widened(layer.query_key_value, layer.widths, layer))
+    set_linear(spec.linear[0], *widened(layer.query_key_value, layer.widths, layer.h, width(layer)))
     set_output(spec, layer, norm)
 
 
 def set_cross_attention(spec: Spec, layer: CrossAttention, norm: nn.LayerNorm) -> None:
-    set_linear(spec.linear[0], *widened(layer.query, layer.widths[:1], layer))
-    set_linear(spec.linear[1], *widened(layer.key_value, layer.widths, layer))
+    set_linear(spec.linear[0], *widened(layer.query, layer.widths[:1], layer.h, width(layer)))
+    set_linear(spec.linear[1], *widened(layer.key_value, layer.widths, layer.h, width(layer)))
     set_output(spec, layer, norm)
 
 
 def set_output(spec: Spec, layer: SelfAttention | CrossAttention, norm: nn.LayerNorm) -> None:
-    """Set W^O, with new columns where heads are padded with zeros. The scale stays the layer's."""
-    columns = layer.output.weight.unflatten(1, (layer.h, layer.d_v))
-    set_linear(spec.linear[-1], F.pad(columns, (0, width(layer) - layer.d_v)).flatten(1), layer.output.bias)
+    """Set W^O. The scale stays the layer's."""
+    set_linear(spec.linear[-1], widened_output(layer, width(layer)), layer.output.bias)
     spec.queries_scale = layer.scale
     set_norm(spec.layer_norm, norm)
 
@@ -237,14 +219,6 @@ def set_feed_forward(spec: Spec, layer: nn.Module) -> None:
 def width(layer: SelfAttention | CrossAttention) -> int:
     """Return the width of a head in CTranslate2, which has one for queries, keys and values."""
     return max(layer.d_k, layer.d_v)
-
-
-def widened(linear: nn.Linear, widths: list[int], layer: SelfAttention | CrossAttention) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of a projection with outputs `widths` side by side, each head padded with zeros."""
-    rows = torch.cat([linear.weight, linear.bias[:, None]], dim=1)
-    heads = [part.unflatten(0, (layer.h, -1)) for part in rows.split(widths)]
-    wide = torch.cat([F.pad(head, (0, 0, 0, width(layer) - head.shape[1])).flatten(0, 1) for head in heads])
-    return wide[:, :-1], wide[:, -1]
 
 
 def set_linear(spec: Spec, weight: Tensor, bias: Tensor) -> None:

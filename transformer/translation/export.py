@@ -16,9 +16,12 @@ from transformer.model.header import read_header
 from transformer.model.weights import load_model
 from transformer.scoring.origin import averaged_steps
 from transformer.scoring.records import Trained
+from transformer.translation.card import card, score_of
 from transformer.translation.ctranslate2 import save_ctranslate2
+from transformer.translation.marian import save_marian
+from transformer.translation.marian_weights import has_own_tables
 
-FORMATS = ("safetensors", "ctranslate2")
+FORMATS = ("safetensors", "ctranslate2", "marian")
 WEIGHTS = "average.safetensors"  # the weights that a folder is translated with unless others are named
 COPIED = ("experiment.yaml", "decoding.yaml", "vocabulary.model", "run.json")
 MANIFEST = "export.json"  # marks a folder as an export
@@ -32,16 +35,21 @@ def export(run: Path, weights: Path, to: Path, form: str) -> None:
     """
     experiment = load(run / "experiment.yaml")
     model = load_model(weights, experiment.model)
-    load(run / "decoding.yaml", Decoding)
+    decoding, record = load(run / "decoding.yaml", Decoding), read_json(run / "run.json", Trained)
     vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
     origin = read_header(weights)
-    averaged_steps(weights, read_json(run / "run.json", Trained)["digest"])  # raises where they are of another training
+    averaged_steps(weights, record["digest"])  # raises where they are of another training
     with replacing_folder(to) as folder:
         for name in COPIED:
             shutil.copyfile(run / name, folder / name)
         shutil.copyfile(weights, folder / WEIGHTS)
         if form == "ctranslate2":
             save_ctranslate2(model, vocabulary, folder)
+        if form == "marian":
+            save_marian(model, vocabulary, experiment, decoding, folder)
+            score, own_tables = score_of(run, weights, record["digest"]), has_own_tables(experiment.model)
+            with replacing(folder / "README.md") as file:
+                file.write(card(experiment, decoding, record, score, own_tables))
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
         manifest = {"format": form, "exported": now(), "commit": commit(), "weights": origin, "sha256": files}
         with replacing(folder / MANIFEST) as file:
