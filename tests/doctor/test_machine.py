@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from support.toy import PROCESSOR
 
 from transformer import __main__
@@ -198,4 +199,6 @@ def test_what_cuda_says_is_shown(monkeypatch):
     """Its first line, without advice on debugging."""
     messages = ["Error 802: system not yet initialized.\nCUDA kernel errors might be reported later."]
     monkeypatch.setattr("torch.backends.cuda.is_built", lambda: True)
-    assert gpus.why(2, messages) == ("Error 802: system not yet initialized", gpus.DRIVER)
+    reason, fix = gpus.why_here(2, messages)
+    assert reason.startswith(f"Error 802: system not yet initialized (PyTorch {torch.__version__} ")
+    assert fix == gpus.DRIVER

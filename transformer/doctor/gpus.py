@@ -1,7 +1,6 @@
 """Checks of a machine's GPUs, and of PyTorch's way to them."""
 
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +9,11 @@ import torch
 import torch.distributed as dist
 
 from transformer.doctor.finding import Finding, error, ok, warning
+from transformer.runtime.device import DRIVER, first_line, gpus_in, why
 
 SIZE = 1024  # rows and columns of the matrices
 ERROR = 1e-2  # relative error of the product above which the GPU is broken; bfloat16's own is 3e-3
 FREE = 0.9  # share of the memory, which a training counts on
-DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
 
 
 def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterator[Finding]:
@@ -22,9 +21,9 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    there = sum(re.fullmatch(r"nvidia\d+", path.name) is not None for path in devices.iterdir())
+    there = len(gpus_in(devices))
     if seen < (there if asked is None else asked):
-        reason, fix = why(there, [str(message.message) for message in caught])
+        reason, fix = why_here(there, [str(message.message) for message in caught])
         expected = f"{there} here" if asked is None else f"{asked} asked for"
         level = warning if seen and asked is None else error
         yield level("GPUs", f"{expected}, PyTorch sees {seen}: {reason}", fix)
@@ -41,26 +40,14 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
         yield error("GPUs", message, "install requirements.lock on Linux")
 
 
-def why(there: int, messages: list[str]) -> tuple[str, str]:
-    """Return why PyTorch sees fewer GPUs than expected, in CUDA's words where it gives any, and what mends it."""
-    if not torch.backends.cuda.is_built():
-        return "this PyTorch is built for processors alone", "install requirements.lock without TORCH_INDEX"
-    if not there:
+def why_here(there: int, messages: list[str]) -> tuple[str, str]:
+    """Return why PyTorch sees fewer GPUs than expected, and what mends it; there: how many the machine has."""
+    if torch.backends.cuda.is_built() and not there:
         return "no /dev/nvidia0", "nvidia-smi on that machine; in a job, its partition's gres and the profile's gpu"
-    if messages:
-        return first_line(messages[0]), DRIVER
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if torch.backends.cuda.is_built() and not messages and chosen is not None:
         return f"CUDA_VISIBLE_DEVICES is {chosen!r}", "unset CUDA_VISIBLE_DEVICES, unless that is what you want"
-    try:
-        torch.cuda.init()
-    except RuntimeError as failure:
-        return first_line(str(failure)), DRIVER
-    return "some do not answer", "nvidia-smi -L lists those that do"
-
-
-def first_line(message: str) -> str:
-    """Return what CUDA says, without its advice on debugging."""
-    return message.partition("\n")[0].rstrip(".")
+    return why(messages)
 
 
 def check_gpu(number: int) -> Finding:
