@@ -30,10 +30,10 @@ def asked(listing: str) -> str:
     return "".join(sorted(lines))
 
 
-def dry_run(project: Path) -> subprocess.CompletedProcess:
+def dry_run(project: Path, *options: str) -> subprocess.CompletedProcess:
     """List all jobs of the paper's scale, with Table 4."""
     (project / "resources/wsj").mkdir(parents=True)
-    result = snakemake(project, *PAPER)
+    result = snakemake(project, *PAPER, *options)
     assert result.returncode == 0, result.stdout
     return result
 
@@ -55,6 +55,29 @@ def test_slurm_is_asked_for_what_is_on_file(tmp_path):
     requests = asked(result.stdout)
     assert len(requests.splitlines()) > 15
     assert requests == ASKED.read_text()
+
+
+@pytest.mark.usefixtures("without_slurm")
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "threads", "mem_mb"), [(8, 1, 32, 88000), (16, 2, 32, 88000), (2, 2, 4, 32000)]
+)
+def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, nodes, threads, mem_mb):
+    """Four threads a GPU, and for each the memory of a process."""
+    (tmp_path / "project").mkdir()
+    project = copy_project(tmp_path / "project")
+    profile = project / "profiles/slurm/profile.yaml"
+    text = profile.read_text()
+    profile.write_text(
+        text.replace("    gpu: 1 # of one run", f"    gpu: {gpus} # of one run").replace(
+            "    nodes: 1 #", f"    nodes: {nodes} #"
+        )
+    )
+    (line,) = [
+        line for line in asked(dry_run(project, "--cores", "99").stdout).splitlines() if line.startswith("train:")
+    ]
+    assert f"train: threads={threads}, " in line
+    assert f" gpu={gpus}, " in line
+    assert f" mem_mb={mem_mb}, " in line
 
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])

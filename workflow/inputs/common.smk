@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from transformer.config.corpora import absent_treebank
-from transformer.config.runs import CURVES, PARSER, PROBED, TABLE_2, experiments_of, runs_of_tables
+from transformer.config.runs import CURVES, PARSER, PROBED, TABLE_2, experiments_of, runs_of_tables, training_threads
 from transformer.config.scales import at, tasks_of
 from transformer.config.scales import parsing_of as parsing_at
 
@@ -110,8 +110,17 @@ def shared_cores():
     return None if workflow.remote_exec else workflow.global_resources["_cores"].value
 
 
-def train_threads(wildcards):
-    """Return a run's share of the processors: small models train faster side by side than in turn on all cores."""
+def train_threads(wildcards, attempt):
+    """Return a run's share of the processors: small models train faster side by side than in turn on all cores.
+
+    Where Slurm starts it, by a profile, the share is that of its GPUs on each node.
+    """
+    name = "train_parser" if wildcards.experiment == PARSER else "train"
+    own = workflow.resource_settings._parsed_overwrite_resources.get(name, {})  # a profile's, or the command line's
+    context = {"input": [], "attempt": attempt, "threads": 1, "rulename": name}
+    asked = {key: own[key].evaluate(wildcards, **context).value for key in ("launch", "gpu", "nodes") if key in own}
+    if asked.get("launch", "here") != "here":
+        return training_threads(asked.get("gpu", 1), asked.get("nodes", 1))
     runs = {run for of_table in runs_of_tables(at(config, wildcards.scale)).values() for run in of_table}
     return max(1, (shared_cores() or 1) // len(runs))
 
