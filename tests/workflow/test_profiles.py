@@ -30,10 +30,10 @@ def asked(listing: str) -> str:
     return "".join(sorted(lines))
 
 
-def dry_run(project: Path, *options: str) -> subprocess.CompletedProcess:
+def dry_run(project: Path) -> subprocess.CompletedProcess:
     """List all jobs of the paper's scale, with Table 4."""
     (project / "resources/wsj").mkdir(parents=True)
-    result = snakemake(project, *PAPER, *options)
+    result = snakemake(project, *PAPER)
     assert result.returncode == 0, result.stdout
     return result
 
@@ -67,14 +67,11 @@ def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, no
     project = copy_project(tmp_path / "project")
     profile = project / "profiles/slurm/profile.yaml"
     text = profile.read_text()
-    profile.write_text(
-        text.replace("    gpu: 1 # of one run", f"    gpu: {gpus} # of one run").replace(
-            "    nodes: 1 #", f"    nodes: {nodes} #"
-        )
-    )
-    (line,) = [
-        line for line in asked(dry_run(project, "--cores", "99").stdout).splitlines() if line.startswith("train:")
-    ]
+    for key, value in {"gpu": gpus, "nodes": nodes}.items():
+        text = text.replace(f"    {key}: 1 #", f"    {key}: {value} #")
+    profile.write_text(text)
+    result = snakemake(project, *PAPER, "--cores", "99", "--", "results/paper/runs/en-de/base/1/run.json")
+    (line,) = [line for line in asked(result.stdout).splitlines() if line.startswith("train:")]
     assert f"train: threads={threads}, " in line
     assert f" gpu={gpus}, " in line
     assert f" mem_mb={mem_mb}, " in line

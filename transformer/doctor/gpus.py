@@ -7,10 +7,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
+from transformer.common.text import origin
 from transformer.doctor.finding import Finding, error, ok, warning
 from transformer.runtime.device import DRIVER, first_line, gpus_in, why
 
+COMPILER = "a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 SIZE = 1024  # rows and columns of the matrices
 ERROR = 1e-2  # relative error of the product above which the GPU is broken; bfloat16's own is 3e-3
 FREE = 0.9  # share of the memory, which a training counts on
@@ -35,6 +38,7 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
         yield ok("GPUs", "none; what trains here trains on the processor")
     for number in range(seen):
         yield check_gpu(number)
+        yield check_compiler(torch.device("cuda", number))
     if seen > 1 and not dist.is_nccl_available():
         message = "this PyTorch has no NCCL: GPUs cannot train together"
         yield error("GPUs", message, "install requirements.lock on Linux")
@@ -71,6 +75,23 @@ def check_gpu(number: int) -> Finding:
     if free < FREE * total:
         return warning(subject, f"{name}: other programs use it", "nvidia-smi names them")
     return ok(subject, f"{name}, multiplies in bfloat16")
+
+
+def check_compiler(device: torch.device) -> Finding:
+    """Check that code can be compiled for a device, as a training's step is; without, the step takes longer."""
+    subject, x = f"compiler for {device}", torch.arange(SIZE, dtype=torch.float32, device=device)
+    try:
+        y = torch.compile(two_lines)(x)
+    except Exception as failure:  # of Dynamo, Inductor, Triton or the C compiler, each with its own kinds
+        return warning(subject, f"cannot compile, so that training is slower: {origin(failure)}", COMPILER)
+    if not torch.equal(y, two_lines(x)):
+        return error(subject, "compiled code computes something else", "another GPU; tell who runs the machine")
+    return ok(subject, "compiles, and computes the same")
+
+
+def two_lines(x: Tensor) -> Tensor:
+    y = x * 2
+    return y + 1
 
 
 def has_bfloat16(number: int) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.common.text import out_of_memory, printable
+from transformer.common.text import origin, out_of_memory
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import say
 from transformer.training.batches import Batch
@@ -54,14 +54,7 @@ def tried(compute: Losses, model: Transformer, batch: Batch, epsilon: float, dty
     except Exception as error:  # of Dynamo, Inductor, Triton or the C compiler that they call, each with its own kinds
         if out_of_memory(error):
             raise
-        problem = cause(error)
+        problem = origin(error)
         say(f"the step cannot be compiled, and runs uncompiled, which takes longer: {problem}", error=True)
         return problem
     return None
-
-
-def cause(error: BaseException) -> str:
-    """Return the first line of the error behind an error: what the compiler adds to it are pages about itself."""
-    while (behind := error.__cause__ or error.__context__) is not None:
-        error = behind
-    return printable(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")

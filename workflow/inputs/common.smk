@@ -13,6 +13,7 @@ from transformer.config.scales import parsing_of as parsing_at
 
 # The code of beam search; the rest of its package exports.
 SEARCH = ["model", "translation/decoder.py", "translation/search.py", "translation/translator.py"]
+ALONE = {"launch": "here", "gpu": "1", "nodes": "1"}  # a training's resources where no profile says otherwise
 FIRST = 10  # priority of what long chains of jobs wait for
 
 
@@ -110,17 +111,21 @@ def shared_cores():
     return None if workflow.remote_exec else workflow.global_resources["_cores"].value
 
 
-def train_threads(wildcards, attempt):
+def train_threads(wildcards):
     """Return a run's share of the processors: small models train faster side by side than in turn on all cores.
 
     Where Slurm starts it, by a profile, the share is that of its GPUs on each node.
     """
     name = "train_parser" if wildcards.experiment == PARSER else "train"
     own = workflow.resource_settings._parsed_overwrite_resources.get(name, {})  # a profile's, or the command line's
-    context = {"input": [], "attempt": attempt, "threads": 1, "rulename": name}
-    asked = {key: own[key].evaluate(wildcards, **context).value for key in ("launch", "gpu", "nodes") if key in own}
-    if asked.get("launch", "here") != "here":
-        return training_threads(asked.get("gpu", 1), asked.get("nodes", 1))
+    asked = {key: str(own[key].raw) if key in own else default for key, default in ALONE.items()}
+    if asked["launch"] != ALONE["launch"]:
+        for key in ("gpu", "nodes"):
+            if not asked[key].isdecimal():
+                sys.exit(
+                    f"Snakefile: {name}: {key}: expected a number, from which its threads follow, found {asked[key]}"
+                )
+        return training_threads(int(asked["gpu"]), int(asked["nodes"]))
     runs = {run for of_table in runs_of_tables(at(config, wildcards.scale)).values() for run in of_table}
     return max(1, (shared_cores() or 1) // len(runs))
 
