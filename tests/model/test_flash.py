@@ -5,6 +5,7 @@ The kernel itself is stood in for by the paper's equation, sentence by sentence.
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from transformer.model.transformer import Transformer
 from transformer.runtime.memory import PER_PARAMETER, SHARE
 from transformer.runtime.signals import Interrupted, StopSignals
 from transformer.training.batches import plan
-from transformer.training.compiling import compiled
+from transformer.training.compiling import compiled, prepare
 from transformer.training.loop import Run, TrainingError
 from transformer.training.loss import batch_losses
 
@@ -297,6 +298,19 @@ def test_a_full_memory_is_no_compiler_error(monkeypatch, tmp_path):
     torch._dynamo.reset()
     with pytest.raises(Exception, match="CUDA out of memory"):
         start(tmp_path, True).learner.compile()
+
+
+def test_the_compilers_work_is_kept_with_the_run(monkeypatch, tmp_path):
+    """As many work on it as the process has threads; whoever sets these variables knows better."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere")
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    prepare(tmp_path / "compiled", 4)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/elsewhere"
+    assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    prepare(tmp_path / "compiled", 8)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
+    assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"
 
 
 def test_memory_is_measured_on_the_way_that_is_trained(monkeypatch, tmp_path):
