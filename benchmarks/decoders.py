@@ -15,7 +15,7 @@ from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 from transformer.translation.ctranslate2 import import_ctranslate2, open_ctranslate2, save_ctranslate2
 from transformer.translation.decoder import Weights
 from transformer.translation.search import Decoder

@@ -14,7 +14,7 @@ from benchmarks.loops import Loop, Step, pause
 from benchmarks.results import LeftOut, require
 from benchmarks.workload import NEVER, Workload
 from transformer.config.experiment import UNK, Model
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 from transformer.training.batches import ParallelText
 
 SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids

@@ -9,7 +9,8 @@ import torch
 from benchmarks.loops import Loop, Step, pause
 from benchmarks.workload import Workload
 from transformer.runtime import memory
-from transformer.runtime.distributed import World, best_device
+from transformer.runtime.device import best_device
+from transformer.runtime.distributed import World
 from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run
 from transformer.training.step import Update

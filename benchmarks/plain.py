@@ -21,7 +21,7 @@ from transformer.config.experiment import PAD, Model
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 from transformer.training.batches import plan
 from transformer.training.optimizer import rate
 from transformer.training.step import product_dtype

@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 from transformer.common import provenance
 from transformer.common.files import InputError, replacing
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 
 FOLDER = Path(__file__).parent / "results"
 PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip knows them

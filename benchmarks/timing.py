@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 
 PRODUCT = {"cuda": (8192, 8), "cpu": (1536, 1)}  # rows of a square matrix, and how often it is multiplied
 

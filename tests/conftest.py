@@ -69,7 +69,7 @@ def experiment() -> Experiment:
 def on_the_processor():
     """Train there, GPU or not: only there is a run the same bit for bit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("torch.cuda.is_available", lambda: False)
+        patch.setenv("TRANSFORMER_DEVICE", "cpu")
         yield
 
 

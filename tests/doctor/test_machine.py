@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from support.toy import PROCESSOR
 
 from transformer import __main__
@@ -198,4 +199,30 @@ def test_what_cuda_says_is_shown(monkeypatch):
     """Its first line, without advice on debugging."""
     messages = ["Error 802: system not yet initialized.\nCUDA kernel errors might be reported later."]
     monkeypatch.setattr("torch.backends.cuda.is_built", lambda: True)
-    assert gpus.why(2, messages) == ("Error 802: system not yet initialized", gpus.DRIVER)
+    reason, fix = gpus.why_here(2, messages)
+    assert reason.startswith(f"Error 802: system not yet initialized (PyTorch {torch.__version__} ")
+    assert fix == gpus.DRIVER
+
+
+def test_a_machine_without_a_compiler(monkeypatch, tmp_path):
+    """What stands for a GPU's compiler is the processor's, of the same PyTorch."""
+    from torch._inductor import config
+
+    torch._dynamo.reset()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(config.cpp, "cxx", (str(tmp_path / "no-compiler"),))
+    finding = gpus.check_compiler(torch.device("cpu"))
+    assert finding.level == "warning"
+    assert finding.message.startswith("cannot compile, so that training is slower: ")
+    assert "\n" not in finding.message
+    assert finding.fix == gpus.COMPILER
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # of PyTorch, by itself
+def test_a_compiler_that_works(monkeypatch, tmp_path):
+    if not shutil.which("g++"):
+        pytest.skip("no g++ here")
+    torch._dynamo.reset()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    assert gpus.check_compiler(torch.device("cpu")) == gpus.ok("compiler for cpu", "compiles, and computes the same")

@@ -37,7 +37,8 @@ def test_what_a_profile_asks_for(tmp_path: Path):
     default, train, parser = profile.read_profile(write_profile(tmp_path, **settings)).asked
     assert default == profile.Asked("default", "cpu", "lab", 2880, 500, 1, 1, 0, ())
     assert train == profile.Asked("train", "gpu", "lab", 90, None, 16, 2, 4, ())
-    assert parser == profile.Asked("train_parser", "cpu", "lab", None, 500, 1, 1, 4, ("--constraint=nvlink",))
+    # Without threads of its own, a training has those of its GPUs: here `gres` is the site's own word for them.
+    assert parser == profile.Asked("train_parser", "cpu", "lab", None, 500, 4, 1, 4, ("--constraint=nvlink",))
 
 
 def test_a_profile_that_is_written_as_lists(tmp_path: Path):

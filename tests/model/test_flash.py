@@ -5,6 +5,7 @@ The kernel itself is stood in for by the paper's equation, sentence by sentence.
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -23,11 +24,12 @@ from transformer.config.experiment import PAD
 from transformer.model.attention import flashes
 from transformer.model.packed import FILLER, LONGEST, POSITIONS, fill, sizes
 from transformer.model.transformer import Transformer
+from transformer.runtime.memory import PER_PARAMETER, SHARE
 from transformer.runtime.signals import Interrupted, StopSignals
 from transformer.training.batches import plan
+from transformer.training.compiling import compiled, prepare
 from transformer.training.loop import Run, TrainingError
 from transformer.training.loss import batch_losses
-from transformer.training.step import compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 FORMS = {  # the paper's, and Table 5's that flash attention knows
@@ -37,7 +39,9 @@ FORMS = {  # the paper's, and Table 5's that flash attention knows
     "not scaled": {"scaled": False},
     "no positions": {"positions": "none"},
     "untied": {"tied": False},
+    "narrow keys": {"d_k": 4},  # Table 3, row B
 }
+COMPILER_ERROR = "RuntimeError: Failed to find C compiler."
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
@@ -59,7 +63,8 @@ def per_sentence(tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...]) -> zi
 def equation(
     Q: Tensor, K: Tensor, V: Tensor, q: Tensor, k: Tensor, L_q: int, L_k: int, scale: float, causal: bool
 ) -> Tensor:
-    """Compute what varlen_attn computes."""
+    """Compute what varlen_attn computes, on heads of one width."""
+    assert Q.shape[-1] == K.shape[-1] == V.shape[-1]
     assert q.dtype == k.dtype == torch.int32
     assert (q.diff() <= L_q).all()
     assert (k.diff() <= L_k).all()
@@ -223,9 +228,9 @@ def test_additive_attention_is_refused_by_name():
 def test_models_that_flash_attention_knows():
     known = {"h": 8, "d_k": 64, "d_v": 64}
     cuda, half = torch.device("cuda"), torch.bfloat16
-    assert all(flashes(model_config(**known | form), cuda, half) for form in FORMS.values())
+    assert all(flashes(model_config(**known | form), cuda, half) for form in [*FORMS.values(), {"d_k": 16}])
     wide, odd = ({"d_k": width, "d_v": width} for width in (512, 12))
-    for other in ({"d_k": 16}, wide, odd, {"P_drop_attention": 0.1}, {"attention": "additive"}):
+    for other in ({"d_v": 16}, wide, odd, {"P_drop_attention": 0.1}, {"attention": "additive"}):
         assert not flashes(model_config(**known | other), cuda, half)
     assert not flashes(model_config(**known), cuda, torch.float32)
     assert not flashes(model_config(**known), CPU, half)
@@ -251,6 +256,72 @@ def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
 
 
 compile_ = torch.compile
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+def test_where_nothing_can_be_compiled_the_training_goes_on(monkeypatch, tmp_path, capsys):
+    """As on a node without a C compiler. The same steps follow, and the run says why they took longer."""
+
+    def fails(graph, inputs):
+        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable.")
+
+    monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend=fails, **how))
+    runs = [start(tmp_path / name, True) for name in ("compiled", "not")]
+    torch._dynamo.reset()
+    runs[0].learner.compile()
+    assert runs[0].learner.compiled is None
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"the step cannot be compiled, and runs uncompiled, which takes longer: {COMPILER_ERROR}"
+    for run in runs:
+        run.train(StopSignals(), "a commit")
+    assert [run.progress.starts[0].get("compiler_error") for run in runs] == [COMPILER_ERROR, None]
+    assert not runs[0].progress.starts[0]["compiled"]
+    torch.testing.assert_close(*(run.learner.model.state_dict() for run in runs), rtol=0, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+def test_a_compiled_step_is_used_where_it_works(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend="aot_eager", **how))
+    torch._dynamo.reset()
+    run = start(tmp_path, True)
+    run.learner.compile()
+    assert run.learner.compiled is not None
+    assert run.circumstances("a commit")["compiled"]
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+def test_a_full_memory_is_no_compiler_error(monkeypatch, tmp_path):
+    def fails(graph, inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB")
+
+    monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend=fails, **how))
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="CUDA out of memory"):
+        start(tmp_path, True).learner.compile()
+
+
+def test_the_compilers_work_is_kept_with_the_run(monkeypatch, tmp_path):
+    """As many work on it as the process has threads; whoever sets these variables knows better."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere")
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    prepare(tmp_path / "compiled", 4)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/elsewhere"
+    assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    prepare(tmp_path / "compiled", 8)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
+    assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"
+
+
+def test_memory_is_measured_on_the_way_that_is_trained(monkeypatch, tmp_path):
+    """With flash attention too, half the room makes twice the pieces; what fills up a batch is not counted as text."""
+    learner, counts = start(tmp_path, True).learner, []
+    learner.budgets = (9000, 9000)
+    for room in (2**22, 2**21):
+        parameters = sum(parameter.numel() for parameter in learner.model.parameters())
+        counts.append(learner.accumulations(math.ceil((room + PER_PARAMETER * parameters) / SHARE)))
+    assert counts[1] == pytest.approx(2 * counts[0], abs=1)
+    assert counts[0] > 2
 
 
 # The step ahead.

@@ -21,7 +21,7 @@ def place(tmp_path_factory):
     running = {"log_every": 100, "evaluate_every": STEPS, "save_every": STEPS}
     run = make_run(place / "run", make_experiment(model=model, running=running, **sizes))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("torch.cuda.is_available", lambda: False)
+        patch.setenv("TRANSFORMER_DEVICE", "cpu")
         train.main([str(run), "--data", str(data), "--threads", "1"])
     average.main(["--run", str(run)])
     for language in ("en", "de"):

@@ -27,12 +27,12 @@ def test_saved_bytes_by_hand():
 def test_pieces_by_hand(tokens, expected):
     """Room for 600 tokens of 10 bytes beside 3 parameters."""
     memory = math.ceil((6000 + 3 * PER_PARAMETER) / SHARE)
-    assert pieces(memory, parameters=3, bytes_per_token=10, tokens=tokens) == expected
+    assert pieces(memory, 3 * PER_PARAMETER, bytes_per_token=10, tokens=tokens) == expected
 
 
 def test_a_model_that_does_not_fit_is_refused():
     with pytest.raises(InputError, match=r"^memory: expected more than 0\.069 GiB for model and Adam, found 0\.00098$"):
-        pieces(2**20, parameters=10**6, bytes_per_token=10, tokens=100)
+        pieces(2**20, PER_PARAMETER * 10**6, bytes_per_token=10, tokens=100)
 
 
 def test_every_piece_of_every_batch_fits_the_room(tmp_path):

@@ -339,6 +339,7 @@ class Cluster:
         where = f"--chdir={cwd or Path.cwd()}"
         env = dict(os.environ if env is None else env)
         env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
+        env["TRANSFORMER_DEVICE"] = "cpu"  # the nodes' GPUs are names alone
         process = Inside([*enter, "env", where, *command], env=env, start_new_session=True, **options)
         while not children(process.pid) and process.poll() is None:
             time.sleep(0.01)  # no signal before there is somebody to receive it

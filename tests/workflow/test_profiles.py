@@ -57,6 +57,26 @@ def test_slurm_is_asked_for_what_is_on_file(tmp_path):
     assert requests == ASKED.read_text()
 
 
+@pytest.mark.usefixtures("without_slurm")
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "threads", "mem_mb"), [(8, 1, 32, 88000), (16, 2, 32, 88000), (2, 2, 4, 32000)]
+)
+def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, nodes, threads, mem_mb):
+    """Four threads a GPU, and for each the memory of a process."""
+    (tmp_path / "project").mkdir()
+    project = copy_project(tmp_path / "project")
+    profile = project / "profiles/slurm/profile.yaml"
+    text = profile.read_text()
+    for key, value in {"gpu": gpus, "nodes": nodes}.items():
+        text = text.replace(f"    {key}: 1 #", f"    {key}: {value} #")
+    profile.write_text(text)
+    result = snakemake(project, *PAPER, "--cores", "99", "--", "results/paper/runs/en-de/base/1/run.json")
+    (line,) = [line for line in asked(result.stdout).splitlines() if line.startswith("train:")]
+    assert f"train: threads={threads}, " in line
+    assert f" gpu={gpus}, " in line
+    assert f" mem_mb={mem_mb}, " in line
+
+
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
 def test_rules_in_a_profile_exist(name):
     """Snakemake would ignore a misspelt one without a word."""

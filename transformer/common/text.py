@@ -38,6 +38,13 @@ def out_of_memory(error: BaseException | None) -> bool:
     return isinstance(error, MemoryError)
 
 
+def origin(error: BaseException) -> str:
+    """Return the first line of the error behind an error: compilers add pages about themselves to it."""
+    while (behind := error.__cause__ or error.__context__) is not None:
+        error = behind
+    return printable(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+
+
 def printable(message: object) -> str:
     """Return a message as one line of text, shortened if it is very long, with every control character escaped.
 

@@ -18,6 +18,7 @@ PROBED = {
     "lengths": ("base", "learned-positions", "no-positions"),
     "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
 }
+THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
 CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
 TABLES = (
     "table1",
@@ -137,3 +138,8 @@ def parser_parts(config: dict, name: str) -> dict:
         "output_rows": task["symbols"],
         "running": {"bleu_sentences": 0},
     }
+
+
+def training_threads(gpus: int, nodes: int) -> int:
+    """Return the processor threads that a training takes on each of its nodes, for this many GPUs on all of them."""
+    return THREADS_PER_GPU * max(1, gpus // nodes)

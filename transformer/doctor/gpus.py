@@ -1,20 +1,22 @@
 """Checks of a machine's GPUs, and of PyTorch's way to them."""
 
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
+from transformer.common.text import origin
 from transformer.doctor.finding import Finding, error, ok, warning
+from transformer.runtime.device import DRIVER, first_line, gpus_in, why
 
+COMPILER = "a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 SIZE = 1024  # rows and columns of the matrices
 ERROR = 1e-2  # relative error of the product above which the GPU is broken; bfloat16's own is 3e-3
 FREE = 0.9  # share of the memory, which a training counts on
-DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
 
 
 def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterator[Finding]:
@@ -22,9 +24,9 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    there = sum(re.fullmatch(r"nvidia\d+", path.name) is not None for path in devices.iterdir())
+    there = len(gpus_in(devices))
     if seen < (there if asked is None else asked):
-        reason, fix = why(there, [str(message.message) for message in caught])
+        reason, fix = why_here(there, [str(message.message) for message in caught])
         expected = f"{there} here" if asked is None else f"{asked} asked for"
         level = warning if seen and asked is None else error
         yield level("GPUs", f"{expected}, PyTorch sees {seen}: {reason}", fix)
@@ -36,31 +38,20 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
         yield ok("GPUs", "none; what trains here trains on the processor")
     for number in range(seen):
         yield check_gpu(number)
+        yield check_compiler(torch.device("cuda", number))
     if seen > 1 and not dist.is_nccl_available():
         message = "this PyTorch has no NCCL: GPUs cannot train together"
         yield error("GPUs", message, "install requirements.lock on Linux")
 
 
-def why(there: int, messages: list[str]) -> tuple[str, str]:
-    """Return why PyTorch sees fewer GPUs than expected, in CUDA's words where it gives any, and what mends it."""
-    if not torch.backends.cuda.is_built():
-        return "this PyTorch is built for processors alone", "install requirements.lock without TORCH_INDEX"
-    if not there:
+def why_here(there: int, messages: list[str]) -> tuple[str, str]:
+    """Return why PyTorch sees fewer GPUs than expected, and what mends it; there: how many the machine has."""
+    if torch.backends.cuda.is_built() and not there:
         return "no /dev/nvidia0", "nvidia-smi on that machine; in a job, its partition's gres and the profile's gpu"
-    if messages:
-        return first_line(messages[0]), DRIVER
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if torch.backends.cuda.is_built() and not messages and chosen is not None:
         return f"CUDA_VISIBLE_DEVICES is {chosen!r}", "unset CUDA_VISIBLE_DEVICES, unless that is what you want"
-    try:
-        torch.cuda.init()
-    except RuntimeError as failure:
-        return first_line(str(failure)), DRIVER
-    return "some do not answer", "nvidia-smi -L lists those that do"
-
-
-def first_line(message: str) -> str:
-    """Return what CUDA says, without its advice on debugging."""
-    return message.partition("\n")[0].rstrip(".")
+    return why(messages)
 
 
 def check_gpu(number: int) -> Finding:
@@ -84,6 +75,23 @@ def check_gpu(number: int) -> Finding:
     if free < FREE * total:
         return warning(subject, f"{name}: other programs use it", "nvidia-smi names them")
     return ok(subject, f"{name}, multiplies in bfloat16")
+
+
+def check_compiler(device: torch.device) -> Finding:
+    """Check that code can be compiled for a device, as a training's step is; without, the step takes longer."""
+    subject, x = f"compiler for {device}", torch.arange(SIZE, dtype=torch.float32, device=device)
+    try:
+        y = torch.compile(two_lines)(x)
+    except Exception as failure:  # of Dynamo, Inductor, Triton or the C compiler, each with its own kinds
+        return warning(subject, f"cannot compile, so that training is slower: {origin(failure)}", COMPILER)
+    if not torch.equal(y, two_lines(x)):
+        return error(subject, "compiled code computes something else", "another GPU; tell who runs the machine")
+    return ok(subject, "compiles, and computes the same")
+
+
+def two_lines(x: Tensor) -> Tensor:
+    y = x * 2
+    return y + 1
 
 
 def has_bfloat16(number: int) -> bool:

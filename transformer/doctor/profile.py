@@ -9,7 +9,9 @@ from typing import Any
 
 from transformer.common.files import InputError
 from transformer.config.experiment import read_yaml
+from transformer.config.runs import training_threads
 
+TRAININGS = ("train", "train_parser")  # the rules whose threads follow from their GPUs
 NAMES = ("profile.yaml", "config.yaml")  # in the order in which Snakemake looks for them
 SCRIPT = "job"  # beside a profile that submits no jobs: the Slurm job that everything runs in
 MINUTES = {"": 1, "s": 1 / 60, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -61,8 +63,8 @@ def asked_by_rules(settings: dict) -> list[Asked]:
     own = {rule: pairs(resources) for rule, resources in pairs(settings.get("set-resources"), ":").items()}
     threads = pairs(settings.get("set-threads"))
     rules = dict.fromkeys([*own, *threads])
-    asked = [reckon("default", default, 1)]
-    return asked + [reckon(rule, default | own.get(rule, {}), threads.get(rule, 1)) for rule in rules]
+    asked = [reckon("default", default)]
+    return asked + [reckon(rule, default | own.get(rule, {}), threads.get(rule)) for rule in rules]
 
 
 def read_script(path: Path, settings: dict) -> Profile:
@@ -100,8 +102,8 @@ def pairs(value: Any, sign: str = "=") -> dict:
     return result
 
 
-def reckon(rule: str, resources: dict, threads: Any) -> Asked:
-    """Return one rule's resources as Slurm understands them."""
+def reckon(rule: str, resources: dict, threads: Any = None) -> Asked:
+    """Return one rule's resources as Slurm understands them; threads: those that the profile sets, if it does."""
     nodes = whole(resources.get("nodes")) or 1
     extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
     return Asked(
@@ -110,12 +112,17 @@ def reckon(rule: str, resources: dict, threads: Any) -> Asked:
         account=name(resources.get("slurm_account")),
         minutes=minutes(resources.get("runtime")),
         mem_mb=whole(resources.get("mem_mb")),
-        cpus=whole(resources.get("cpus_per_task")) or whole(threads) or 1,
+        cpus=whole(resources.get("cpus_per_task")) or whole(threads) or threads_of(rule, resources, nodes),
         nodes=nodes,
         gpus=gpus_per_node(resources, nodes),
         options=passed_of(resources | dict(pair for word in extra if len(pair := word.strip("-").split("=", 1)) == 2)),
         gpu_model=name(resources.get("gpu_model")),
     )
+
+
+def threads_of(rule: str, resources: dict, nodes: int) -> int:
+    """Return the threads on each node that a rule asks for by itself."""
+    return training_threads(whole(resources.get("gpu")) or 1, nodes) if rule in TRAININGS else 1
 
 
 def passed_of(options: dict) -> tuple[str, ...]:

@@ -75,23 +75,29 @@ def flash(
     causal: bool,
     scale: float | None = None,
 ) -> Tensor:
-    """Compute equation 1 on a GPU, without padding. Q: [n_q, h, d]. K, V: [n_k, h, d]. Returns [n_q, h, d].
+    """Compute equation 1 on a GPU, without padding. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v].
 
-    offsets: [B + 1] int32, where each sentence begins. L: what no sentence is longer than. scale: another factor than
-    1 / sqrt(d_k). See `flashes`.
+    Returns [n_q, h, d_v]. d_k is at most d_v. offsets: [B + 1] int32, where each sentence begins. L: what no sentence
+    is longer than. scale: another factor than 1 / sqrt(d_k). See `flashes`.
     """
     from torch.nn.attention.varlen import varlen_attn  # loads Dynamo, a second and more that only a GPU is worth
 
+    scale = Q.shape[-1] ** -0.5 if scale is None else scale
+    if (narrower := V.shape[-1] - Q.shape[-1]) > 0:  # the kernel wants heads of one width
+        Q, K = (F.pad(x, (0, narrower)) for x in (Q, K))
     window = (-1, 0) if causal else (-1, -1)
     return varlen_attn(Q, K, V, q_offsets, k_offsets, L_q, L_k, scale=scale, window_size=window)
 
 
 def flashes(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether `flash` can train this model there: it knows dot products, 16 bits, like heads, and no dropout."""
+    """Return whether `flash` can train this model there: it knows dot products, 16 bits, and no dropout.
+
+    Queries and keys may be narrower than values: zeros fill them up, which change no product.
+    """
     if model.attention != "dot":
         return False
-    like_heads = model.d_k == model.d_v and model.d_k <= 256 and model.d_k % 8 == 0
-    return device.type == "cuda" and dtype == torch.bfloat16 and like_heads and model.P_drop_attention == 0
+    heads = model.d_k <= model.d_v <= 256 and model.d_v % 8 == 0
+    return device.type == "cuda" and dtype == torch.bfloat16 and heads and model.P_drop_attention == 0
 
 
 def cached_attention(

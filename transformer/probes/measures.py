@@ -16,7 +16,7 @@ from transformer.data.corpus import TOKEN, TokenArray
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 from transformer.scoring.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.scoring.significance import bleu_draws, draws, limits
 from transformer.training.batches import ParallelText, plan

@@ -2,8 +2,9 @@
 
     torchrun --standalone --nproc-per-node 8 -m transformer train ...
 
-NCCL connects GPUs, gloo processors. No process waits for one that has ended: the others' sums fail at once (gloo), or
-torchrun ends them within half a minute (NCCL).
+NCCL connects GPUs, gloo processors. Where a process ends early, gloo's sums fail in the others at once. NCCL's wait:
+torchrun ends the processes of the same node within half a minute, but those of other nodes are only ended after
+TIMEOUT, by NCCL's own watchdog, with its words instead of ours.
 """
 
 import os
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from transformer.common.files import InputError
 from transformer.common.text import out_of_memory
+from transformer.runtime.device import best_device
 
 TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
@@ -109,8 +111,3 @@ def end(code: int = 0) -> None:
         os._exit(code)
     if code:
         sys.exit(code)
-
-
-def best_device() -> torch.device:
-    """Return the GPU where there is one, else the processor."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

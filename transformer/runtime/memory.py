@@ -12,31 +12,37 @@ from transformer.runtime.cgroups import granted
 
 # The part of the memory that is planned with; the rest is for what exists only for a moment, and for other programs.
 SHARE = 0.7
-# Bytes per parameter: the weight, its gradient, Adam's two moments; and the three copies of weight and moments that a
-# save holds at most, as measured: its own, and two of safetensors' while it writes.
-PER_PARAMETER = 4 * (1 + 1 + 2 + 3 * 3)
+# Bytes per parameter: the weight, its gradient, Adam's two moments; and on a processor, where they lie beside them, the
+# three copies of weight and moments that a save holds at most, as measured: its own, and two of safetensors' while it
+# writes. A GPU has the weights in 16 bits, too.
+PER_PARAMETER, PER_PARAMETER_CUDA = 4 * (1 + 1 + 2 + 3 * 3), 4 * (1 + 1 + 2) + 2
 
 
 def available(device: torch.device, threads: int) -> int:
-    """Return the bytes for one process: its GPU's memory, or its share, by processors, of the machine's.
+    """Return the bytes for one process: what its GPU has free, or its share, by processors, of the machine's memory.
 
     Where a container or a batch system grants less, the share is of that, and of the processors granted.
     """
     if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
+        return torch.cuda.mem_get_info(device)[0]
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     share = min(1, threads / len(os.sched_getaffinity(0)))
     return int(min(total * threads // os.cpu_count(), total, *(limit * share for limit in granted())))
 
 
-def pieces(memory: int, parameters: int, bytes_per_token: float, tokens: int) -> int:
+def per_parameter(device: torch.device) -> int:
+    """Return the bytes that training keeps for each parameter in the device's memory."""
+    return PER_PARAMETER_CUDA if device.type == "cuda" else PER_PARAMETER
+
+
+def pieces(memory: int, model: int, bytes_per_token: float, tokens: float) -> int:
     """Return into how many pieces a process must cut its `tokens`, source and target, to fit each into `memory` bytes.
 
-    Raises InputError where the model alone does not fit.
+    model: bytes of all that is kept for each parameter. Raises InputError where the model alone does not fit.
     """
-    room = SHARE * memory - PER_PARAMETER * parameters
+    room = SHARE * memory - model
     if room <= 0:
-        gib = PER_PARAMETER * parameters / SHARE / 2**30
+        gib = model / SHARE / 2**30
         raise InputError(f"memory: expected more than {gib:.2g} GiB for model and Adam, found {memory / 2**30:.2g}")
     return math.ceil(tokens * bytes_per_token / room)
 

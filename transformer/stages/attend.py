@@ -80,7 +80,7 @@ def described(
 
     from transformer.figures.attention import describe
     from transformer.model.weights import load_model
-    from transformer.runtime.distributed import best_device
+    from transformer.runtime.device import best_device
     from transformer.translation.translator import search
 
     torch.set_num_threads(args.threads)

@@ -31,7 +31,7 @@ from transformer.model.weights import load_model
 from transformer.parsing.parser import Parse, Parser, penn_words
 from transformer.parsing.repairs import Repairs
 from transformer.parsing.trees import bracketed, from_brackets
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 
 CHUNK = 10_000  # lines in memory: enough to find sentences of similar length, which are parsed together
 

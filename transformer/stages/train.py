@@ -37,6 +37,7 @@ from transformer.runtime import memory
 from transformer.runtime.distributed import World, end, joined
 from transformer.runtime.lock import alone
 from transformer.runtime.signals import EXIT_INTERRUPTED, Interrupted, StopSignals, say
+from transformer.training import compiling
 from transformer.training.batches import ParallelText, batch_budgets
 from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run, TrainingError
@@ -102,6 +103,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def open_run(args: argparse.Namespace, experiment: Experiment, digest: str, folder: Path, world: World) -> Run:
     """Return the run, at the newest state in `folder`."""
+    if world.device.type == "cuda":
+        compiling.prepare(args.run / "state/compiled", args.threads)
     text, dev = (open_text(args.data, split, experiment) for split in ("train", "dev"))
     vocabulary = Subwords(args.data / "vocabulary.model").fitting(experiment.model.embedding_rows)
     sentences = experiment.running.bleu_sentences

@@ -27,7 +27,7 @@ from transformer.config.experiment import load
 from transformer.data.subwords import SPACE, note_spaces
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
 from transformer.translation.translator import TooLong, Translator, open_translator
 

@@ -8,6 +8,7 @@ equals it up to rounding, however many processes share them.
 import time
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -118,11 +119,19 @@ class Run:
     def batches(self) -> Iterator[np.ndarray]:
         """Yield the batches that are still to be trained on, epoch after epoch, as pairs' indices."""
         progress = self.progress
-        while progress.step < self.training.steps:
-            batches = plan(self.experiment.seed, progress.epoch, self.text.lengths, self.budgets)
-            yield from batches[progress.position : progress.position + self.training.steps - progress.step]
-            if progress.position == len(batches):
-                progress.epoch, progress.position = progress.epoch + 1, 0
+        with ThreadPoolExecutor(1) as thread:  # where the next epoch is planned: for millions of pairs it takes seconds
+
+            def planned(epoch: int) -> Future:
+                return thread.submit(plan, self.experiment.seed, epoch, self.text.lengths, self.budgets)
+
+            following = planned(progress.epoch)
+            while (left := self.training.steps - progress.step) > 0:
+                batches = following.result()
+                if len(batches) - progress.position < left:
+                    following = planned(progress.epoch + 1)
+                yield from batches[progress.position : progress.position + left]
+                if progress.position == len(batches):
+                    progress.epoch, progress.position = progress.epoch + 1, 0
 
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
         """Make one step on the batch of these pairs, and count it."""
@@ -209,7 +218,7 @@ class Run:
             "attention": "flash" if learner.flash else "padded",
             "compiled": learner.compiled is not None,
             "versions": provenance.versions(),
-        }
+        } | ({"compiler_error": learner.compiler_error} if learner.compiler_error else {})
 
 
 @contextmanager

@@ -4,6 +4,8 @@ The weights, Adam's moments, and how far the run has come. No random state: what
 (step.py), and the batches from seed and epoch (batches.py).
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -53,7 +55,7 @@ class States:
 
     def save(self, progress: Progress, writer: Writer) -> None:
         """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
-        if not all(tensor.isfinite().all() for tensor in self.tensors.values()):
+        if not finite(self.tensors.values()):
             raise FloatingPointError("weights are not finite; not saved")
         writer.wait()
         writer.do(self.write, checkpoints.snapshot(self.tensors), asdict(progress))
@@ -94,3 +96,11 @@ class States:
             raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
         checkpoints.require(path, self.tensors, tensors)
         return tensors, Progress(**header)
+
+
+def finite(tensors: Iterable[Tensor]) -> bool:
+    """Return whether all numbers are finite. Each device is asked once, as a GPU that is waited for stands still."""
+    answers = defaultdict(list)
+    for tensor in tensors:
+        answers[tensor.device].append(tensor.isfinite().all())
+    return all(bool(torch.stack(each).all()) for each in answers.values())

@@ -4,9 +4,7 @@ Every process learns from its pieces of the batch, one after the other. Nothing 
 from (seed, step, piece of the batch).
 """
 
-import importlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,17 +15,17 @@ from torch import Tensor
 from transformer.config.experiment import Experiment
 from transformer.data.subwords import Subwords
 from transformer.model.attention import flashes
-from transformer.model.packed import sizes
+from transformer.model.packed import FILLER, sizes
 from transformer.model.transformer import Transformer
 from transformer.runtime import memory
 from transformer.runtime.distributed import World
-from transformer.training.batches import Batch, ParallelText, batch_budgets, fits, plan
+from transformer.training.batches import ParallelText, batch_budgets, fits, plan
+from transformer.training.compiling import Losses, compiled, tried
 from transformer.training.loss import batch_losses
 from transformer.training.optimizer import adam, rate
 
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 WORTH_CONVERTING = 128
-GRAPHS = 64  # compiled at most: one for each L of either side, and some for batches of another size
 GRAIN = 128  # tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand of them
 WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
@@ -76,8 +74,6 @@ class Learner:
         self.dtype = product_dtype(world.device, experiment.model.d_model)
         self.grain = GRAIN if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
         self.flash = flashes(experiment.model, world.device, self.dtype)
-        large = experiment.training.steps * experiment.training.target_tokens >= WORTH_COMPILING
-        self.compiled = compiled() if self.flash and large else None
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(world.device)
         if self.model.embedding.new_word is not None:
@@ -87,6 +83,19 @@ class Learner:
         self.gradients, self.sums = gradient_buffer(self.model)
         self.accumulation = self.accumulations(memory)
         self.room = self.largest_piece()
+        self.compiled: Losses | None = None
+        self.compiler_error: str | None = None
+        if self.flash and experiment.training.steps * experiment.training.target_tokens >= WORTH_COMPILING:
+            self.compile()
+
+    def compile(self) -> None:
+        """Compile the step on its first batch; where that fails, go on without, and remember why."""
+        training, parts = self.experiment.training, self.world.size * self.accumulation
+        first = plan(self.experiment.seed, 0, self.text.lengths, self.budgets)[0]
+        batch = self.text.batch(first[::parts], self.world.device, self.room, self.grain)
+        compute = compiled()
+        self.compiler_error = tried(compute, self.model, batch, training.epsilon_ls, self.dtype)
+        self.compiled = None if self.compiler_error else compute
 
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
         """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.
@@ -120,20 +129,24 @@ class Learner:
     def accumulations(self, available: int) -> int:
         """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes.
 
-        Memory is measured on the longest pair, once and twice: the difference is what its tokens cost, without what
-        any batch costs.
+        Memory is measured on batches of the longest pair, of which one is twice the other: the difference is what
+        its tokens cost, without what any batch costs.
         """
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
         pair = int(longest.argmax())
-
-        def losses(n: int) -> tuple[Tensor, Tensor]:
-            batch = self.text.batch(np.full(n, pair), self.world.device)
-            return batch_losses(self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
-
-        once, twice = (memory.saved_bytes(lambda n=n: losses(n)) for n in (1, 2))
+        # What fills up a batch for flash attention must not hide the difference.
+        few, room = (-(-2 * FILLER // int(self.text.lengths[:, pair].min())), (1, 1)) if self.flash else (1, None)
+        batches = [self.text.batch(np.full(n, pair), self.world.device, room) for n in (few, 2 * few)]
+        epsilon = self.experiment.training.epsilon_ls
+        once, twice = (
+            memory.saved_bytes(lambda batch=batch: batch_losses(self.model, batch, epsilon, self.dtype))
+            for batch in batches
+        )
+        small, large = (len(batch.source.ids) + len(batch.target.ids) for batch in batches)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        tokens = sum(self.budgets) / self.world.size
-        return memory.pieces(available, parameters, (twice - once) / longest[pair], tokens)
+        room_for = sum(self.budgets) / self.world.size
+        each = memory.per_parameter(self.world.device)
+        return memory.pieces(available, parameters * each, (twice - once) / (large - small), room_for)
 
     def largest_piece(self) -> tuple[int, int] | None:
         """Return the source and target tokens to which flash attention's pieces are filled up; None without it.
@@ -157,20 +170,6 @@ def product_dtype(device: torch.device, d_model: int) -> torch.dtype:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         fast = fast and d_model >= WORTH_CONVERTING
     return torch.bfloat16 if fast else torch.float32
-
-
-def compiled() -> Callable:
-    """Return `batch_losses` as one compiled graph; of a batch's shapes only the number of sentences may vary in it."""
-    importlib.import_module("torch.nn.attention.varlen")  # for `flash`; not while its code is being compiled
-    compute = torch.compile(batch_losses, fullgraph=True)
-
-    def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        for side in (batch.source, batch.target):
-            torch._dynamo.mark_dynamic(side.offsets, 0)
-        with torch._dynamo.config.patch(automatic_dynamic_shapes=False, recompile_limit=GRAPHS):
-            return compute(model, batch, epsilon, dtype)
-
-    return losses
 
 
 def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:

@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 
 from transformer.config.corpora import absent_treebank
-from transformer.config.runs import CURVES, PARSER, PROBED, TABLE_2, experiments_of, runs_of_tables
+from transformer.config.runs import CURVES, PARSER, PROBED, TABLE_2, experiments_of, runs_of_tables, training_threads
 from transformer.config.scales import at, tasks_of
 from transformer.config.scales import parsing_of as parsing_at
 
 # The code of beam search; the rest of its package exports.
 SEARCH = ["model", "translation/decoder.py", "translation/search.py", "translation/translator.py"]
+ALONE = {"launch": "here", "gpu": "1", "nodes": "1"}  # a training's resources where no profile says otherwise
 FIRST = 10  # priority of what long chains of jobs wait for
 
 
@@ -111,7 +112,20 @@ def shared_cores():
 
 
 def train_threads(wildcards):
-    """Return a run's share of the processors: small models train faster side by side than in turn on all cores."""
+    """Return a run's share of the processors: small models train faster side by side than in turn on all cores.
+
+    Where Slurm starts it, by a profile, the share is that of its GPUs on each node.
+    """
+    name = "train_parser" if wildcards.experiment == PARSER else "train"
+    own = workflow.resource_settings._parsed_overwrite_resources.get(name, {})  # a profile's, or the command line's
+    asked = {key: str(own[key].raw) if key in own else default for key, default in ALONE.items()}
+    if asked["launch"] != ALONE["launch"]:
+        for key in ("gpu", "nodes"):
+            if not asked[key].isdecimal():
+                sys.exit(
+                    f"Snakefile: {name}: {key}: expected a number, from which its threads follow, found {asked[key]}"
+                )
+        return training_threads(int(asked["gpu"]), int(asked["nodes"]))
     runs = {run for of_table in runs_of_tables(at(config, wildcards.scale)).values() for run in of_table}
     return max(1, (shared_cores() or 1) // len(runs))
 
