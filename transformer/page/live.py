@@ -16,7 +16,7 @@ from transformer.figures.attention import describe
 from transformer.model.weights import load_model
 from transformer.page.request import BODY
 from transformer.page.server import Page
-from transformer.runtime.distributed import best_device
+from transformer.runtime.device import best_device
 from transformer.scoring.records import Variant, read_translated, run_name
 from transformer.translation.export import WEIGHTS
 from transformer.translation.translator import Translator, open_translator, search_n_best
