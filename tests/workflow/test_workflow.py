@@ -72,6 +72,30 @@ def test_every_table_figure_and_the_page_with_them(small):
     assert "changed since" not in page.text_content()
 
 
+def test_what_reviewers_ask_is_answered_from_the_files(small):
+    """The sums and scores of every run, which are read here from its files; nothing is missing at this scale."""
+    text = (small / f"{RESULTS}/REPRODUCIBILITY.md").read_text("utf-8")
+    paths = sorted(small.glob(f"{RESULTS}/runs/*/*/*/run.json"))
+    runs = {"/".join(path.parts[-4:-1]): json.loads(path.read_text()) for path in paths}
+    rows = {row[0]: row for row in re.findall(r"^\| (\S+/\d+) +\| *(\S+) +\| *(\S+) +\|", text, re.MULTILINE)}
+    sizes = {name: (name, f"{run['parameters']:,}", f"{run['steps']:,}") for name, run in runs.items()}
+    assert rows == sizes
+    assert f"{len(runs)} of {len(runs)} expected runs are in it." in text
+    assert "Everything that was expected at this scale was made." in text
+    hours = sum(
+        run["seconds"] / 3600 * int(re.search(r", (\d+) of \d+ cores", run["hardware"])[1]) for run in runs.values()
+    )
+    assert f"{hours:.3g} hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
+    score = json.loads((small / BASE / "test.json").read_text())
+    assert f" {score['scores'][score['scores']['paper']]['score']:.2f} " in text
+    data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())
+    assert data["sha256"] in text
+    assert f" {data['splits']['train']['target_tokens']:,} " in text
+    assert "`snakemake --cores all results/small/tables/table2.md --config scale=small`" in text
+    config = yaml.safe_load((small / "config.yaml").read_text())
+    assert f"sha256 {config['downloads']['test.fr.gz']['sha256']}" in text
+
+
 @pytest.mark.parametrize("cell", ["table2 base en-de", "table3 big en-de", "table4 parser supervised"])
 def test_cells_are_explained(small, cell):
     result = transformer(small, "explain", *cell.split())
