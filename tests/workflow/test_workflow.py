@@ -169,7 +169,8 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     (runs / "en-de/base/1/heads.json").unlink()
     shutil.rmtree(runs / "en-de/smoothing-0.0")
     (project / "more.yaml").write_text("scales: {small: {seeds: [1, 2], base: {steps: 500}}}\n")
-    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", f"{RESULTS}/report.html")
+    made = [f"{RESULTS}/{file}" for file in ("report.html", "REPRODUCIBILITY.md")]
+    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", *made)
     result = snakemake(project, *partial)
     assert result.returncode == 0, result.stdout + result.stderr
     assert not rules(result.stdout + result.stderr) & {"experiment", "train", "translate", "score"}
@@ -180,6 +181,13 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "en-de/dropout-0.0/1" in curves["caption"]
     page = html.parse(project / f"{RESULTS}/report.html").getroot().text_content()
     assert "en-fr/big/1" in page
+    answers = (project / made[1]).read_text("utf-8")
+    expected, missing = 2 * 7 + 2, ("en-de/smoothing-0.0/1", "en-de/base/2")  # translators with two seeds, and parsers
+    assert f"8 of {expected} expected runs are in it." in answers
+    assert all(re.search(rf"^- Runs: .*{run}/run\.json", answers, re.MULTILINE) for run in missing)
+    assert "- en-de/dropout-0.0/1: no metrics.jsonl\n" in answers
+    assert re.search(r"^- Scores: .*en-fr/big/1/test\.json", answers, re.MULTILINE)
+    assert "/tables/table2.md --configfile more.yaml --config scale=small`" in answers
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in " ".join(
         page.split()
     )

@@ -13,12 +13,12 @@ LEARNED = ("train", "dev")
 
 
 class Described(TypedDict):
-    """What config.yaml says of a scale's data: parts of its entries, by name."""
+    """The entries of config.yaml for a scale's data, by name."""
 
     tasks: dict[str, dict]
     corpora: dict[str, dict]
     downloads: dict[str, dict]
-    tried: NotRequired[object]  # which settings were tried, in whatever form the scale states it
+    tried: NotRequired[object]  # the settings that people tried, in whatever form the scale states them
 
 
 def learned_grid(accounts: list[Account], manifests: list[Manifest]) -> Grid:
@@ -30,9 +30,11 @@ def learned_grid(accounts: list[Account], manifests: list[Manifest]) -> Grid:
         for split in LEARNED:
             counts = by_sum[digest]["splits"].get(split, {}) if digest in by_sum else {}
             cells = {heading: f"{counts[key]:,}" if key in counts else UNRECORDED for heading, key in COUNTS.items()}
+            others = ", ".join(f"{key} {counts[key]:,}" for key in counts if key not in COUNTS.values())
             row = {"Task": task, "Languages": f"{record['source']} to {record['target']}", "Split": split} | cells
-            rows.append(row | {"data.json": "" if digest in by_sum else "not here", "SHA-256 of the data": digest})
-    return Grid(("Task", "Languages", "Split", "data.json", "SHA-256 of the data"), rows)
+            row |= {"Other counts": others, "data.json": "" if digest in by_sum else "not here"}
+            rows.append(row | {"SHA-256 of the data": digest})
+    return Grid(("Task", "Languages", "Split", "Other counts", "data.json", "SHA-256 of the data"), rows)
 
 
 def tested_grid(accounts: list[Account]) -> Grid:

@@ -1,5 +1,6 @@
 """REPRODUCIBILITY.md: what reviewers and readers ask of a scale's runs, answered from the runs' files."""
 
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -93,17 +94,16 @@ def value(run: Account, file: str) -> float | None:
     return run.scores[file].value if file in run.scores else None
 
 
-def commands_grid(scale: str, tables: Iterable[str], figures: Iterable[str]) -> Grid:
-    """Return the command that makes each table and figure that this scale has."""
-    folders = {f"tables/{name}.md": name for name in tables} | {f"figures/{name}.svg": name for name in figures}
-    files = {f"results/{scale}/{file}": name for file, name in folders.items()}
-    return Grid(
-        ("What", "Command"),
-        [
-            {"What": name, "Command": f"`snakemake --cores all {file} --config scale={scale}`"}
-            for file, name in files.items()
-        ],
-    )
+def commands_grid(scale: str, tables: Iterable[str], figures: Iterable[str], configfiles: list[str]) -> Grid:
+    """Return the command that makes each table and figure that this scale has, and the one that makes all."""
+    files = {f"results/{scale}/tables/{name}.md": name for name in tables}
+    files |= {f"results/{scale}/figures/{name}.svg": name for name in figures} | {"": "all, and this file"}
+    end = ["--configfile", *configfiles] if configfiles else []
+    commands = {
+        name: shlex.join(["snakemake", "--cores", "all", *filter(None, [file]), *end, "--config", f"scale={scale}"])
+        for file, name in files.items()
+    }
+    return Grid(("What", "Command"), [{"What": name, "Command": f"`{commands[name]}`"} for name in commands])
 
 
 def signatures(accounts: Iterable[Account]) -> list[str]:

@@ -11,6 +11,7 @@ there: the document lists what is not. The files need no weights, and may be of 
 """
 
 import argparse
+import os
 from pathlib import Path
 
 import yaml
@@ -79,7 +80,8 @@ def content(args: argparse.Namespace) -> dict:
         "seeds": sorted(set(grammars)),
         "resamples": RESAMPLES,
         "resampling_seed": SEED,
-        "commands": commands_grid(args.scale, args.table, args.figure),
+        "commands": commands_grid(args.scale, args.table, args.figure, args.configfile),
+        "docs": os.path.relpath("docs", Path(args.output).parent),
     }
 
 
@@ -95,6 +97,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--described", default=nothing, type=json_object, metavar="JSON", help="config.yaml's entries for the data")
     add("--table", default=[], metavar="NAME", nargs="*", help="the tables of this scale")
     add("--figure", default=[], metavar="NAME", nargs="*", help="its figures")
+    add("--configfile", default=[], metavar="YAML", nargs="*", help="what Snakemake was given beside config.yaml")
     add("--missing", default=[], metavar=("NAME", "WHY"), nargs=2, action="append", help="a part that is not there")
     add("--core-watts", required=True, type=float, metavar="W", help="power of a processor core at work, assumed")
     add("--gpu-watts", required=True, type=float, metavar="W", help="power of a GPU at work, assumed")

@@ -126,6 +126,7 @@ def options_of_reproducibility(wildcards):
     options = ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
     options += ["--data", *data_of_page(scale), f"--described={entries_of_data(scale)}", *parts_not_made(scale)]
     options += ["--table", *tables_of_scale(scale), "--figure", *figures_of_scale(scale)]
+    options += ["--configfile", *map(os.path.relpath, workflow.overwrite_configfiles)]
     for key in ("core_watts", "gpu_watts", "pue"):
         options += [f"--{key.replace('_', '-')}", energy[key]]
     return [*options, f"--estimate={energy['estimate']}", f"--source={energy['source']}"]
