@@ -46,10 +46,19 @@ SETTINGS = {
 }
 DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
 DESCRIBED = {
-    "tasks": {"en-de": {"train": ["made"], "dev": "mine", "test": "far", "subsets": {"half": "mine"}}},
+    "tasks": {
+        "en-de": {
+            "source": "en",
+            "target": "de",
+            "train": ["made"],
+            "dev": "mine",
+            "test": "far",
+            "subsets": {"half": "mine"},
+        }
+    },
     "corpora": {
         "made": {"grammar": {"seed": 7, "skip": 1000, "take": 30}},
-        "mine": {"lines": 9, "files": {"en": {"path": "dev.en"}, "de": {"path": "dev.de"}}},
+        "mine": {"lines": 9, "files": {"en": {"path": "dev.en"}, "de": {"path": "dev.de"}, "fr": {"path": "dev.fr"}}},
         "far": {"files": {"en": {"download": "far.tgz", "member": "test/far.en"}}},
     },
     "downloads": {"far.tgz": {"urls": ["https://example.org/far.tgz", "https://other.org"], "md5": "5d" * 16}},
@@ -91,11 +100,11 @@ def options(tmp_path) -> list[str]:
     base[1]["dev_perplexity"] = 2.5
     runs = [write_run(tmp_path, run) for run in base]
     runs.append(write_run(tmp_path, big, SETTINGS | {"model": SETTINGS["model"] | {"h": 16}}))
+    files = {"test.json": TEST, "dev.last.json": DEV}
     scores = [
-        write_score(path.with_name("test.json"), TEST[path.parent.name], base[n]) for n, path in enumerate(runs[:2])
-    ]
-    scores += [
-        write_score(path.with_name("dev.last.json"), DEV[path.parent.name], base[n]) for n, path in enumerate(runs[:2])
+        write_score(path.with_name(file), bleu[path.parent.name], run)
+        for file, bleu in files.items()
+        for run, path in zip(base, runs, strict=False)  # big is not scored
     ]
     missing = tmp_path / "runs/en-de/N-2/1/run.json"
     (tmp_path / "data/en-de").mkdir(parents=True)

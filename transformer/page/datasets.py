@@ -55,7 +55,7 @@ def corpora_grid(described: Described) -> Grid:
         {"Task": task, "Split": split, "Corpus": name, "Lines": lines_of(described["corpora"][name])} | origin
         for task, entry in described["tasks"].items()
         for split, name in corpora_of(entry)
-        for origin in origins(described, name)
+        for origin in origins(described, name, (entry.get("source", "en"), entry.get("target", "trees")))
     ]
     return Grid(("Task", "Split", "Corpus", "File", "Checksum"), rows)
 
@@ -78,8 +78,8 @@ def lines_of(corpus: dict) -> str:
     return UNRECORDED if lines is None else f"{lines:,}"
 
 
-def origins(described: Described, name: str) -> Iterator[dict[str, str]]:
-    """Yield the files of a corpus, with the checksum that config.yaml demands of each."""
+def origins(described: Described, name: str, sides: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Yield the treebank of a corpus, or its files in some languages, with the checksum that config.yaml demands."""
     corpus = described["corpora"][name]
     if "grammar" in corpus:
         part = corpus["grammar"]
@@ -87,6 +87,8 @@ def origins(described: Described, name: str) -> Iterator[dict[str, str]]:
         yield {"File": text, "Checksum": "none: its seed makes it"}
     for place, entry in places_of(corpus).items():
         read = place.removeprefix("files.")
+        if read not in (*sides, "treebank"):
+            continue
         if "path" in entry:
             file, sums = entry["path"], {}
         else:
