@@ -298,6 +298,7 @@ def test_of_nothing_it_says_that_nothing_is_there(tmp_path):
         ("run.json", {"seconds": None}, "run.json, "),
         ("test.json", {"run": None}, "test.json, run: expected object, found None"),
         ("test.json", {"scores": {"paper": "tokenized"}}, "test.json, scores.tokenized: expected object, found None"),
+        ("test.json", {"scores": {"paper": []}}, "test.json, scores.paper: expected str, found []"),
         ("test.json", {"sentences": "many"}, "test.json, sentences: expected int, found 'many'"),
     ],
 )
@@ -305,6 +306,12 @@ def test_damaged_files_end_in_one_line(options, tmp_path, file, content, expecte
     path = tmp_path / "runs/en-de/base/1" / file
     path.write_text(json.dumps(json.loads(path.read_text()) | content))
     with pytest.raises(InputError, match=re.escape(expected)):
+        reproducibility.main(options)
+
+
+def test_a_corpus_that_is_not_described_ends_in_one_line(options):
+    options[options.index("--described") + 1] = json.dumps(DESCRIBED | {"downloads": {}})
+    with pytest.raises(InputError, match="^--described, downloads: missing key 'far.tgz'$"):
         reproducibility.main(options)
 
 

@@ -148,7 +148,7 @@ def score_of(content: dict[str, Any], path: str) -> Score:
         found = typed(brackets, Brackets, f"{path}, scores.all")
         gold = typed(content.get("gold_sha256"), Checksum, f"{path}, gold_sha256")
         return Score(F1, found["f1"], f"COLLINS.prm, by {content['by']}", found["sentences"], gold)
-    paper = typed(scores, dict[str, Any], f"{path}, scores").get("paper")
+    paper = typed(typed(scores, dict[str, Any], f"{path}, scores").get("paper"), str, f"{path}, scores.paper")
     variant = typed(scores.get(paper), Variant, f"{path}, scores.{paper}")
     value = variant.get("score", variant.get("bleu"))
     if value is None:

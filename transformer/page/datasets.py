@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NotRequired, TypedDict
 
+from transformer.common.files import InputError
 from transformer.config.corpora import places_of
 from transformer.data.manifest import Manifest
 from transformer.page.accounts import UNRECORDED, Account
@@ -52,7 +53,7 @@ def tested_grid(accounts: list[Account]) -> Grid:
 def corpora_grid(described: Described) -> Grid:
     """Return the corpora of each split, and where each comes from."""
     rows = [
-        {"Task": task, "Split": split, "Corpus": name, "Lines": lines_of(described["corpora"][name])} | origin
+        {"Task": task, "Split": split, "Corpus": name, "Lines": lines_of(entry_of(described, "corpora", name))} | origin
         for task, entry in described["tasks"].items()
         for split, name in corpora_of(entry)
         for origin in origins(described, name, (entry.get("source", "en"), entry.get("target", "trees")))
@@ -72,6 +73,13 @@ def corpora_of(task: dict) -> Iterator[tuple[str, str]]:
         yield "train, parsed here", name
 
 
+def entry_of(described: Described, kind: str, name: str) -> dict:
+    """Return the entry of a corpus or a download. Raises InputError where there is none."""
+    if name not in described[kind]:
+        raise InputError(f"--described, {kind}: missing key {name!r}")
+    return described[kind][name]
+
+
 def lines_of(corpus: dict) -> str:
     """Return how many lines a corpus must have."""
     lines = corpus["grammar"]["take"] if "grammar" in corpus else corpus.get("lines")
@@ -80,7 +88,7 @@ def lines_of(corpus: dict) -> str:
 
 def origins(described: Described, name: str, sides: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """Yield the treebank of a corpus, or its files in some languages, with the checksum that config.yaml demands."""
-    corpus = described["corpora"][name]
+    corpus = entry_of(described, "corpora", name)
     if "grammar" in corpus:
         part = corpus["grammar"]
         text = f"this project's grammar, seed {part['seed']}, after the first {part['skip']:,}"
@@ -92,7 +100,7 @@ def origins(described: Described, name: str, sides: tuple[str, ...]) -> Iterator
         if "path" in entry:
             file, sums = entry["path"], {}
         else:
-            sums = described["downloads"][entry["download"]]
+            sums = entry_of(described, "downloads", entry["download"])
             file = sums["urls"][0]
         parts = [f"{key} {entry[key]}" for key in ("member", "split", "sections") if key in entry]
         kind = next((kind for kind in ("sha256", "md5") if kind in sums), None)
