@@ -311,7 +311,7 @@ def test_damaged_files_end_in_one_line(options, tmp_path, file, content, expecte
 
 def test_a_corpus_that_is_not_described_ends_in_one_line(options):
     options[options.index("--described") + 1] = json.dumps(DESCRIBED | {"downloads": {}})
-    with pytest.raises(InputError, match="^--described, downloads: missing key 'far.tgz'$"):
+    with pytest.raises(InputError, match=r"^--described, downloads: missing key 'far.tgz'$"):
         reproducibility.main(options)
 
 
