@@ -16,3 +16,5 @@
 `python -m transformer` lists the verbs: small programs that read files and write files, in stages/ (run by the
 workflow) and tools/ (run by people).
 """
+
+__version__ = "0.9.0"

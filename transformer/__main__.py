@@ -1,4 +1,7 @@
-"""`python -m transformer VERB ...` runs one verb; without a verb, lists them. `VERB --help` is its manual."""
+"""`python -m transformer VERB ...` runs one verb; without a verb, lists them. `VERB --help` is its manual.
+
+The command `transformer`, which pip installs, is the same program.
+"""
 
 import ast
 import importlib
@@ -8,8 +11,16 @@ import sys
 
 from transformer import stages, tools
 from transformer.common.files import InputError
+from transformer.common.provenance import identity
 from transformer.common.text import out_of_memory, reason
 from transformer.runtime.process import manners
+
+USAGE = """\
+usage: python -m transformer VERB [--help] ...
+       python -m transformer --version
+
+Once installed by pip, `transformer` is short for `python -m transformer`.
+"""
 
 
 def verbs() -> dict[str, str]:
@@ -24,7 +35,7 @@ def verbs() -> dict[str, str]:
 
 def overview() -> str:
     """Return a line for each verb: its name and the first line of its module's docstring."""
-    lines = ["usage: python -m transformer VERB [--help] ...", ""]
+    lines = [USAGE]
     for name, module in sorted(verbs().items()):
         source = importlib.util.find_spec(module).loader.get_source(module)  # importing the modules takes seconds
         lines.append(f"  {name:12} {ast.get_docstring(ast.parse(source)).splitlines()[0]}")
@@ -36,6 +47,9 @@ def main(argv: list[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help"):
         print(overview())
+        return
+    if argv[0] == "--version":
+        print(identity())
         return
     name, *rest = argv
     if name not in verbs():
@@ -50,6 +64,11 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"transformer {name}: error: {reason(error)}")
 
 
-if __name__ == "__main__":
+def program() -> None:
+    """Run the command line of this process: `python -m transformer`, and the command `transformer`."""
     with manners(" ".join(["transformer", *sys.argv[1:2]])):
         main()
+
+
+if __name__ == "__main__":
+    program()

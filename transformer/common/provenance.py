@@ -7,16 +7,26 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import transformer
+
 LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
+UNKNOWN = "unknown"
+
+
+def identity() -> str:
+    """Return the project's name and version, and the commit where it is run in a checkout."""
+    here = commit()
+    return f"transformer {transformer.__version__}" + (f", commit {here}" if here != UNKNOWN else "")
 
 
 def commit() -> str:
     """Return the commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # pip may install into somebody else's checkout
         changes = "+changes" if git("status", "--porcelain", "--untracked-files=no") else ""
         return git("rev-parse", "HEAD") + changes
     except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
-        return "unknown"
+        return UNKNOWN
 
 
 def git(*arguments: str) -> str:
@@ -26,8 +36,9 @@ def git(*arguments: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of each library."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in LIBRARIES}
+    """Return the versions of this project, of Python and of each library."""
+    ours = {"transformer": transformer.__version__, "python": platform.python_version()}
+    return ours | {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
 def hardware(device) -> str:

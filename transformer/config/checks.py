@@ -27,7 +27,7 @@ from transformer.config.splits import shared_by_splits
 from transformer.config.yamlfile import read_yaml
 
 CONFIG = Path("config.yaml")  # of the project's folder
-SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
+SCHEMA = Path(__file__).with_name("config.schema.yaml")  # a link to the workflow's, which a package takes along
 LONGEST = 200  # characters of a message of the schema, which may show a whole section
 DOUBLED = "-2N"  # how the names of claims end whose models have twice base's layers
 MOST_ROWS = 65535  # of an embedding: ids have 16 bits

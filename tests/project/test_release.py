@@ -1,0 +1,184 @@
+"""A release: one version everywhere, licences as documented, and a package that works where pip installs it."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+from support.commands import do
+
+from transformer import __version__
+
+ROOT = Path(__file__).parents[2]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+LICENCES = (ROOT / "docs/licences.md").read_text("utf-8")
+PAPER = "Vaswani Shazeer Parmar Uszkoreit Jones Gomez Kaiser Polosukhin"  # its authors, in the order of its first page
+OTHER = re.compile(r"GPL|MPL|Mozilla|GNU|Proprietary|Commercial")  # than permissive
+OUTSIDE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def names_in(text: str) -> set[str]:
+    """Return what stands in backticks."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def test_version_and_date_are_the_same_everywhere():
+    (newest, date), *_ = re.findall(r"^## (\d\S*) - (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert (CITATION["version"], CITATION["date-released"]) == (newest, date)
+    assert __version__ == newest
+
+
+def test_citation_names_the_project_and_the_paper():
+    assert CITATION["cff-version"] == "1.2.0"
+    assert all(CITATION[key] for key in ("message", "title", "authors"))  # what the format requires
+    (paper,) = CITATION["references"]
+    assert [author["family-names"] for author in paper["authors"]] == PAPER.split()
+    assert (paper["type"], paper["title"], paper["year"]) == ("conference-paper", "Attention Is All You Need", 2017)
+
+
+def test_licence_is_the_one_that_pyproject_and_citation_name():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (file,) = project["license-files"]
+    name = (ROOT / file).read_text("utf-8").split("\n")[0]
+    assert name == f"{project['license']} License" == f"{CITATION['license']} License"
+
+
+def test_licences_speak_of_every_download_and_of_no_other():
+    downloads = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))["downloads"]
+    patterns = names_in(LICENCES[LICENCES.index("## Translation") : LICENCES.index("## What follows")])
+    assert [name for name in downloads if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+    assert [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in downloads)] == []
+
+
+def test_packages_that_are_not_permissive_are_those_that_licences_name():
+    lines = (ROOT / "requirements.lock").read_text("utf-8").split("\n")
+    stated = {(name := line.split("==")[0]): licence(name) for line in lines if line and not line.startswith("#")}
+    assert [name for name, text in stated.items() if not text] == []
+    section = LICENCES.partition("## What the code needs")[2]
+    assert {name.lower() for name, text in stated.items() if OTHER.search(text)} == names_in(section)
+
+
+def licence(package: str) -> str:
+    """Return what a package's metadata say of its licence, else the first line of its licence file."""
+    distribution = importlib.metadata.distribution(package)
+    metadata = distribution.metadata
+    said = [metadata.get("License-Expression", ""), *metadata.get("License", "").split("\n")[:1]]
+    said += [classifier for classifier in metadata.get_all("Classifier", []) if classifier.startswith("License")]
+    if text := " ".join(filter(None, said)):
+        return text
+    (file,) = [file for file in distribution.files if re.match("LICEN[CS]E", file.name)]
+    return file.read_text().split("\n")[0]
+
+
+def test_version_is_printed_with_the_commit_and_without_torch():
+    git = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
+    commit = rf", commit {git.stdout.strip()}(\+changes)?" if git.returncode == 0 else ""
+    program = "import sys; from transformer.__main__ import program; program(); sys.exit('torch' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", program, "--version"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert re.fullmatch(rf"transformer {re.escape(__version__)}{commit}\n", result.stdout)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Build the package as pip does, in a copy of the checkout, and without a network."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, source)
+    for folder in ("transformer", "workflow"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, source / folder, symlinks=True, ignore=ignored)
+    pip("wheel", "--no-build-isolation", "--wheel-dir", built, source)
+    (file,) = built.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def programs(wheel, tmp_path_factory) -> Path:
+    """Return the programs of an environment with that package and, from ours, all that it needs."""
+    folder = tmp_path_factory.mktemp("project") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    pip("--python", folder / "bin/python", "install", "--no-compile", wheel)
+    return folder / "bin"
+
+
+def pip(*arguments: str | Path) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    subprocess.run([*command, "--no-deps", "--no-index"], env=OUTSIDE, check=True, timeout=300)
+
+
+def installed(programs: Path, folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run the command `transformer` of that environment in a folder."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 120} | options
+    return subprocess.run([programs / "transformer", *arguments], cwd=folder, env=OUTSIDE, **pipes)
+
+
+@pytest.mark.slow
+def test_package_has_every_file_and_its_metadata_the_licence(wheel, programs):
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("transformer/")}
+    files = [path for path in (ROOT / "transformer").rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+    assert packed == {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
+    (packages,) = programs.parent.glob("lib/python*/site-packages")
+    (ours,) = importlib.metadata.distributions(name="transformer", path=[str(packages)])
+    assert (ours.version, ours.metadata["License-Expression"]) == (__version__, "MIT")
+    (file,) = [file for file in ours.files if file.name == "LICENSE"]
+    assert file.read_text() == (ROOT / "LICENSE").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_installed_command_is_the_program_and_no_part_of_a_checkout_around_it(programs, tmp_path):
+    result = installed(programs, tmp_path, "--version")
+    assert (result.stdout, result.stderr) == (f"transformer {__version__}\n", "")
+    project = programs.parents[1]  # of somebody else, who keeps the environment in it
+    (project / "file").touch()
+    for command in ("init", "add file", "-c user.name=x -c user.email=x@y commit -m first"):
+        subprocess.run(["git", "-C", project, *command.split()], check=True, capture_output=True)
+    assert installed(programs, project, "--version").stdout == f"transformer {__version__}\n"
+    module = subprocess.run([programs / "python", "-m", "transformer"], cwd=tmp_path, env=OUTSIDE, capture_output=True)
+    assert installed(programs, tmp_path).stdout == module.stdout.decode()
+    with open("/dev/full", "w") as full:
+        result = installed(programs, tmp_path, "--version", stdout=full)
+    assert result.stderr == "transformer --version: error: [Errno 28] No space left on device: 'standard output'\n"
+
+
+@pytest.mark.slow
+def test_installed_verbs_work_outside_the_checkout(programs, tmp_path):
+    options = ["--seed", "1", "--skip", "0", "--take", "30", "--output"]
+    assert installed(programs, tmp_path, "generate", *options, "installed").returncode == 0
+    do("generate", *options, tmp_path / "here")
+    assert (tmp_path / "installed.de").read_bytes() == (tmp_path / "here.de").read_bytes() != b""
+    result = installed(programs, tmp_path, "score", "--hyp", "here.de", "--ref", "here.de", "--lang", "de")
+    assert re.search(r"^sacrebleu +100\.00 ", result.stdout, re.MULTILINE), result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["plan", "params", "doctor", "explain table2 base en-de"])
+def test_what_needs_the_project_says_so_elsewhere(verb, programs, tmp_path):
+    result = installed(programs, tmp_path, *verb.split())
+    problem = "config.yaml: no such file: expected in the working folder, which must be the project's"
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"transformer {verb.split()[0]}: error: {problem}\n"
+
+
+@pytest.mark.slow
+def test_installed_reader_knows_the_configuration(programs, tmp_path):
+    """Its schema is part of the package."""
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    result = installed(programs, tmp_path, "plan", "--gpu", "h200")
+    assert result.stdout.startswith("Scale demo on 1 h200 GPU"), result.stderr
+    result = installed(programs, tmp_path, "plan", "--config", "scale=none")
+    assert result.stderr.startswith("transformer plan: error: config.yaml: scale: expected one of scales (demo")
