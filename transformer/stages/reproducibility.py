@@ -18,7 +18,7 @@ import yaml
 
 from transformer.commandline import json_object, stage_parser
 from transformer.common.files import replacing
-from transformer.common.provenance import commit
+from transformer.common.provenance import identity
 from transformer.common.records import typed
 from transformer.data.manifest import read_manifest
 from transformer.page import datasets, setup
@@ -54,7 +54,7 @@ def content(args: argparse.Namespace) -> dict:
     return {
         "scale": args.scale,
         "label": args.label,
-        "commit": commit(),
+        "code": identity(),
         "unrecorded": UNRECORDED,
         "accounts": read,
         "expected": expected,
