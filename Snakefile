@@ -3,7 +3,7 @@
 #   resources/downloads, resources/corpora            what came from elsewhere, checked
 #   results/{scale}/data/{task}/                      tokenised text, vocabulary, token arrays
 #   results/{scale}/runs/{task}/{experiment}/{seed}/  one training: weights, translations, scores
-#   results/{scale}/tables, figures, report.html      what it was all for
+#   results/{scale}/tables, figures, report.html      what it was all for; how it was made: REPRODUCIBILITY.md
 import sys
 
 from snakemake.utils import min_version
@@ -83,3 +83,4 @@ rule all:
             ending=["pdf", "svg", "png"],
         ),
         f"results/{config['scale']}/report.html",
+        f"results/{config['scale']}/REPRODUCIBILITY.md",

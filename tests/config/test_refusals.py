@@ -131,6 +131,8 @@ SCHEMA = [  # one or two of each kind; nan and infinity are numbers to the schem
     ({"optimizer/epsilon": "1e-9"}, "optimizer.epsilon: '1e-9' is not of type 'number'"),  # to YAML 1.1 a text
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: 'cheap' is not one of ['unknown']"),
     ({"report/gpu_hour": -1}, "report.gpu_hour: -1 is less than the minimum of 0"),
+    ({"report/energy/pue": 0.9}, "report.energy.pue: 0.9 is less than the minimum of 1"),
+    ({"report/energy/gpu_watts": 0}, "report.energy.gpu_watts: 0 is less than or equal to the minimum of 0"),
     ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: [1, 1] has non-unique elements"),
     ({f"{DEMO}/seeds": [2**32]}, "scales.demo.seeds.0: 4294967296 is greater than the maximum of 4294967295"),
     ({f"{EN_DE}/vocabulary": 3}, "scales.demo.tasks.en-de.vocabulary: 3 is less than the minimum of 4"),

@@ -30,7 +30,7 @@ from transformer.figures.cost import Panel, panels_of
 from transformer.figures.heads import Sentence, draw
 from transformer.figures.style import new
 from transformer.parsing.trees import bracketed, parse
-from transformer.stages import figure, report, table
+from transformer.stages import figure, report, reproducibility, table
 
 PROGRAM = [sys.executable, "-m", "transformer"]
 ENDLESS = {"pipe": "a named pipe", "socket": "a socket", "/dev/zero": "a device"}
@@ -154,17 +154,21 @@ def test_a_label_may_begin_with_dashes(tmp_path):
     project = copy_project(tmp_path)
     own = yaml.safe_load(own_corpus(project).read_text())
     own["scales"]["mine"]["label"] = "--x y"
-    own["report"] = {"currency": "--$"}
+    own["report"] = {"currency": "--$", "energy": {"estimate": "--e", "source": "-s"}}
     (project / "own.yaml").write_text(yaml.safe_dump(own))
     listing = snakemake(project, "-n", "-p", "--configfile", "own.yaml", "--config", "scale=mine")
     assert listing.returncode == 0, listing.stderr
-    commands = re.findall(r"python -m transformer ((?:table|figure|report) .*?) 2>&1", listing.stdout)
-    labels = set()
+    commands = re.findall(r"python -m transformer ((?:table|figure|report|reproducibility) .*?) 2>&1", listing.stdout)
+    stages = {"table": table, "figure": figure, "report": report, "reproducibility": reproducibility}
+    labels, verbs = set(), set()
     for command in commands:
         verb, *words = shlex.split(command)
-        args = {"table": table, "figure": figure, "report": report}[verb].parse(words)
+        args = stages[verb].parse(words)
         labels |= {getattr(args, "label", None)}
         assert verb != "report" or (args.label, args.currency) == ("--x y", "--$")
+        assert verb != "reproducibility" or (args.label, args.estimate, args.source) == ("--x y", "--e", "-s")
+        verbs.add(verb)
+    assert verbs == {*stages}
     assert labels == {None, "--x y", "mine: mine-dev"}
 
 

@@ -72,6 +72,30 @@ def test_every_table_figure_and_the_page_with_them(small):
     assert "changed since" not in page.text_content()
 
 
+def test_what_reviewers_ask_is_answered_from_the_files(small):
+    """The sums and scores of every run, which are read here from its files; nothing is missing at this scale."""
+    text = (small / f"{RESULTS}/REPRODUCIBILITY.md").read_text("utf-8")
+    paths = sorted(small.glob(f"{RESULTS}/runs/*/*/*/run.json"))
+    runs = {"/".join(path.parts[-4:-1]): json.loads(path.read_text()) for path in paths}
+    rows = {row[0]: row for row in re.findall(r"^\| (\S+/\d+) +\| *(\S+) +\| *(\S+) +\|", text, re.MULTILINE)}
+    sizes = {name: (name, f"{run['parameters']:,}", f"{run['steps']:,}") for name, run in runs.items()}
+    assert rows == sizes
+    assert f"{len(runs)} of {len(runs)} expected runs are in it." in text
+    assert "Everything that was expected at this scale was made." in text
+    hours = sum(
+        run["seconds"] / 3600 * int(re.search(r", (\d+) of \d+ cores", run["hardware"])[1]) for run in runs.values()
+    )
+    assert f"{hours:.3g} hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
+    score = json.loads((small / BASE / "test.json").read_text())
+    assert f" {score['scores'][score['scores']['paper']]['score']:.2f} " in text
+    data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())
+    assert data["sha256"] in text
+    assert f" {data['splits']['train']['target_tokens']:,} " in text
+    assert "`snakemake --cores all results/small/tables/table2.md --config scale=small`" in text
+    config = yaml.safe_load((small / "config.yaml").read_text())
+    assert f"sha256 {config['downloads']['test.fr.gz']['sha256']}" in text
+
+
 @pytest.mark.parametrize("cell", ["table2 base en-de", "table3 big en-de", "table4 parser supervised"])
 def test_cells_are_explained(small, cell):
     result = transformer(small, "explain", *cell.split())
@@ -145,7 +169,8 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     (runs / "en-de/base/1/heads.json").unlink()
     shutil.rmtree(runs / "en-de/smoothing-0.0")
     (project / "more.yaml").write_text("scales: {small: {seeds: [1, 2], base: {steps: 500}}}\n")
-    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", f"{RESULTS}/report.html")
+    made = [f"{RESULTS}/{file}" for file in ("report.html", "REPRODUCIBILITY.md")]
+    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", *made)
     result = snakemake(project, *partial)
     assert result.returncode == 0, result.stdout + result.stderr
     assert not rules(result.stdout + result.stderr) & {"experiment", "train", "translate", "score"}
@@ -156,6 +181,13 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "en-de/dropout-0.0/1" in curves["caption"]
     page = html.parse(project / f"{RESULTS}/report.html").getroot().text_content()
     assert "en-fr/big/1" in page
+    answers = (project / made[1]).read_text("utf-8")
+    expected, missing = 2 * 7 + 2, ("en-de/smoothing-0.0/1", "en-de/base/2")  # translators with two seeds, and parsers
+    assert f"8 of {expected} expected runs are in it." in answers
+    assert all(re.search(rf"^- Runs: .*{run}/run\.json", answers, re.MULTILINE) for run in missing)
+    assert "- en-de/dropout-0.0/1: no metrics.jsonl\n" in answers
+    assert re.search(r"^- Scores: .*en-fr/big/1/test\.json", answers, re.MULTILINE)
+    assert "/tables/table2.md --configfile more.yaml --config scale=small`" in answers
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in " ".join(
         page.split()
     )

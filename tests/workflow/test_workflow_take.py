@@ -209,6 +209,21 @@ def test_a_run_that_is_taken_by_its_translations_is_not_measured(measured):
     assert "smoothing-0.0/1/smoothing.json" not in result.stdout
 
 
+def test_a_run_of_table_5_alone_is_taken_without_its_log(measured):
+    """No table or figure shows the log; what reviewers ask is answered without it, which asks for no training."""
+    claim = "en-de/additive/1"
+    (measured / f"results/small/runs/{claim}").rename(measured / "claim")
+    (measured / "base").rename(measured / SMALL)
+    run = make_folder(measured / "claim", measured / "taken", r"run\.json|decoding\.yaml|dev\.last\.hyp")
+    (measured / "from.yaml").write_text(yaml.safe_dump({"scales": {"small": {"from": {claim: run}}}}))
+    result = snakemake(measured, "--configfile", "from.yaml", "--", "results/small/REPRODUCIBILITY.md")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert not {"train", "refuse"} & rules(result.stdout + result.stderr)
+    text = (measured / "results/small/REPRODUCIBILITY.md").read_text("utf-8")
+    assert f"- {claim}: no metrics.jsonl\n" in text
+    assert f"Made elsewhere, and taken from there: {claim}." in text
+
+
 def test_what_training_alone_makes_is_not_trained(taking):
     problem = "base/SHA256SUMS: expected last.safetensors, which is needed; a run that is taken is not trained here"
     assert refused(taking, "results/mine/tables/table3.md") == f"{WHERE}: {problem}"

@@ -14,6 +14,14 @@ CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how common/provenance.py name
 HOUR = 3600  # seconds
 
 
+class Work(NamedTuple):
+    """The work of a training: hours of all its cores or GPUs together."""
+
+    unit: str  # core or GPU
+    hours: float
+    processor: str
+
+
 class Usage(NamedTuple):
     """Hours of training on one kind of processor."""
 
@@ -78,13 +86,18 @@ def usage(runs: dict[str, Run]) -> list[Usage]:
     hardware: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs.values():
         last = run["starts"][-1]
-        processor, units = last["hardware"], last["processes"]
-        unit, cores = "GPU", CORES.fullmatch(processor)
-        if cores:
-            unit, processor, units = "core", cores[1], units * int(cores[2])
-        hours[unit].append(run["seconds"] / HOUR * units)
-        hardware[unit].add(processor)
+        done = work(last["hardware"], last["processes"], run["seconds"])
+        hours[done.unit].append(done.hours)
+        hardware[done.unit].add(done.processor)
     return [Usage(unit, sum(of_unit), len(of_unit), sorted(hardware[unit])) for unit, of_unit in sorted(hours.items())]
+
+
+def work(hardware: str, processes: int, seconds: float) -> Work:
+    """Return the work of a training on so many processes, each on this hardware (common/provenance.py)."""
+    hours = seconds / HOUR * processes
+    if cores := CORES.fullmatch(hardware):
+        return Work("core", hours * int(cores[2]), cores[1])
+    return Work("GPU", hours, hardware)
 
 
 def moved(runs: dict[str, Run]) -> list[str]:

@@ -31,8 +31,8 @@ class Start(TypedDict):
     hardware: str
 
 
-class Trained(Name):
-    """The training of a run, as run.json and score files describe it."""
+class Learned(Name):
+    """The training of a run, as run.json has always described it."""
 
     scale: str
     steps: Positive
@@ -44,6 +44,11 @@ class Trained(Name):
     commit: str
     digest: Checksum  # of the settings and the data
     data_sha256: Checksum
+
+
+class Trained(Learned):
+    """The training of a run, as run.json and score files describe it."""
+
     fidelity: str
 
 

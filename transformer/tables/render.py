@@ -76,12 +76,15 @@ def markdown(table: Table) -> str:
     def written(note: Note) -> str:
         if isinstance(note, str):
             return note
-        if isinstance(note, Grid):
-            return tabulated(note, "pipe", lambda text: text.replace("|", r"\|"))
-        return "\n".join(f"- {line}" for line in note)
+        return markdown_grid(note) if isinstance(note, Grid) else "\n".join(f"- {line}" for line in note)
 
     label = f"**{table.label}** " if table.label else ""
     return label + "\n\n".join(map(written, [table.caption, table.grid, *table.notes])) + "\n"
+
+
+def markdown_grid(grid: Grid) -> str:
+    """Return the rows as a table of Markdown."""
+    return tabulated(grid, "pipe", lambda text: text.replace("|", r"\|"))
 
 
 def latex(table: Table) -> str:

@@ -1,5 +1,8 @@
 # The questions of rules/report.smk: what is on the page of a scale. Those of tables.smk and figures.smk come before.
+import json
 import os
+
+from transformer.config.corpora import downloads_of, files_of as files_of_task, places_of
 
 # The scores of the runs of these tables.
 SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json", "table5": "dev.last.json"}
@@ -53,13 +56,19 @@ def why_not_made(scale, part):
     return not_drawn(scale)[part]
 
 
-def options_of_page(wildcards, input):
+def parts_not_made(scale):
+    """Return the tables, figures and attention that this scale does not have, with the reasons, as options."""
+    attention = ["attention"] if base_is_trained(scale) else []
+    made = [*tables_of_scale(scale), *figures_of_scale(scale), *attention]
+    missing = [part for part in [*TABLES, *FIGURES, "attention"] if part not in made]
+    return [word for part in missing for word in ("--missing", part, why_not_made(scale, part))]
+
+
+def options_of_page(wildcards):
     """Return what should be there besides the inputs, what cannot be made, and an hour's cost, as options."""
     scale = wildcards.scale
     options = ["--samples", config["report"]["samples"], f"--currency={config['report']['currency']}"]
-    made = [*tables_of_scale(scale), *figures_of_scale(scale), *(["attention"] if input.attention else [])]
-    for part in [*TABLES, *FIGURES, "attention"]:
-        options += [] if part in made else ["--missing", part, why_not_made(scale, part)]
+    options += parts_not_made(scale)
     options += ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
     for option, sets in samples_of_page(scale).items():
         options += [word for files in sets for word in (option, *files)]
@@ -67,3 +76,57 @@ def options_of_page(wildcards, input):
         if config["report"][unit] != "unknown":
             options += [f"--{unit.replace('_', '-')}", config["report"][unit]]
     return options
+
+
+# What REPRODUCIBILITY.md is made from, of the files beside a run.json.
+BESIDE_RUN = ["experiment.yaml", "decoding.yaml", "metrics.jsonl"]
+
+
+def data_of_page(scale):
+    """Return data.json of the tasks of all runs in a table, but for those whose runs and data are all elsewhere."""
+    tables = [table for table in SCORES if table in tables_of_scale(scale)]
+    runs = dict.fromkeys(run for table in tables for run in runs_of(table, scale))
+    trained = {run.task for run, name in zip(runs, names(runs), strict=True) if f"{scale}/runs/{name}" not in FOLDERS}
+    paths = {run.task: f"results/{scale}/data/{run.task}/data.json" for run in runs}
+    there = {task for task, path in paths.items() if os.path.exists(path) or path.removeprefix("results/") in TAKEN}
+    wanted = [path for task, path in paths.items() if task in trained | there]
+    return [os.path.abspath(path) if config["partial"] and os.path.exists(path) else path for path in wanted]
+
+
+def files_of_reproducibility(wildcards):
+    """Return what REPRODUCIBILITY.md is made from: on a partial page what is there; of taken runs what they have."""
+    scale = wildcards.scale
+    beside = [path for file in BESIDE_RUN for path in files_of_page(scale, file) if not lacking(path)]
+    return {
+        "runs": present(files_of_page(scale, "run.json")),
+        "beside": present(beside),
+        "scores": present(files_of_page(scale)),
+        "data": present(data_of_page(scale)),
+    }
+
+
+def lacking(path):
+    """Return whether a file belongs to a run that was taken without it, so that asking for it would end all."""
+    return path.removeprefix("results/") in LACKING
+
+
+def entries_of_data(scale):
+    """Return what config.yaml says of a scale's data and of the settings that were tried, as JSON."""
+    tasks, entry = tasks_of(at(config, scale)), config["scales"][scale]
+    used = {corpus for task in tasks.values() for corpus, _ in files_of_task(task)}
+    corpora = {name: corpus for name, corpus in config["corpora"].items() if name in used}
+    downloads = downloads_of(place for corpus in corpora.values() for place in places_of(corpus).values())
+    entries = {"tasks": tasks, "corpora": corpora, "downloads": {name: config["downloads"][name] for name in downloads}}
+    return json.dumps(entries | ({"tried": entry["tried"]} if "tried" in entry else {}))
+
+
+def options_of_reproducibility(wildcards):
+    """Return what should be there, what cannot be made, what the data are, and what is assumed of power, as options."""
+    scale, energy = wildcards.scale, config["report"]["energy"]
+    options = ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
+    options += ["--data", *data_of_page(scale), f"--described={entries_of_data(scale)}", *parts_not_made(scale)]
+    options += ["--table", *tables_of_scale(scale), "--figure", *figures_of_scale(scale)]
+    options += ["--configfile", *map(os.path.relpath, workflow.overwrite_configfiles)]
+    for key in ("core_watts", "gpu_watts", "pue"):
+        options += [f"--{key.replace('_', '-')}", energy[key]]
+    return [*options, f"--estimate={energy['estimate']}", f"--source={energy['source']}"]
