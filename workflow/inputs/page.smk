@@ -2,18 +2,30 @@
 import os
 
 # The scores of the runs of these tables.
-SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json", "table5": "dev.last.json"}
+SCORES = {
+    "table2": "test.json",
+    "table3": "dev.last.json",
+    "table4": "test.json",
+    "table5": "dev.last.json",
+}
 
 
 def tables_of_page(wildcards):
     """Return the tables that can be made at this scale, in the page's order."""
-    return [f"results/{wildcards.scale}/tables/{table}.json" for table in tables_of_scale(wildcards.scale)]
+    return [
+        f"results/{wildcards.scale}/tables/{table}.json"
+        for table in tables_of_scale(wildcards.scale)
+    ]
 
 
 def files_of_page(scale, file=None):
     """Return this file of every run in a table; if None, its score there."""
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
-    paths = [path for table in tables for path in files_of(runs_of(table, scale), scale, file or SCORES[table])]
+    paths = [
+        path
+        for table in tables
+        for path in files_of(runs_of(table, scale), scale, file or SCORES[table])
+    ]
     return list(dict.fromkeys(paths))
 
 
@@ -22,10 +34,18 @@ def samples_of_page(scale):
     corpora, tasks = "resources/corpora", config["scales"][scale]["tasks"]
 
     def first_output(table, task, file):  # that of the base model with the first seed
-        return files_of([run for run in runs_of(table, scale) if run.task == task][:1], scale, file)
+        return files_of(
+            [run for run in runs_of(table, scale) if run.task == task][:1], scale, file
+        )
 
     translations = [
-        [ours, *(f"{corpora}/{tasks[task]['test']}.{tasks[task][side]}" for side in ("source", "target"))]
+        [
+            ours,
+            *(
+                f"{corpora}/{tasks[task]['test']}.{tasks[task][side]}"
+                for side in ("source", "target")
+            ),
+        ]
         for task in tasks
         for ours in first_output("table2", task, "test.hyp")
     ]
@@ -40,7 +60,11 @@ def samples_of_page(scale):
 
 def files_of_samples(wildcards):
     """Return the files of samples; on a partial page those whose output is there already."""
-    sets = [files for option in samples_of_page(wildcards.scale).values() for files in option]
+    sets = [
+        files
+        for option in samples_of_page(wildcards.scale).values()
+        for files in option
+    ]
     return [path for files in sets if present(files[:1]) for path in files]
 
 
@@ -56,13 +80,28 @@ def why_not_made(scale, part):
 def options_of_page(wildcards, input):
     """Return what should be there besides the inputs, what cannot be made, and an hour's cost, as options."""
     scale = wildcards.scale
-    options = ["--samples", config["report"]["samples"], f"--currency={config['report']['currency']}"]
-    made = [*tables_of_scale(scale), *figures_of_scale(scale), *(["attention"] if input.attention else [])]
+    options = [
+        "--samples",
+        config["report"]["samples"],
+        f"--currency={config['report']['currency']}",
+    ]
+    made = [
+        *tables_of_scale(scale),
+        *figures_of_scale(scale),
+        *(["attention"] if input.attention else []),
+    ]
     for part in [*TABLES, *FIGURES, "attention"]:
-        options += [] if part in made else ["--missing", part, why_not_made(scale, part)]
-    options += ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
+        options += (
+            [] if part in made else ["--missing", part, why_not_made(scale, part)]
+        )
+    options += [
+        "--run",
+        *map(moved, files_of_page(scale, "run.json")),
+        "--score",
+        *map(moved, files_of_page(scale)),
+    ]
     for option, sets in samples_of_page(scale).items():
-        options += [word for files in sets for word in (option, *files)]
+        options += [word for files in sets for word in (option, *map(moved, files))]
     for unit in ("core_hour", "gpu_hour"):
         if config["report"][unit] != "unknown":
             options += [f"--{unit.replace('_', '-')}", config["report"][unit]]

@@ -12,7 +12,9 @@ rule decoding:
         "../../environment.yml"
     params:
         settings=lambda wildcards: json.dumps(
-            (config["parsing"] if wildcards.experiment == PARSER else config)["decoding"]
+            (config["parsing"] if wildcards.experiment == PARSER else config)[
+                "decoding"
+            ]
         ),
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
@@ -48,7 +50,8 @@ rule translate:
         run=subpath(output[0], parent=True),
         decoding=lambda wildcards: json.dumps(CHANGES[wildcards.change]),
     shell:
-        "workflow/scripts/gpus {resources.launch} {resources.gpu} {threads} python -m transformer translate"
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer translate"
         " --run {params.run:q} --weights {input.weights:q}"
         " --decoding {params.decoding:q} --input {input.text:q} --output {output:q} --threads {threads}"
         " 2>&1 | tee {log:q}"
@@ -81,7 +84,7 @@ rule score:
         language=lookup("scales/{scale}/tasks/{task}/target", within=config),
         run=subpath(output[0], parent=True),
         subsets=subset_options,
-        weights=weights_of,
+        weights=lambda wildcards: moved(weights_of(wildcards)),
         untaken=lambda wildcards, input: "" if input.weights else "--untaken",
     shell:
         "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --lang {params.language}"
