@@ -7,7 +7,6 @@ writes the file again.
 
 import html
 from collections.abc import Iterator
-from pathlib import Path
 
 from transformer.common.files import replacing
 from transformer.config.checks import SCHEMA
@@ -22,9 +21,9 @@ a file of your own, and name it with `--configfile`; `--config scale=multi30k` c
 uses this one as a module gives its changes in `config:`; they are laid over config.yaml in the same way. Before
 anything runs, a wrong, unknown or missing key is refused in one line that names it.
 
-[Your own corpus](../docs/own-corpus.md) shows a whole configuration, and [the workflow](../docs/workflow.md) how another
-workflow uses it. Every key is below: its value, and whether it is needed. `NAME` stands for a name that you choose.
-Sections (§) are those of "Attention Is All You Need".
+[Your own corpus](../docs/own-corpus.md) shows a whole configuration, and [the workflow](../docs/workflow.md) how
+another workflow uses it. Every key is below, with its values and whether it is needed. `NAME` stands for a name that
+you choose. Sections (§) are those of "Attention Is All You Need".
 
 <!-- From workflow/schemas/config.schema.yaml, by `python -m transformer.config.manual`. -->
 """

@@ -4,8 +4,8 @@ Needs yaml and jsonschema, and no torch: Snakemake imports it at each start, and
 """
 
 import sys
-from copy import deepcopy
 from collections.abc import Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def accept(config: dict, files: Iterable[Path]) -> None:
 
 
 def completed(file: Path, changes: dict) -> dict:
-    """Return the configuration in a file with the changes that another workflow makes, whose own mapping stays as it is.
+    """Return the configuration in a file with another workflow's changes, which stay as they are.
 
     Exits with one line where the file cannot be read.
     """
