@@ -114,7 +114,7 @@ def test_snakemake_and_plan_print_the_same_line(tmp_path):
     (project / "transformer/config/settings.py").unlink()
     problem = run(project, "snakemake", "-n", "--cores", "1")
     assert problem.stderr.splitlines()[-1].startswith("Snakefile: cannot import name 'settings' from")
-    assert problem.stderr.splitlines()[-1].endswith("in this folder")
+    assert problem.stderr.splitlines()[-1].endswith(f", in {project}")
 
 
 def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:

@@ -10,7 +10,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "transformer"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-WORKFLOW = [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk")), *sorted((ROOT / "workflow").rglob("*.py"))]
+WORKFLOW = [
+    ROOT / "Snakefile",
+    *sorted(path for pattern in ("Snakefile", "*.smk", "*.py") for path in (ROOT / "workflow").rglob(pattern)),
+]
 
 LAYERS = (  # lowest first; a new package must be placed
     ("common",),

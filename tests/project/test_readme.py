@@ -13,7 +13,7 @@ from transformer.__main__ import main, verbs
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "benchmarks/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, ROOT / "benchmarks/README.md", ROOT / "config/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXT = {path: path.read_text(encoding="utf-8") for path in PAGES}
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

@@ -3,7 +3,8 @@
     warm.py serve SOCKET     imports what is slow to import, then forks for each job until standard input is closed
     warm.py -m MODULE ...    what the `python` on PATH runs: the server that WARM names does the job
 
-None of this project's code is imported before the fork: a job reads the package of the folder that it runs in.
+None of this project's code is imported before the fork: a job reads the package of the folder that it runs in,
+or of those in PYTHONPATH.
 """
 
 import gc
@@ -62,7 +63,7 @@ def run(files: list[int], arguments: list[str], folder: str, environment: dict[s
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv, sys.path[0] = arguments, folder
+    sys.argv, sys.path[:1] = arguments, [folder, *environment.get("PYTHONPATH", folder).split(os.pathsep)]
     code = 0
     try:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)

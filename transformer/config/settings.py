@@ -5,6 +5,7 @@ Needs yaml and jsonschema, and no torch: Snakemake imports it at each start, and
 
 import sys
 from collections.abc import Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,17 @@ def accept(config: dict, files: Iterable[Path]) -> None:
             config["partial"] = value_of(config["partial"], f"partial={config['partial']}")
         check(config)
         check_files(config)
+    except InputError as error:
+        sys.exit(str(error))
+
+
+def completed(file: Path, changes: dict) -> dict:
+    """Return the configuration in a file with another workflow's changes, which stay as they are.
+
+    Exits with one line where the file cannot be read.
+    """
+    try:
+        return laid_over(read_yaml(file), deepcopy(changes))
     except InputError as error:
         sys.exit(str(error))
 

@@ -7,13 +7,30 @@ from functools import cache
 from pathlib import Path
 
 from transformer.config.corpora import absent_treebank
-from transformer.config.runs import CURVES, PARSER, PROBED, TABLE_2, experiments_of, runs_of_tables, training_threads
+from transformer.config.runs import (
+    CURVES,
+    PARSER,
+    PROBED,
+    TABLE_2,
+    experiments_of,
+    runs_of_tables,
+    training_threads,
+)
 from transformer.config.scales import at, tasks_of
 from transformer.config.scales import parsing_of as parsing_at
 
 # The code of beam search; the rest of its package exports.
-SEARCH = ["model", "translation/decoder.py", "translation/search.py", "translation/translator.py"]
-ALONE = {"launch": "here", "gpu": "1", "nodes": "1"}  # a training's resources where no profile says otherwise
+SEARCH = [
+    "model",
+    "translation/decoder.py",
+    "translation/search.py",
+    "translation/translator.py",
+]
+ALONE = {
+    "launch": "here",
+    "gpu": "1",
+    "nodes": "1",
+}  # a training's resources where no profile says otherwise
 FIRST = 10  # priority of what long chains of jobs wait for
 
 
@@ -28,14 +45,31 @@ def check_python():
     With --software-deployment-method conda, rules call another.
     """
     python = shutil.which("python")
-    deployed = {str(method) for method in workflow.deployment_settings.deployment_method}
-    if "conda" in deployed or python and os.path.samefile(os.path.dirname(python), os.path.dirname(sys.executable)):
+    deployed = {
+        str(method) for method in workflow.deployment_settings.deployment_method
+    }
+    if (
+        "conda" in deployed
+        or python
+        and os.path.samefile(os.path.dirname(python), os.path.dirname(sys.executable))
+    ):
         return
     packages = "import importlib.util as util, sys; sys.exit(not all(map(util.find_spec, ('torch', 'sentencepiece'))))"
-    if not python or subprocess.run([python, "-c", packages], capture_output=True).returncode:
-        found = f"{python}, which lacks the project's packages" if python else "none on PATH"
-        expected = f"expected `python` on PATH to be that of {os.path.dirname(sys.executable)}"
-        sys.exit(f"Snakefile: {expected}, found {found}: activate the environment first")
+    if (
+        not python
+        or subprocess.run([python, "-c", packages], capture_output=True).returncode
+    ):
+        found = (
+            f"{python}, which lacks the project's packages"
+            if python
+            else "none on PATH"
+        )
+        expected = (
+            f"expected `python` on PATH to be that of {os.path.dirname(sys.executable)}"
+        )
+        sys.exit(
+            f"Snakefile: {expected}, found {found}: activate the environment first"
+        )
 
 
 def any_of(names):
@@ -46,10 +80,18 @@ def any_of(names):
 def package(*names):
     """Return the code in these folders and files of the package, templates too: where it changes, a rule runs again."""
     files = []
-    for place in (Path("transformer", name) for name in names):
-        code = [place] if place.is_file() else [path for path in place.rglob("*.*") if "__pycache__" not in path.parts]
-        files += code or sys.exit(f"Snakefile: {place}: expected code there, on which rules depend, found none")
-    return sorted(map(str, files))
+    for place in (ROOT / "transformer" / name for name in names):
+        code = (
+            [place]
+            if place.is_file()
+            else [
+                path for path in place.rglob("*.*") if "__pycache__" not in path.parts
+            ]
+        )
+        files += code or sys.exit(
+            f"Snakefile: {place}: expected code there, on which rules depend, found none"
+        )
+    return sorted(own(str(path.relative_to(ROOT))) for path in files)
 
 
 def parsing_of(scale):
@@ -79,7 +121,10 @@ def side(name, split=None):
 
     def files(wildcards):
         language = task_of(wildcards)[name]
-        return [f"resources/corpora/{corpus}.{language}" for corpus in corpora_of(wildcards, split)]
+        return [
+            f"resources/corpora/{corpus}.{language}"
+            for corpus in corpora_of(wildcards, split)
+        ]
 
     return files
 
@@ -88,9 +133,16 @@ def side(name, split=None):
 def tables_of_scale(scale):
     """Return the scale's tables; without Table 4, and saying so, where its treebank has to be bought and is not here."""
     if absent := absent_treebank(at(config, scale)):
-        print(f"`all` leaves out table4: no folder {absent} with the Penn Treebank", file=sys.stderr)
+        print(
+            f"`all` leaves out table4: no folder {absent} with the Penn Treebank",
+            file=sys.stderr,
+        )
     made = runs_of_tables(at(config, scale))
-    return [table for table in TABLES if table in made and not (table == "table4" and absent)]
+    return [
+        table
+        for table in TABLES
+        if table in made and not (table == "table4" and absent)
+    ]
 
 
 def memory(small, large=None, each_thread=0):
@@ -112,26 +164,35 @@ def shared_cores():
 
 
 def train_threads(wildcards):
-    """Return a run's share of the processors: small models train faster side by side than in turn on all cores.
-
-    Where Slurm starts it, by a profile, the share is that of its GPUs on each node.
-    """
+    """Return the processors of a training: where a profile has Slurm start it, those of its GPUs on each node."""
     name = "train_parser" if wildcards.experiment == PARSER else "train"
-    own = workflow.resource_settings._parsed_overwrite_resources.get(name, {})  # a profile's, or the command line's
-    asked = {key: str(own[key].raw) if key in own else default for key, default in ALONE.items()}
-    if asked["launch"] != ALONE["launch"]:
-        for key in ("gpu", "nodes"):
-            if not asked[key].isdecimal():
-                sys.exit(
-                    f"Snakefile: {name}: {key}: expected a number, from which its threads follow, found {asked[key]}"
-                )
-        return training_threads(int(asked["gpu"]), int(asked["nodes"]))
-    runs = {run for of_table in runs_of_tables(at(config, wildcards.scale)).values() for run in of_table}
+    # What a profile says, or the command line.
+    own = workflow.resource_settings._parsed_overwrite_resources.get(name, {})
+    asked = {
+        key: str(own[key].raw) if key in own else default
+        for key, default in ALONE.items()
+    }
+    if asked["launch"] == ALONE["launch"]:
+        return share_of_processors(wildcards)
+    for key in ("gpu", "nodes"):
+        if not asked[key].isdecimal():
+            expected = "expected a number, from which its threads follow"
+            sys.exit(f"Snakefile: {name}: {key}: {expected}, found {asked[key]}")
+    return training_threads(int(asked["gpu"]), int(asked["nodes"]))
+
+
+def share_of_processors(wildcards):
+    """Return a run's share: small models train faster side by side than in turn on all cores."""
+    runs = {
+        run
+        for of_table in runs_of_tables(at(config, wildcards.scale)).values()
+        for run in of_table
+    }
     return max(1, (shared_cores() or 1) // len(runs))
 
 
 @cache
 def gpus_of_run(wildcards):
     """Return how many of this machine's GPUs a run takes: one, where there are any. A cluster's profile says its own."""
-    count = [sys.executable, f"{workflow.basedir}/workflow/scripts/gpus", "count"]
+    count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
     return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))

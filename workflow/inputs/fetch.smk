@@ -17,8 +17,17 @@ def fetch_options(wildcards, output):
     """
     download = config["downloads"][wildcards.file]
     options = [word for url in download["urls"] for word in ("--url", url)]
-    options += [word for key in ("sha256", "md5", "size") if key in download for word in (f"--{key}", download[key])]
-    options += [word for other in download.get("alternatives", []) for word in ("--or", json.dumps(other))]
+    options += [
+        word
+        for key in ("sha256", "md5", "size")
+        if key in download
+        for word in (f"--{key}", download[key])
+    ]
+    options += [
+        word
+        for other in download.get("alternatives", [])
+        for word in ("--or", json.dumps(other))
+    ]
     options += ["--mirror", config["mirror"]] if config["mirror"] else []
     return [*options, "--output", output[0]]
 
@@ -31,7 +40,11 @@ def file_of(wildcards):
 def others_of(wildcards):
     """Return the entry of another language, if it and this one are in WMT's format, which numbers its sentences."""
     files = config["corpora"][wildcards.corpus]["files"]
-    others = [entry for language, entry in files.items() if language != wildcards.language and "format" in entry]
+    others = [
+        entry
+        for language, entry in files.items()
+        if language != wildcards.language and "format" in entry
+    ]
     return others[:1] if "format" in file_of(wildcards) else []
 
 
@@ -42,7 +55,11 @@ def unpack_options(wildcards):
     if "member" in entry:
         options += ["--member", entry["member"]]
     for other in others_of(wildcards):
-        options += ["--beside", source_of(other), *([other["member"]] if "member" in other else [])]
+        options += [
+            "--beside",
+            moved(source_of(other)),
+            *([other["member"]] if "member" in other else []),
+        ]
     if "lines" in config["corpora"][wildcards.corpus]:
         options += ["--lines", config["corpora"][wildcards.corpus]["lines"]]
     return options

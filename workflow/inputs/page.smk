@@ -2,21 +2,37 @@
 import json
 import os
 
-from transformer.config.corpora import downloads_of, files_of as files_of_task, places_of
+from transformer.config.corpora import (
+    downloads_of,
+    files_of as files_of_task,
+    places_of,
+)
 
 # The scores of the runs of these tables.
-SCORES = {"table2": "test.json", "table3": "dev.last.json", "table4": "test.json", "table5": "dev.last.json"}
+SCORES = {
+    "table2": "test.json",
+    "table3": "dev.last.json",
+    "table4": "test.json",
+    "table5": "dev.last.json",
+}
 
 
 def tables_of_page(wildcards):
     """Return the tables that can be made at this scale, in the page's order."""
-    return [f"results/{wildcards.scale}/tables/{table}.json" for table in tables_of_scale(wildcards.scale)]
+    return [
+        f"results/{wildcards.scale}/tables/{table}.json"
+        for table in tables_of_scale(wildcards.scale)
+    ]
 
 
 def files_of_page(scale, file=None):
     """Return this file of every run in a table; if None, its score there."""
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
-    paths = [path for table in tables for path in files_of(runs_of(table, scale), scale, file or SCORES[table])]
+    paths = [
+        path
+        for table in tables
+        for path in files_of(runs_of(table, scale), scale, file or SCORES[table])
+    ]
     return list(dict.fromkeys(paths))
 
 
@@ -25,10 +41,18 @@ def samples_of_page(scale):
     corpora, tasks = "resources/corpora", config["scales"][scale]["tasks"]
 
     def first_output(table, task, file):  # that of the base model with the first seed
-        return files_of([run for run in runs_of(table, scale) if run.task == task][:1], scale, file)
+        return files_of(
+            [run for run in runs_of(table, scale) if run.task == task][:1], scale, file
+        )
 
     translations = [
-        [ours, *(f"{corpora}/{tasks[task]['test']}.{tasks[task][side]}" for side in ("source", "target"))]
+        [
+            ours,
+            *(
+                f"{corpora}/{tasks[task]['test']}.{tasks[task][side]}"
+                for side in ("source", "target")
+            ),
+        ]
         for task in tasks
         for ours in first_output("table2", task, "test.hyp")
     ]
@@ -43,7 +67,11 @@ def samples_of_page(scale):
 
 def files_of_samples(wildcards):
     """Return the files of samples; on a partial page those whose output is there already."""
-    sets = [files for option in samples_of_page(wildcards.scale).values() for files in option]
+    sets = [
+        files
+        for option in samples_of_page(wildcards.scale).values()
+        for files in option
+    ]
     return [path for files in sets if present(files[:1]) for path in files]
 
 
@@ -61,17 +89,30 @@ def parts_not_made(scale):
     attention = ["attention"] if base_is_trained(scale) else []
     made = [*tables_of_scale(scale), *figures_of_scale(scale), *attention]
     missing = [part for part in [*TABLES, *FIGURES, "attention"] if part not in made]
-    return [word for part in missing for word in ("--missing", part, why_not_made(scale, part))]
+    return [
+        word
+        for part in missing
+        for word in ("--missing", part, why_not_made(scale, part))
+    ]
 
 
 def options_of_page(wildcards):
     """Return what should be there besides the inputs, what cannot be made, and an hour's cost, as options."""
     scale = wildcards.scale
-    options = ["--samples", config["report"]["samples"], f"--currency={config['report']['currency']}"]
+    options = [
+        "--samples",
+        config["report"]["samples"],
+        f"--currency={config['report']['currency']}",
+    ]
     options += parts_not_made(scale)
-    options += ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
+    options += [
+        "--run",
+        *map(moved, files_of_page(scale, "run.json")),
+        "--score",
+        *map(moved, files_of_page(scale)),
+    ]
     for option, sets in samples_of_page(scale).items():
-        options += [word for files in sets for word in (option, *files)]
+        options += [word for files in sets for word in (option, *map(moved, files))]
     for unit in ("core_hour", "gpu_hour"):
         if config["report"][unit] != "unknown":
             options += [f"--{unit.replace('_', '-')}", config["report"][unit]]
@@ -86,17 +127,37 @@ def data_of_page(scale):
     """Return data.json of the tasks of all runs in a table, but for those whose runs and data are all elsewhere."""
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
     runs = dict.fromkeys(run for table in tables for run in runs_of(table, scale))
-    trained = {run.task for run, name in zip(runs, names(runs), strict=True) if f"{scale}/runs/{name}" not in FOLDERS}
+    trained = {
+        run.task
+        for run, name in zip(runs, names(runs), strict=True)
+        if f"{scale}/runs/{name}" not in FOLDERS
+    }
     paths = {run.task: f"results/{scale}/data/{run.task}/data.json" for run in runs}
-    there = {task for task, path in paths.items() if os.path.exists(path) or path.removeprefix("results/") in TAKEN}
+    there = {
+        task
+        for task, path in paths.items()
+        if os.path.exists(moved(path)) or path.removeprefix("results/") in TAKEN
+    }
     wanted = [path for task, path in paths.items() if task in trained | there]
-    return [os.path.abspath(path) if config["partial"] and os.path.exists(path) else path for path in wanted]
+    return [
+        (
+            os.path.abspath(moved(path))
+            if config["partial"] and os.path.exists(moved(path))
+            else path
+        )
+        for path in wanted
+    ]
 
 
 def files_of_reproducibility(wildcards):
     """Return what REPRODUCIBILITY.md is made from: on a partial page what is there; of taken runs what they have."""
     scale = wildcards.scale
-    beside = [path for file in BESIDE_RUN for path in files_of_page(scale, file) if not lacking(path)]
+    beside = [
+        path
+        for file in BESIDE_RUN
+        for path in files_of_page(scale, file)
+        if not lacking(path)
+    ]
     return {
         "runs": present(files_of_page(scale, "run.json")),
         "beside": present(beside),
@@ -114,19 +175,46 @@ def entries_of_data(scale):
     """Return what config.yaml says of a scale's data and of the settings that were tried, as JSON."""
     tasks, entry = tasks_of(at(config, scale)), config["scales"][scale]
     used = {corpus for task in tasks.values() for corpus, _ in files_of_task(task)}
-    corpora = {name: corpus for name, corpus in config["corpora"].items() if name in used}
-    downloads = downloads_of(place for corpus in corpora.values() for place in places_of(corpus).values())
-    entries = {"tasks": tasks, "corpora": corpora, "downloads": {name: config["downloads"][name] for name in downloads}}
+    corpora = {
+        name: corpus for name, corpus in config["corpora"].items() if name in used
+    }
+    downloads = downloads_of(
+        place for corpus in corpora.values() for place in places_of(corpus).values()
+    )
+    entries = {
+        "tasks": tasks,
+        "corpora": corpora,
+        "downloads": {name: config["downloads"][name] for name in downloads},
+    }
     return json.dumps(entries | ({"tried": entry["tried"]} if "tried" in entry else {}))
 
 
 def options_of_reproducibility(wildcards):
     """Return what should be there, what cannot be made, what the data are, and what is assumed of power, as options."""
     scale, energy = wildcards.scale, config["report"]["energy"]
-    options = ["--run", *files_of_page(scale, "run.json"), "--score", *files_of_page(scale)]
-    options += ["--data", *data_of_page(scale), f"--described={entries_of_data(scale)}", *parts_not_made(scale)]
-    options += ["--table", *tables_of_scale(scale), "--figure", *figures_of_scale(scale)]
+    options = [
+        "--run",
+        *map(moved, files_of_page(scale, "run.json")),
+        "--score",
+        *map(moved, files_of_page(scale)),
+    ]
+    options += [
+        "--data",
+        *map(moved, data_of_page(scale)),
+        f"--described={entries_of_data(scale)}",
+        *parts_not_made(scale),
+    ]
+    options += [
+        "--table",
+        *tables_of_scale(scale),
+        "--figure",
+        *figures_of_scale(scale),
+    ]
     options += ["--configfile", *map(os.path.relpath, workflow.overwrite_configfiles)]
     for key in ("core_watts", "gpu_watts", "pue"):
         options += [f"--{key.replace('_', '-')}", energy[key]]
-    return [*options, f"--estimate={energy['estimate']}", f"--source={energy['source']}"]
+    return [
+        *options,
+        f"--estimate={energy['estimate']}",
+        f"--source={energy['source']}",
+    ]

@@ -13,14 +13,18 @@ SEARCHES = {
 def download_of_treebank(wildcards):
     """Return what a treebank is read from; of the Penn Treebank the files that are there: its reader names the others."""
     treebank = config["corpora"][wildcards.corpus]["treebank"]
-    return sorted(map(str, Path(treebank["path"]).rglob("*.mrg"))) if "sections" in treebank else source_of(treebank)
+    return (
+        sorted(map(str, Path(treebank["path"]).rglob("*.mrg")))
+        if "sections" in treebank
+        else source_of(treebank)
+    )
 
 
 def treebank_options(wildcards):
     """Return how a treebank is read, as options of its stage."""
     corpus = config["corpora"][wildcards.corpus]
     treebank = corpus["treebank"]
-    options = ["--input", source_of(treebank)]
+    options = ["--input", moved(source_of(treebank))]
     if "sections" in treebank:
         options += ["--format", "ptb", "--sections", *treebank["sections"]]
     elif "split" in treebank:
@@ -42,7 +46,9 @@ def silver_of(wildcards):
     silver = task_of(wildcards).get("silver")
     if silver is None or wildcards.split != "train":
         return []
-    return silver.get("path", f"results/{wildcards.scale}/data/{wildcards.task}/silver.trees")
+    return silver.get(
+        "path", f"results/{wildcards.scale}/data/{wildcards.task}/silver.trees"
+    )
 
 
 def mix_options(wildcards, input):

@@ -1,5 +1,6 @@
 # The questions of rules/prepare.smk: languages, subsets of a test set, and the parts that a training set is prepared in.
 import os
+import re
 
 from snakemake.io import IOFile
 
@@ -12,7 +13,10 @@ def subsets_of(wildcards):
 def references_of_subsets(wildcards):
     """Return the files of these corpora in the target language."""
     language = task_of(wildcards)["target"]
-    return [f"resources/corpora/{corpus}.{language}" for corpus in subsets_of(wildcards).values()]
+    return [
+        f"resources/corpora/{corpus}.{language}"
+        for corpus in subsets_of(wildcards).values()
+    ]
 
 
 def subset_options(wildcards, input):
@@ -30,15 +34,24 @@ def parts_of(names, last):
 
     def files(wildcards):
         scale, task = wildcards.scale, wildcards.task
-        if wildcards.get("split", "train") != "train" or task not in config["scales"][scale]["tasks"]:
+        if (
+            wildcards.get("split", "train") != "train"
+            or task not in config["scales"][scale]["tasks"]
+        ):
             return []
         data = f"results/{scale}/data/{task}"
-        if os.path.exists(f"{data}/{last}"):
-            recorded = workflow.persistence.input(IOFile(f"{data}/{last}"))
-            return [path for path in recorded or [] if "/parts/" in path]
         number = config["scales"][scale].get("scatter", config["scatter"])
+        if os.path.exists(made := moved(f"{data}/{last}")):
+            recorded = " ".join(workflow.persistence.input(IOFile(made)) or [])
+            number = int((re.findall(r"/parts/\d+-of-(\d+)/", recorded) or [1])[0])
         parts = range(1, number + 1) if number > 1 else []
-        return collect("{data}/parts/{part}-of-{number}/{name}", data=data, part=parts, number=number, name=names)
+        return collect(
+            "{data}/parts/{part}-of-{number}/{name}",
+            data=data,
+            part=parts,
+            number=number,
+            name=names,
+        )
 
     return files
 
@@ -67,4 +80,13 @@ def vocabulary_options(wildcards, input):
     if "symbols" not in task:
         return ["--text", input.source, input.target, "--size", task["vocabulary"]]
     size = task["symbols"] + task["vocabulary"]
-    return ["--text", input.source, "--symbols", input.target, "--rows", task["symbols"], "--size", size]
+    return [
+        "--text",
+        input.source,
+        "--symbols",
+        input.target,
+        "--rows",
+        task["symbols"],
+        "--size",
+        size,
+    ]

@@ -27,7 +27,7 @@ def probe_options(wildcards):
         case "heads":
             options = ["--choose", settings["choose"]]
         case "lengths":
-            data = f"results/{wildcards.scale}/data/{wildcards.task}"
+            data = moved(f"results/{wildcards.scale}/data/{wildcards.task}")
             options = ["--data", data, "--times", *settings["times"]]
         case "smoothing":
             options = ["--beams", *settings["beams"]]

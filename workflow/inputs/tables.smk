@@ -17,14 +17,24 @@ def files_of(runs, scale, file):
 
     On a partial page, what is there is taken as it is, whatever config.yaml says now: no rule makes an absolute path.
     """
-    paths = [f"results/{scale}/runs/{run.task}/{run.experiment}/{run.seed}/{file}" for run in runs]
-    return [os.path.abspath(path) if config["partial"] and os.path.exists(path) else path for path in paths]
+    paths = [
+        f"results/{scale}/runs/{run.task}/{run.experiment}/{run.seed}/{file}"
+        for run in runs
+    ]
+    return [
+        os.path.abspath(moved(path)) if present([path]) and config["partial"] else path
+        for path in paths
+    ]
 
 
 def present(paths, beside=None):
     """Return all paths; of a partial page those that are there, and whose neighbour in `beside` is there."""
     pairs = zip(paths, beside or paths, strict=True)
-    return [path for path, other in pairs if not config["partial"] or os.path.exists(path) and os.path.exists(other)]
+    return [
+        pair[0]
+        for pair in pairs
+        if not config["partial"] or all(os.path.exists(moved(path)) for path in pair)
+    ]
 
 
 def names(runs):
@@ -41,7 +51,7 @@ def label_of_table_3(scale):
 
 
 def paper(table):
-    return [f"workflow/paper/{table}.csv"]
+    return [own(f"workflow/paper/{table}.csv")]
 
 
 # Below, a function per table. It returns files by the option of the table stage that takes them, those that no option
@@ -50,15 +60,34 @@ def paper(table):
 
 def table_2(scale):
     runs = runs_of("table2", scale)
-    files = {"paper": paper("table2"), "score": present(files_of(runs, scale, "test.json"))}
-    return files, [f"--label={config['scales'][scale]['label']}", "--expected", *names(runs)]
+    files = {
+        "paper": paper("table2"),
+        "score": present(files_of(runs, scale, "test.json")),
+    }
+    return files, [
+        f"--label={config['scales'][scale]['label']}",
+        "--expected",
+        *names(runs),
+    ]
 
 
 def table_3(scale):
     runs = runs_of("table3", scale)
-    files = {"paper": paper("table3"), "score": present(files_of(runs, scale, "dev.last.json"))}
-    options = [word for key in ("width", "depth") for word in (f"--{key}", config["scales"][scale][key])]
-    return files, [f"--label={label_of_table_3(scale)}", *options, "--expected", *names(runs)]
+    files = {
+        "paper": paper("table3"),
+        "score": present(files_of(runs, scale, "dev.last.json")),
+    }
+    options = [
+        word
+        for key in ("width", "depth")
+        for word in (f"--{key}", config["scales"][scale][key])
+    ]
+    return files, [
+        f"--label={label_of_table_3(scale)}",
+        *options,
+        "--expected",
+        *names(runs),
+    ]
 
 
 def table_4(scale):
@@ -71,7 +100,11 @@ def table_4(scale):
         "elsewhere": present(files_of(elsewhere, scale, "elsewhere.constrained.json")),
     }
     entries = {
-        name: {"training": task["training"], "label": task["label"], "silver": "silver" in task}
+        name: {
+            "training": task["training"],
+            "label": task["label"],
+            "silver": "silver" in task,
+        }
         for name, task in tasks.items()
     }
     options = ["--task", json.dumps(entries), "--expected", *names(runs)]
@@ -88,19 +121,39 @@ def probed(probe, scale):
 
 def files_of_probe(probe, scale):
     """Return what a probe wrote; a run that was taken without what the probe reads is not measured."""
-    read = {"average.safetensors", "vocabulary.model"} | ({"checkpoints"} if probe == "averaging" else set())
+    read = {"average.safetensors", "vocabulary.model"} | (
+        {"checkpoints"} if probe == "averaging" else set()
+    )
     runs = probed(probe, scale)
-    folders = {run: FOLDERS.get(f"{scale}/runs/{name}") for run, name in zip(runs, names(runs), strict=True)}
-    runs = [run for run in runs if folders[run] is None or read.isdisjoint(folders[run].lacking)]
+    folders = {
+        run: FOLDERS.get(f"{scale}/runs/{name}")
+        for run, name in zip(runs, names(runs), strict=True)
+    }
+    runs = [
+        run
+        for run in runs
+        if folders[run] is None or read.isdisjoint(folders[run].lacking)
+    ]
     return present(files_of(runs, scale, f"{probe}.json"))
 
 
 def table_5(scale):
     runs = runs_of("table5", scale)
-    files = {"paper": paper("table5"), "score": present(files_of(runs, scale, "dev.last.json"))}
+    files = {
+        "paper": paper("table5"),
+        "score": present(files_of(runs, scale, "dev.last.json")),
+    }
     files |= {probe: files_of_probe(probe, scale) for probe in PROBED}
-    probes = [f"{probe}:{run}" for probe in PROBED for run in names(probed(probe, scale))]
-    return files, [f"--label={label_of_table_3(scale)}", "--expected", *names(runs), "--probes", *probes]
+    probes = [
+        f"{probe}:{run}" for probe in PROBED for run in names(probed(probe, scale))
+    ]
+    return files, [
+        f"--label={label_of_table_3(scale)}",
+        "--expected",
+        *names(runs),
+        "--probes",
+        *probes,
+    ]
 
 
 def table_why(scale):
@@ -123,49 +176,97 @@ def table_why(scale):
         "last": translations("test.last"),
         "ref": [f"resources/corpora/{task['test']}.{task['target']}"],
         "dev_score": present(files_of(runs, scale, "dev.last.json")),
-        "measures": [f"results/{scale}/tables/measures.csv"] if "measures" in tables_of_scale(scale) else [],
-        "also": [*vocabularies, *(path for paths in otherwise.values() for path in paths)],
+        "measures": (
+            [f"results/{scale}/tables/measures.csv"]
+            if "measures" in tables_of_scale(scale)
+            else []
+        ),
+        "also": [
+            *vocabularies,
+            *(path for paths in otherwise.values() for path in paths),
+        ],
     }
-    options = [f"--label={scale}: {task['test']}", f"--dev-label={label_of_table_3(scale)}"]
-    options += ["--run", str(Path([*scored, *scores][0]).parent), "--expected", *names(runs)]
+    options = [
+        f"--label={scale}: {task['test']}",
+        f"--dev-label={label_of_table_3(scale)}",
+    ]
+    options += [
+        "--run",
+        moved(str(Path([*scored, *scores][0]).parent)),
+        "--expected",
+        *names(runs),
+    ]
     for change, paths in otherwise.items():
-        options += ["--otherwise", json.dumps(CHANGES[change]), *paths]
+        options += ["--otherwise", json.dumps(CHANGES[change]), *map(moved, paths)]
     return files, options
 
 
 def table_measures(scale):
     """Return what the table `measures` is made from: translations of others, test sets, and published scores."""
-    systems = {name: files_of_system(system) for name, system in systems_of(at(config, scale)).items()}
+    systems = {
+        name: files_of_system(system)
+        for name, system in systems_of(at(config, scale)).items()
+    }
     quotes = config["scales"][scale].get("measures", {}).get("quotes", {})
-    references = {name: f"resources/corpora/{name}.{language}" for name, language in quotes.items()}
-    also = [path for files in systems.values() for path in files.values()] + [*references.values()]
-    options = [word for name in systems for word in ("--system", system_option(name, systems[name]))]
-    options += [word for name in references for word in ("--quotes", name, references[name])]
+    references = {
+        name: f"resources/corpora/{name}.{language}"
+        for name, language in quotes.items()
+    }
+    also = [path for files in systems.values() for path in files.values()] + [
+        *references.values()
+    ]
+    options = [
+        word
+        for name in systems
+        for word in ("--system", system_option(name, systems[name]))
+    ]
+    options += [
+        word
+        for name in references
+        for word in ("--quotes", name, moved(references[name]))
+    ]
     return {"paper": paper("table2"), "also": list(dict.fromkeys(also))}, options
 
 
 def files_of_system(system):
     """Return the files of a system, with both sides of its test set, by what they are."""
-    sides = {side: f"resources/corpora/{system['test']}.{system[side]}" for side in ("source", "target")}
-    return sides | {name: source_of(system[name]) for name in ("input", "output", "published") if name in system}
+    sides = {
+        side: f"resources/corpora/{system['test']}.{system[side]}"
+        for side in ("source", "target")
+    }
+    return sides | {
+        name: source_of(system[name])
+        for name in ("input", "output", "published")
+        if name in system
+    }
 
 
 def system_option(name, files):
     """Return what the table stage has to know of a system, as JSON."""
     system = config["systems"][name]
-    about = {key: system.get(key) for key in ("label", "test", "sentences", "form", "note")}
-    return json.dumps({"name": name, "language": system["target"]} | about | {"files": files})
+    about = {
+        key: system.get(key) for key in ("label", "test", "sentences", "form", "note")
+    }
+    return json.dumps(
+        {"name": name, "language": system["target"]}
+        | about
+        | {"files": {kind: moved(path) for kind, path in files.items()}}
+    )
 
 
+# As on the page.
 TABLES = {
-    "table1": lambda scale: ({"paper": paper("table1"), "measured": [f"results/{scale}/layers.json"]}, []),
+    "table1": lambda scale: (
+        {"paper": paper("table1"), "measured": [f"results/{scale}/layers.json"]},
+        [],
+    ),
     "table2": table_2,
     "table3": table_3,
     "table4": table_4,
     "table5": table_5,
     "why": table_why,
     "measures": table_measures,
-}  # as on the page
+}
 
 
 def inputs_of_table(wildcards):
@@ -177,4 +278,6 @@ def options_of_table(wildcards, input):
     """Return all options of the table stage."""
     files, options = TABLES[wildcards.table](wildcards.scale)
     taken = [name for name in files if name != "also"]
-    return [word for name in taken for word in (f"--{name.replace('_', '-')}", *input[name])] + options
+    return [
+        word for name in taken for word in (f"--{name.replace('_', '-')}", *input[name])
+    ] + options

@@ -7,8 +7,20 @@ from types import SimpleNamespace
 
 from transformer.config.elsewhere import SUMS, read_list
 
-ARRAYS = collect("{split}.{side}.{kind}", split=["train", "dev"], side=["source", "target"], kind=["ids", "offsets"])
-TRAINED = ["run.json", "last.safetensors", "metrics.jsonl", "vocabulary.model", "checkpoints"]  # by training alone
+ARRAYS = collect(
+    "{split}.{side}.{kind}",
+    split=["train", "dev"],
+    side=["source", "target"],
+    kind=["ids", "offsets"],
+)
+# By training alone.
+TRAINED = [
+    "run.json",
+    "last.safetensors",
+    "metrics.jsonl",
+    "vocabulary.model",
+    "checkpoints",
+]
 
 # The files that are taken from a folder of data and of a run, and those of either that are always made here.
 TAKEN_OF = {
@@ -18,16 +30,23 @@ TAKEN_OF = {
     rf"|(dev|test)({any_of(WEIGHTS)})({any_of(CHANGES)})\.hyp"
     rf"|(dev|test|elsewhere)({any_of(SEARCHES)})\.(trees|parses\.json)",
 }
-MADE_HERE = rf"{SUMS}|(checkpoints/)?\.snakemake_timestamp|(experiment|decoding)\.yaml|state/.*"
+MADE_HERE = (
+    rf"{SUMS}|(checkpoints/)?\.snakemake_timestamp|(experiment|decoding)\.yaml|state/.*"
+)
 MADE_HERE += rf"|(dev|test|elsewhere)(\.[a-z]+)?\.json|({any_of(PROBED)})\.json"
 
 
 def folders_elsewhere(scale):
     """Yield for each folder made elsewhere what it is in results/, its entry in config.yaml and where that stands."""
     entry, parsing = config["scales"][scale], parsing_of(scale)
-    for section, tasks in (("tasks", entry["tasks"]), ("parsing.tasks", parsing["tasks"])):
+    for section, tasks in (
+        ("tasks", entry["tasks"]),
+        ("parsing.tasks", parsing["tasks"]),
+    ):
         for task in (task for task in tasks if "from" in tasks[task]):
-            yield f"{scale}/data/{task}", tasks[task]["from"], f"scales.{scale}.{section}.{task}.from"
+            yield f"{scale}/data/{task}", tasks[task][
+                "from"
+            ], f"scales.{scale}.{section}.{task}.from"
     for run, folder in entry.get("from", {}).items():
         yield f"{scale}/runs/{run}", folder, f"scales.{scale}.from.{run}"
 
@@ -42,16 +61,21 @@ def read_sums(folder, where):
         refuse(where, error)
     if (found := hashlib.sha256(content).hexdigest()) != folder["sha256"]:
         refuse(where, f"{path}: expected SHA-256 {folder['sha256']}, found {found}")
-    if not kept.exists():  # for jobs on a cluster's nodes, which need not see the folder
+    if not kept.exists():  # on a cluster, nodes need not see the folder
         kept.parent.mkdir(parents=True, exist_ok=True)
         aside = kept.with_suffix(f".{os.getpid()}")
         aside.write_bytes(content)
         aside.replace(kept)
     sums = {}
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(
+        content.decode("utf-8", "replace").splitlines(), start=1
+    ):
         match = re.fullmatch(r"([0-9a-f]{64}) [ *](?:\./)*(.+)", line)
         if not match:
-            refuse(where, f"{path}, line {number}: expected a sum and a path, found '{line}'")
+            refuse(
+                where,
+                f"{path}, line {number}: expected a sum and a path, found '{line}'",
+            )
         sums[match[2]] = match[1]
     return sums
 
@@ -97,14 +121,24 @@ def beside_run(name):
 def read_folder(what, folder, where):
     """Return what is taken from a folder made elsewhere, and what it lacks; at another scale it lacks everything."""
     scale, kind, *_ = Path(what).parts
-    found = SimpleNamespace(where=where, path=folder["path"], sums={}, files={}, taken=set(), lacking=set())
+    found = SimpleNamespace(
+        where=where, path=folder["path"], sums={}, files={}, taken=set(), lacking=set()
+    )
     if scale == config["scale"]:
         found.sums = read_sums(folder, where)
         check_files(found.sums, Path(found.path, SUMS), kind, where)
-        found.files = {name: sum for name, sum in found.sums.items() if re.fullmatch(TAKEN_OF[kind], name)}
+        found.files = {
+            name: sum
+            for name, sum in found.sums.items()
+            if re.fullmatch(TAKEN_OF[kind], name)
+        }
         found.taken = {Path(name).parts[0] for name in found.files}
     if kind == "runs":
-        averaged = {"average.safetensors"} if found.taken.isdisjoint(["average.safetensors", "checkpoints"]) else set()
+        averaged = (
+            {"average.safetensors"}
+            if found.taken.isdisjoint(["average.safetensors", "checkpoints"])
+            else set()
+        )
         found.lacking = (set(TRAINED) | averaged) - found.taken
     elif scale != config["scale"]:
         found.lacking = {"data.json"}
@@ -112,9 +146,15 @@ def read_folder(what, folder, where):
 
 
 # The folders, by what each is in results/; then the paths that are taken, and those that can neither be taken nor made.
-FOLDERS = {what: read_folder(what, *of) for scale in config["scales"] for what, *of in folders_elsewhere(scale)}
+FOLDERS = {
+    what: read_folder(what, *of)
+    for scale in config["scales"]
+    for what, *of in folders_elsewhere(scale)
+}
 TAKEN = [f"{what}/{name}" for what, folder in FOLDERS.items() for name in folder.taken]
-LACKING = [f"{what}/{name}" for what, folder in FOLDERS.items() for name in folder.lacking]
+LACKING = [
+    f"{what}/{name}" for what, folder in FOLDERS.items() for name in folder.lacking
+]
 
 
 def folder_of(path):
@@ -125,14 +165,24 @@ def folder_of(path):
 
 def before_taking(wildcards):
     """Return what a file is compared with before it is taken, which is made here, or taken before."""
-    (folder, name), (scale, kind, task, *_) = folder_of(wildcards.taken), Path(wildcards.taken).parts
-    parent = place_of_taken(wildcards)
+    (folder, name), (scale, kind, task, *_) = (
+        folder_of(wildcards.taken),
+        Path(wildcards.taken).parts,
+    )
+    parent = folder_of_taken(wildcards)
     data = f"results/{scale}/data/{task}/data.json"
     if kind == "data":
-        return [f"{parent}{other}" for other in [*ARRAYS, "vocabulary.model"]] if name == "data.json" else []
+        return (
+            [f"{parent}{other}" for other in [*ARRAYS, "vocabulary.model"]]
+            if name == "data.json"
+            else []
+        )
     if name != "run.json":
-        return [ancient(f"{parent}run.json"), *(f"{parent}{settings}" for settings in settings_of(name))]
-    known = os.path.exists(data) or data.removeprefix("results/") in TAKEN
+        return [
+            ancient(f"{parent}run.json"),
+            *(f"{parent}{settings}" for settings in settings_of(name)),
+        ]
+    known = os.path.exists(moved(data)) or data.removeprefix("results/") in TAKEN
     return [f"{parent}experiment.yaml", *([data] if known else [])]
 
 
@@ -140,7 +190,9 @@ def settings_of(name):
     """Return the file of settings, if any, by which a run's file was made and which has to be the same here."""
     if name == "run.json":
         return ["experiment.yaml"]
-    return ["decoding.yaml"] if name.endswith((".hyp", ".trees", ".parses.json")) else []
+    return (
+        ["decoding.yaml"] if name.endswith((".hyp", ".trees", ".parses.json")) else []
+    )
 
 
 def files_to_take(wildcards):
@@ -148,11 +200,20 @@ def files_to_take(wildcards):
     folder, name = folder_of(wildcards.taken)
     chosen = [other for other in folder.files if Path(other).is_relative_to(name)]
     made_by = [other for other in settings_of(name) if other in folder.sums]
-    return [word for other in made_by + chosen for word in ("--file", folder.sums[other], other)]
+    return [
+        word
+        for other in made_by + chosen
+        for word in ("--file", folder.sums[other], other)
+    ]
 
 
 def place_of_taken(wildcards):
     """Return the folder that a file comes to."""
+    return moved(folder_of_taken(wildcards))
+
+
+def folder_of_taken(wildcards):
+    """Return the folder in results/ that a file comes to, as rules name it."""
     return f"results/{wildcards.taken.removesuffix(folder_of(wildcards.taken)[1])}"
 
 
@@ -161,6 +222,11 @@ def refuse_to_make(wildcards):
     folder, name = folder_of(wildcards.lacking)
     scale = Path(wildcards.lacking).parts[0]
     if scale != config["scale"]:
-        refuse(folder.where, f"taken at its own scale alone: add --config scale={scale}")
+        refuse(
+            folder.where, f"taken at its own scale alone: add --config scale={scale}"
+        )
     where = Path(folder.path, SUMS)
-    refuse(folder.where, f"{where}: expected {name}, which is needed; a run that is taken is not trained here")
+    refuse(
+        folder.where,
+        f"{where}: expected {name}, which is needed; a run that is taken is not trained here",
+    )

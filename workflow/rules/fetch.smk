@@ -25,7 +25,9 @@ rule unpack:
     log:
         "logs/unpack/{corpus}.{language}.log",
     wildcard_constraints:
-        corpus=any_of(name for name, corpus in config["corpora"].items() if "files" in corpus),
+        corpus=any_of(
+            name for name, corpus in config["corpora"].items() if "files" in corpus
+        ),
     conda:
         "../../environment.yml"
     resources:
@@ -43,7 +45,9 @@ rule generate:
     log:
         "logs/generate/{corpus}.log",
     wildcard_constraints:
-        corpus=any_of(name for name, corpus in config["corpora"].items() if "grammar" in corpus),
+        corpus=any_of(
+            name for name, corpus in config["corpora"].items() if "grammar" in corpus
+        ),
     priority: FIRST
     conda:
         "../../environment.yml"

@@ -3,10 +3,14 @@
 
 rule attend:
     input:
-        lambda wildcards: base_run(wildcards.scale, "experiment.yaml", "decoding.yaml", "vocabulary.model"),
+        lambda wildcards: base_run(
+            wildcards.scale, "experiment.yaml", "decoding.yaml", "vocabulary.model"
+        ),
         weights=lambda wildcards: base_run(wildcards.scale, "average.safetensors"),
         text=text_of_attention,
-        code=package(*SEARCH, "figures/attention.py", "figures/tokens.py", "stages/attend.py"),
+        code=package(
+            *SEARCH, "figures/attention.py", "figures/tokens.py", "stages/attend.py"
+        ),
     output:
         "results/{scale}/attention.json",
     log:
@@ -19,11 +23,14 @@ rule attend:
         launch="here",
     params:
         run=lambda wildcards, input: str(Path(input.weights[0]).parent),
-        figures=lambda wildcards: json.dumps(config["scales"][wildcards.scale].get("figures", {})),
+        figures=lambda wildcards: json.dumps(
+            config["scales"][wildcards.scale].get("figures", {})
+        ),
         sentences=lookup("attention/sentences", within=config),
         longest=lookup("attention/longest", within=config),
     shell:
-        "workflow/scripts/gpus {resources.launch} {resources.gpu} {threads} python -m transformer attend"
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer attend"
         " --run {params.run:q} --weights {input.weights:q} --figures {params.figures:q}"
         " --text {input.text:q} --count {params.sentences} --longest {params.longest} --threads {threads}"
         " --output {output:q} 2>&1 | tee {log:q}"
@@ -32,7 +39,14 @@ rule attend:
 rule figure:
     input:
         unpack(inputs_of_figure),
-        code=package("figures", "model", "scoring", "tables", "training/optimizer.py", "stages/figure.py"),
+        code=package(
+            "figures",
+            "model",
+            "scoring",
+            "tables",
+            "training/optimizer.py",
+            "stages/figure.py",
+        ),
     output:
         multiext("results/{scale}/figures/{figure}", ".pdf", ".png", ".json"),
         svg=report(

@@ -9,7 +9,9 @@ rule treebank:
     log:
         "logs/treebank/{corpus}.log",
     wildcard_constraints:
-        corpus=any_of(name for name, corpus in config["corpora"].items() if "treebank" in corpus),
+        corpus=any_of(
+            name for name, corpus in config["corpora"].items() if "treebank" in corpus
+        ),
     conda:
         "../../environment.yml"
     resources:
@@ -57,7 +59,10 @@ rule parse:
         words="results/{scale}/data/{task}/{split}.source.tok",
         code=package(
             *SEARCH,
-            *collect("parsing/{name}.py", name=["constraint", "linearization", "parser", "trees"]),
+            *collect(
+                "parsing/{name}.py",
+                name=["constraint", "linearization", "parser", "trees"],
+            ),
             "stages/parse.py",
         ),
     output:
@@ -69,7 +74,7 @@ rule parse:
         split="dev|test|elsewhere",
     conda:
         "../../environment.yml"
-    threads: train_threads
+    threads: share_of_processors
     resources:
         mem_mb=memory(2500, large=12000),
         gpu=gpus_of_run,
@@ -78,14 +83,17 @@ rule parse:
         run=subpath(output.trees, parent=True),
         search=lambda wildcards: SEARCHES[wildcards.search],
     shell:
-        "workflow/scripts/gpus {resources.launch} {resources.gpu} {threads} python -m transformer parse"
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer parse"
         " {params.search} --run {params.run:q} --input {input.words:q} --tokenized"
         " --output {output.trees:q} --json {output.parses:q} --threads {threads} 2>&1 | tee {log:q}"
 
 
 rule evalb:
     input:
-        run=multiext("results/{scale}/runs/{task}/parser/{seed}/", "run.json", "decoding.yaml"),
+        run=multiext(
+            "results/{scale}/runs/{task}/parser/{seed}/", "run.json", "decoding.yaml"
+        ),
         weights=weights_of_score,
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
@@ -113,10 +121,15 @@ rule evalb:
 # surest of.
 rule silver_parse:
     input:
-        lambda wildcards: parser_of_silver(wildcards, "experiment.yaml", "vocabulary.model", "average.safetensors"),
+        lambda wildcards: parser_of_silver(
+            wildcards, "experiment.yaml", "vocabulary.model", "average.safetensors"
+        ),
         decoding=lambda wildcards: parser_of_silver(wildcards, "decoding.yaml")[0],
         # And no code: what is learned from is not prepared again after an edit.
-        text=lambda wildcards: collect("resources/corpora/{corpus}.en", corpus=task_of(wildcards)["silver"]["text"]),
+        text=lambda wildcards: collect(
+            "resources/corpora/{corpus}.en",
+            corpus=task_of(wildcards)["silver"]["text"],
+        ),
     output:
         trees="results/{scale}/data/{task}/parsed.trees",
         parses="results/{scale}/data/{task}/parsed.json",
@@ -125,7 +138,7 @@ rule silver_parse:
     priority: FIRST
     conda:
         "../../environment.yml"
-    threads: train_threads
+    threads: share_of_processors
     resources:
         mem_mb=memory(2500, large=12000),
         gpu=gpus_of_run,
@@ -133,9 +146,12 @@ rule silver_parse:
     params:
         run=subpath(input.decoding, parent=True),
         decoding=json.dumps(config["parsing"]["silver"]),
-        most=lookup("scales/{scale}/parsing/tasks/{task}/silver/sentences", within=config),
+        most=lookup(
+            "scales/{scale}/parsing/tasks/{task}/silver/sentences", within=config
+        ),
     shell:
-        "workflow/scripts/gpus {resources.launch} {resources.gpu} {threads} python -m transformer parse"
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer parse"
         " --constrained --run {params.run:q} --input {input.text:q} --most {params.most}"
         " --decoding {params.decoding:q} --output {output.trees:q} --json {output.parses:q} --threads {threads}"
         " 2>&1 | tee {log:q}"

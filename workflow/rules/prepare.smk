@@ -5,7 +5,9 @@ rule tokenize:
     input:
         source=side("source"),
         target=side("target"),
-        parts=parts_of(["train.source.tok", "train.target.tok", "train.json"], last="train.json"),
+        parts=parts_of(
+            ["train.source.tok", "train.target.tok", "train.json"], last="train.json"
+        ),
     output:
         "results/{scale}/data/{task}/{split}.source.tok",
         "results/{scale}/data/{task}/{split}.target.tok",
@@ -21,7 +23,9 @@ rule tokenize:
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
-        languages=lambda wildcards: [task_of(wildcards)[name] for name in ("source", "target")],
+        languages=lambda wildcards: [
+            task_of(wildcards)[name] for name in ("source", "target")
+        ],
         preparation=json.dumps(config["preparation"]),
         clean=lambda wildcards: "--clean" if wildcards.split == "train" else "",
         part=gather_option,
@@ -46,7 +50,7 @@ use rule tokenize as tokenize_part with:
     threads: 1
     params:
         part="--part {part} {parts}",
-        output="results/{scale}/data/{task}/{split}",
+        output=moved("results/{scale}/data/{task}/{split}"),
 
 
 # Scored against themselves, the references show before days of training that a subset is one.
@@ -103,7 +107,13 @@ rule encode:
         ),
         "results/{scale}/data/{task}/vocabulary.model",
         parts=parts_of(
-            ["train.source.ids", "train.source.offsets", "train.target.ids", "train.target.offsets"], last="data.json"
+            [
+                "train.source.ids",
+                "train.source.offsets",
+                "train.target.ids",
+                "train.target.offsets",
+            ],
+            last="data.json",
         ),
     output:
         collect(

@@ -14,7 +14,14 @@ rule probe:
         weights="results/{scale}/runs/{task}/{experiment}/{seed}/average.safetensors",
         source=side("source", "dev"),
         target=side("target", "dev"),
-        code=package(*SEARCH, "probes", "scoring", "training/batches.py", "training/loss.py", "stages/probe.py"),
+        code=package(
+            *SEARCH,
+            "probes",
+            "scoring",
+            "training/batches.py",
+            "training/loss.py",
+            "stages/probe.py",
+        ),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{probe}.json",
     log:
@@ -24,7 +31,7 @@ rule probe:
         probe=any_of(PROBED),
     conda:
         "../../environment.yml"
-    threads: train_threads
+    threads: share_of_processors
     resources:
         mem_mb=memory(2500, large=12000),
         gpu=gpus_of_run,
@@ -33,6 +40,7 @@ rule probe:
         run=subpath(output[0], parent=True),
         options=probe_options,
     shell:
-        "workflow/scripts/gpus {resources.launch} {resources.gpu} {threads} python -m transformer probe"
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer probe"
         " {wildcards.probe} --run {params.run:q} --source {input.source:q} --target {input.target:q}"
         " {params.options:q} --threads {threads} --output {output:q} 2>&1 | tee {log:q}"

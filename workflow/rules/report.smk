@@ -6,16 +6,22 @@ rule report:
     input:
         tables=tables_of_page,
         figures=lambda wildcards: collect(
-            "results/{scale}/figures/{figure}.svg", scale=wildcards.scale, figure=figures_of_scale(wildcards.scale)
+            "results/{scale}/figures/{figure}.svg",
+            scale=wildcards.scale,
+            figure=figures_of_scale(wildcards.scale),
         ),
         # On a partial page those that are there.
         runs=lambda wildcards: present(files_of_page(wildcards.scale, "run.json")),
         scores=lambda wildcards: present(files_of_page(wildcards.scale)),
         attention=lambda wildcards: (
-            f"results/{wildcards.scale}/attention.json" if base_is_trained(wildcards.scale) else []
+            f"results/{wildcards.scale}/attention.json"
+            if base_is_trained(wildcards.scale)
+            else []
         ),
         samples=files_of_samples,
-        code=package("figures", "page", "parsing", "scoring", "tables", "stages/report.py"),
+        code=package(
+            "figures", "page", "parsing", "scoring", "tables", "stages/report.py"
+        ),
     output:
         "results/{scale}/report.html",
     log:
@@ -37,7 +43,9 @@ rule report:
 rule reproducibility:
     input:
         unpack(files_of_reproducibility),
-        code=package("page", "stages/reproducibility.py", "tables/cells.py", "tables/render.py"),
+        code=package(
+            "page", "stages/reproducibility.py", "tables/cells.py", "tables/render.py"
+        ),
     output:
         "results/{scale}/REPRODUCIBILITY.md",
     log:

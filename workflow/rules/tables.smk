@@ -3,7 +3,13 @@
 
 rule measure:
     input:
-        code=package("model", "tables/costs.py", "tables/layers.py", "tables/paths.py", "stages/measure.py"),
+        code=package(
+            "model",
+            "tables/costs.py",
+            "tables/layers.py",
+            "tables/paths.py",
+            "stages/measure.py",
+        ),
     output:
         "results/{scale}/layers.json",
     log:

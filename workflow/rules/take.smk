@@ -1,5 +1,15 @@
 # Made elsewhere: what the list in a folder names is taken instead of made here.
-ruleorder: take > tokenize > linearize > vocabulary > encode > average > translate > parse > silver_parse > silver
+ruleorder:
+    take
+    > tokenize
+    > linearize
+    > vocabulary
+    > encode
+    > average
+    > translate
+    > parse
+    > silver_parse
+    > silver
 ruleorder: take > take_checkpoints > refuse > train > train_parser
 
 

@@ -51,7 +51,8 @@ rule train:
         data=subpath(input.about, parent=True),
     shell:
         # tee -i: Ctrl-C is for the training, which saves its state and says so.
-        "workflow/scripts/train {resources.launch} {resources.nodes} {resources.gpu} {threads}"
+        f"{SCRIPTS}/train"
+        " {resources.launch} {resources.nodes} {resources.gpu} {threads}"
         " {params.run:q} --data {params.data:q} 2>&1 | tee -i {log:q}"
 
 

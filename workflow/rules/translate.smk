@@ -12,7 +12,9 @@ rule decoding:
         "../../environment.yml"
     params:
         settings=lambda wildcards: json.dumps(
-            (config["parsing"] if wildcards.experiment == PARSER else config)["decoding"]
+            (config["parsing"] if wildcards.experiment == PARSER else config)[
+                "decoding"
+            ]
         ),
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
@@ -39,7 +41,7 @@ rule translate:
         change=any_of(CHANGES),
     conda:
         "../../environment.yml"
-    threads: train_threads
+    threads: share_of_processors
     resources:
         mem_mb=memory(2500, large=12000),
         gpu=gpus_of_run,
@@ -48,7 +50,8 @@ rule translate:
         run=subpath(output[0], parent=True),
         decoding=lambda wildcards: json.dumps(CHANGES[wildcards.change]),
     shell:
-        "workflow/scripts/gpus {resources.launch} {resources.gpu} {threads} python -m transformer translate"
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer translate"
         " --run {params.run:q} --weights {input.weights:q}"
         " --decoding {params.decoding:q} --input {input.text:q} --output {output:q} --threads {threads}"
         " 2>&1 | tee {log:q}"
@@ -81,7 +84,7 @@ rule score:
         language=lookup("scales/{scale}/tasks/{task}/target", within=config),
         run=subpath(output[0], parent=True),
         subsets=subset_options,
-        weights=weights_of,
+        weights=lambda wildcards: moved(weights_of(wildcards)),
         untaken=lambda wildcards, input: "" if input.weights else "--untaken",
     shell:
         "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --lang {params.language}"

@@ -1,0 +1,106 @@
+"""The rules of the Snakemake workflow catalogue for workflows with standardized usage, one by one."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import ENVIRONMENT, copy_project
+
+from transformer.config import settings
+from transformer.config.manual import MANUAL, manual
+
+ROOT = Path(__file__).parents[2]
+USAGE = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text("utf-8"))["usage"]
+RULES = sorted((ROOT / "workflow/rules").iterdir())
+
+
+def test_readme_says_that_this_is_a_snakemake_workflow():
+    words = (ROOT / "README.md").read_text("utf-8").lower()
+    assert "snakemake" in words
+    assert "workflow" in words
+
+
+def test_license_is_there():
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License")
+
+
+def test_main_snakefile_is_in_workflow_and_the_one_beside_it_includes_it():
+    assert (ROOT / "workflow/Snakefile").is_file()
+    assert '"workflow/Snakefile"' in (ROOT / "Snakefile").read_text("utf-8")
+
+
+def test_files_of_rules_are_named_as_such():
+    assert RULES
+    assert {path.suffix for path in RULES} == {".smk"}
+
+
+def test_configuration_is_explained_as_the_schema_says_it():
+    """`python -m transformer.config.manual` writes the file again."""
+    assert MANUAL == ROOT / "config/README.md"
+    assert MANUAL.read_text("utf-8") == manual()
+
+
+def test_every_key_of_the_configuration_is_explained():
+    """Each that config.yaml has, but for the names that people choose, by the sections that the tables link to."""
+    explained = set(re.findall(r"^\| `(\w+)` \|", MANUAL.read_text("utf-8"), re.MULTILINE))
+    config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+    named = {"experiments", "claims", "scales", "systems", "corpora", "downloads", "tasks", "files", "seeds_of", "from"}
+    named |= {"subsets", "quotes"}
+
+    def keys(value: object, chosen: bool = False):
+        if isinstance(value, list):
+            for item in value:
+                yield from keys(item)
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                yield from () if chosen else (key,)
+                yield from keys(inner, chosen=not chosen and key in named and isinstance(inner, dict))
+
+    assert set(keys(config)) <= explained
+    headings = re.findall(r"^## (.*)", MANUAL.read_text("utf-8"), re.MULTILINE)
+    links = set(re.findall(r"\(#([^)]*)\)", MANUAL.read_text("utf-8")))
+    assert links == {heading.lower().replace(" ", "-") for heading in headings[1:]}
+
+
+def test_configuration_that_is_deployed_is_accepted():
+    """Deploying copies config/ and names its config.yaml, which is laid over the project's."""
+    deployed = yaml.safe_load((ROOT / "config/config.yaml").read_text("utf-8"))
+    config = settings.completed(ROOT / "config.yaml", deployed)
+    settings.accept(config, [])
+    assert config == yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+
+
+def test_usage_has_the_catalogues_keys():
+    assert USAGE.keys() <= {"mandatory-flags", "software-stack-deployment", "report"}
+    assert USAGE["mandatory-flags"].keys() == {"desc", "flags"}
+    deployment = USAGE["software-stack-deployment"]
+    assert deployment.keys() == {"conda", "apptainer", "apptainer+conda", "report"}
+    assert all(type(value) is bool for value in deployment.values())
+    assert deployment["report"] is USAGE["report"]
+
+
+def test_usage_is_true():
+    """Snakemake has the flags; each rule names a conda environment; no rule a container; some outputs are reported."""
+    help_text = subprocess.run([sys.executable, "-m", "snakemake", "--help"], capture_output=True, text=True).stdout
+    assert set(USAGE["mandatory-flags"]["flags"].split()) <= set(re.findall(r"--[\w-]+", help_text))
+    texts = [path.read_text("utf-8") for path in RULES]
+    rules = [rule for text in texts for rule in re.split(r"^(?=rule |use rule )", text, flags=re.MULTILINE)[1:]]
+    makes = [rule for rule in rules if rule.startswith("rule ")]
+    deployment = USAGE["software-stack-deployment"]
+    assert deployment["conda"] is all("    conda:\n" in rule for rule in makes)
+    assert deployment["apptainer"] is any("container:" in text for text in texts)
+    assert deployment["report"] is any("report(" in text for text in texts)
+
+
+@pytest.mark.parametrize("command", ["snakemake --lint", "snakefmt --check --diff Snakefile workflow"])
+def test_lint_and_format_are_clean_by_their_defaults(tmp_path, command):
+    """In a copy without this project's settings of tools, and without a mirror."""
+    project = copy_project(tmp_path)
+    env = {name: value for name, value in ENVIRONMENT.items() if name != "TRANSFORMER_MIRROR"}
+    program = [sys.executable, "-m", *command.split()]
+    result = subprocess.run(program, cwd=project, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Lints for" not in result.stderr
