@@ -21,7 +21,7 @@ def adapt(project: Path) -> None:
     profile = yaml.safe_load((project / "profiles/slurm/profile.yaml").read_text())
     for rule in profile["set-resources"].values():
         rule |= {"gpu": 1, "runtime": 30}
-    profile["set-threads"] = dict.fromkeys(profile["set-threads"], 1)
+    profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
     profile["groups"]["translate"], profile["group-components"]["translate"] = "translate", 2
     write_profile(project, profile | {"max-jobs-per-timespan": "100/1s"})

@@ -33,7 +33,7 @@ def adapted(changes: dict | None = None, **rules: dict) -> dict:
     resources = profile["set-resources"]
     for rule in ("train", "train_parser"):
         resources[rule] |= SITE
-        profile["set-threads"][rule] = 2
+        profile.setdefault("set-threads", {})[rule] = 2
     for rule, change in rules.items():
         resources[rule] = resources.get(rule, {}) | change
     return profile | (changes or {})
@@ -126,8 +126,9 @@ def test_one_job_for_everything(cluster, project):
         script = script.replace(old, new)
     (here / "job").write_text(script)
     profile = yaml.safe_load((ROOT / "profiles/allocation/profile.yaml").read_text())
-    for rule in ("train", "train_parser"):
-        profile["set-resources"][rule]["gpu"], profile["set-threads"][rule] = 2, 4
+    profile["set-threads"] = {"train": 4, "train_parser": 4}
+    for rule in profile["set-threads"]:
+        profile["set-resources"][rule]["gpu"] = 2
     (here / "profile.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
     lines = doctor_in(cluster, project, "allocation", "--no-probe")
     assert problems(lines) == []

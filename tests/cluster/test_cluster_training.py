@@ -106,7 +106,7 @@ def adapt(project: Path, name: str, train: dict) -> None:
     """Write profiles/here: the named profile, with this cluster's partition, GPUs and time."""
     profile = yaml.safe_load((project / f"profiles/{name}/profile.yaml").read_text())
     profile["set-resources"]["train"] |= SITE | {"slurm_extra": SIGNAL} | train
-    profile["set-threads"]["train"] = 1
+    profile["set-threads"] = {"train": 1}
     profile.get("default-resources", {})["runtime"] = 10
     write_profile(project, profile)
 
