@@ -31,7 +31,7 @@ def test_what_a_profile_asks_for(tmp_path: Path):
         "set-threads": {"train": 16},
         "set-resources": {
             "train": {"slurm_partition": "gpu", "gpu": 8, "nodes": 2, "mem_mb": "1000 * attempt", "runtime": "90"},
-            "train_parser": {"gres": "gpu:h200:4", "runtime": "60 * attempt", "constraint": "nvlink"},
+            "train_parser": {"gres": "gpu:h200:4", "launch": "job", "runtime": "60 * attempt", "constraint": "nvlink"},
         },
     }
     default, train, parser = profile.read_profile(write_profile(tmp_path, **settings)).asked

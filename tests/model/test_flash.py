@@ -41,7 +41,7 @@ FORMS = {  # the paper's, and Table 5's that flash attention knows
     "untied": {"tied": False},
     "narrow keys": {"d_k": 4},  # Table 3, row B
 }
-COMPILER_ERROR = "RuntimeError: Failed to find C compiler."
+COMPILER_ERROR = "process 0: RuntimeError: Failed to find C compiler."
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
@@ -303,7 +303,8 @@ def test_a_full_memory_is_no_compiler_error(monkeypatch, tmp_path):
 def test_the_compilers_work_is_kept_with_the_run(monkeypatch, tmp_path):
     """As many work on it as the process has threads; whoever sets these variables knows better."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere")
-    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # else what is set here would stay
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS")
     prepare(tmp_path / "compiled", 4)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/elsewhere"
     assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"

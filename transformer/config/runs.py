@@ -1,6 +1,7 @@
 """The runs that each table takes, and what config.yaml says of each run."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from transformer.config.experiment import contradiction
@@ -140,6 +141,16 @@ def parser_parts(config: dict, name: str) -> dict:
     }
 
 
-def training_threads(gpus: int, nodes: int) -> int:
-    """Return the processor threads that a training takes on each of its nodes, for this many GPUs on all of them."""
-    return THREADS_PER_GPU * max(1, gpus // nodes)
+def training_threads(resources: Mapping[str, object]) -> int | None:
+    """Return the processor threads of a training on each node; None where no profile has Slurm start it.
+
+    resources: `launch`, `gpu` and `nodes`, as a profile gives them, in words or numbers. Raises ValueError where `gpu`
+    or `nodes` is no number.
+    """
+    if resources.get("launch", "here") == "here":
+        return None
+    for name in ("gpu", "nodes"):
+        if not re.fullmatch("[0-9]+", str(resources.get(name, 1))):
+            raise ValueError(f"{name}: expected a number, from which the threads follow, found {resources[name]}")
+    gpus, nodes = (int(str(resources.get(name, 1))) for name in ("gpu", "nodes"))
+    return THREADS_PER_GPU * max(1, gpus // max(1, nodes))

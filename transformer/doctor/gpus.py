@@ -13,10 +13,10 @@ from transformer.common.text import origin
 from transformer.doctor.finding import Finding, error, ok, warning
 from transformer.runtime.device import DRIVER, first_line, gpus_in, why
 
-COMPILER = "a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
+COMPILER = "it needs a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 SIZE = 1024  # rows and columns of the matrices
 ERROR = 1e-2  # relative error of the product above which the GPU is broken; bfloat16's own is 3e-3
-FREE = 0.9  # share of the memory, which a training counts on
+FREE = 0.9  # share of the memory below which other programs use the GPU, and trainings have less
 
 
 def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterator[Finding]:
@@ -37,8 +37,10 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
     elif not seen:
         yield ok("GPUs", "none; what trains here trains on the processor")
     for number in range(seen):
-        yield check_gpu(number)
-        yield check_compiler(torch.device("cuda", number))
+        found = check_gpu(number)
+        yield found
+        if found.level != "error":
+            yield check_compiler(torch.device("cuda", number))
     if seen > 1 and not dist.is_nccl_available():
         message = "this PyTorch has no NCCL: GPUs cannot train together"
         yield error("GPUs", message, "install requirements.lock on Linux")
@@ -79,12 +81,13 @@ def check_gpu(number: int) -> Finding:
 
 def check_compiler(device: torch.device) -> Finding:
     """Check that code can be compiled for a device, as a training's step is; without, the step takes longer."""
-    subject, x = f"compiler for {device}", torch.arange(SIZE, dtype=torch.float32, device=device)
+    subject = f"compiler for {device}"
     try:
-        y = torch.compile(two_lines)(x)
+        x = torch.arange(SIZE, dtype=torch.float32, device=device)
+        same = torch.equal(torch.compile(two_lines)(x), two_lines(x))
     except Exception as failure:  # of Dynamo, Inductor, Triton or the C compiler, each with its own kinds
         return warning(subject, f"cannot compile, so that training is slower: {origin(failure)}", COMPILER)
-    if not torch.equal(y, two_lines(x)):
+    if not same:
         return error(subject, "compiled code computes something else", "another GPU; tell who runs the machine")
     return ok(subject, "compiles, and computes the same")
 

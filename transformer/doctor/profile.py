@@ -105,6 +105,10 @@ def pairs(value: Any, sign: str = "=") -> dict:
 def reckon(rule: str, resources: dict, threads: Any = None) -> Asked:
     """Return one rule's resources as Slurm understands them; threads: those that the profile sets, if it does."""
     nodes = whole(resources.get("nodes")) or 1
+    try:
+        own_threads = training_threads(resources) if rule in TRAININGS else None
+    except ValueError as problem:
+        raise InputError(f"{rule}: {problem}") from None
     extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
     return Asked(
         rule=rule,
@@ -112,17 +116,12 @@ def reckon(rule: str, resources: dict, threads: Any = None) -> Asked:
         account=name(resources.get("slurm_account")),
         minutes=minutes(resources.get("runtime")),
         mem_mb=whole(resources.get("mem_mb")),
-        cpus=whole(resources.get("cpus_per_task")) or whole(threads) or threads_of(rule, resources, nodes),
+        cpus=whole(resources.get("cpus_per_task")) or whole(threads) or own_threads or 1,
         nodes=nodes,
         gpus=gpus_per_node(resources, nodes),
         options=passed_of(resources | dict(pair for word in extra if len(pair := word.strip("-").split("=", 1)) == 2)),
         gpu_model=name(resources.get("gpu_model")),
     )
-
-
-def threads_of(rule: str, resources: dict, nodes: int) -> int:
-    """Return the threads on each node that a rule asks for by itself."""
-    return training_threads(whole(resources.get("gpu")) or 1, nodes) if rule in TRAININGS else 1
 
 
 def passed_of(options: dict) -> tuple[str, ...]:

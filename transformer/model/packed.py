@@ -60,9 +60,14 @@ def extended(tokens: np.ndarray, grain: int) -> np.ndarray:
 
 def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
     """Lay sentences out for flash attention, as `lay` does. L is one of a few values: each has code compiled for it."""
-    L = next(bound for bound in LONGEST if bound >= lengths.max())
+    (L,) = bounds(lengths[None])
     offsets = put(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), device)
     return Packed(put(ids, device), put(places(lengths), device), (len(lengths), L), offsets=offsets)
+
+
+def bounds(lengths: np.ndarray) -> tuple[int, ...]:
+    """Return for each side of sentences of these lengths [sides, sentences] what none of them is longer than."""
+    return tuple(next(bound for bound in LONGEST if bound >= longest) for longest in lengths.max(axis=1))
 
 
 def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:

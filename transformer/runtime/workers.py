@@ -5,7 +5,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
@@ -41,6 +41,20 @@ def parallel(
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise
+
+
+def background(function: Callable, *arguments: object) -> Future:
+    """Start a computation in a thread that nobody has to wait for: the process may end before it does."""
+    promised: Future = Future()
+
+    def run() -> None:
+        try:
+            promised.set_result(function(*arguments))
+        except BaseException as error:
+            promised.set_exception(error)  # raised again where the result is asked for
+
+    Thread(target=run, daemon=True).start()
+    return promised
 
 
 def start(pool: ProcessPoolExecutor, processes: int) -> None:

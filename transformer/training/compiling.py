@@ -10,7 +10,6 @@ from torch import Tensor
 
 from transformer.common.text import origin, out_of_memory
 from transformer.model.transformer import Transformer
-from transformer.runtime.signals import say
 from transformer.training.batches import Batch
 from transformer.training.loss import batch_losses
 
@@ -54,7 +53,5 @@ def tried(compute: Losses, model: Transformer, batch: Batch, epsilon: float, dty
     except Exception as error:  # of Dynamo, Inductor, Triton or the C compiler that they call, each with its own kinds
         if out_of_memory(error):
             raise
-        problem = origin(error)
-        say(f"the step cannot be compiled, and runs uncompiled, which takes longer: {problem}", error=True)
-        return problem
+        return origin(error)
     return None

@@ -8,7 +8,6 @@ equals it up to rounding, however many processes share them.
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -24,8 +23,9 @@ from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
 from transformer.runtime.distributed import World
 from transformer.runtime.signals import Interrupted, StopSignals, say
+from transformer.runtime.workers import background
 from transformer.runtime.writer import Writer
-from transformer.training.batches import ParallelText, batch_budgets, fits, plan
+from transformer.training.batches import ParallelText, batch_budgets, fits
 from transformer.training.evaluation import Evaluation
 from transformer.training.log import Logger
 from transformer.training.states import Progress, States
@@ -119,19 +119,14 @@ class Run:
     def batches(self) -> Iterator[np.ndarray]:
         """Yield the batches that are still to be trained on, epoch after epoch, as pairs' indices."""
         progress = self.progress
-        with ThreadPoolExecutor(1) as thread:  # where the next epoch is planned: for millions of pairs it takes seconds
-
-            def planned(epoch: int) -> Future:
-                return thread.submit(plan, self.experiment.seed, epoch, self.text.lengths, self.budgets)
-
-            following = planned(progress.epoch)
-            while (left := self.training.steps - progress.step) > 0:
-                batches = following.result()
-                if len(batches) - progress.position < left:
-                    following = planned(progress.epoch + 1)
-                yield from batches[progress.position : progress.position + left]
-                if progress.position == len(batches):
-                    progress.epoch, progress.position = progress.epoch + 1, 0
+        following = background(self.learner.batches_of, progress.epoch)
+        while (left := self.training.steps - progress.step) > 0:
+            batches = following.result()
+            if len(batches) - progress.position < left:  # meanwhile: to plan millions of pairs takes seconds
+                following = background(self.learner.batches_of, progress.epoch + 1)
+            yield from batches[progress.position : progress.position + left]
+            if progress.position == len(batches):
+                progress.epoch, progress.position = progress.epoch + 1, 0
 
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
         """Make one step on the batch of these pairs, and count it."""

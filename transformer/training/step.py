@@ -15,10 +15,11 @@ from torch import Tensor
 from transformer.config.experiment import Experiment
 from transformer.data.subwords import Subwords
 from transformer.model.attention import flashes
-from transformer.model.packed import FILLER, sizes
+from transformer.model.packed import FILLER, bounds, sizes
 from transformer.model.transformer import Transformer
 from transformer.runtime import memory
 from transformer.runtime.distributed import World
+from transformer.runtime.signals import say
 from transformer.training.batches import ParallelText, batch_budgets, fits, plan
 from transformer.training.compiling import Losses, compiled, tried
 from transformer.training.loss import batch_losses
@@ -81,7 +82,7 @@ class Learner:
             self.model.embedding.new_word.copy_(torch.tensor(new_word))
         self.adam = adam(self.model, experiment.training)
         self.gradients, self.sums = gradient_buffer(self.model)
-        self.accumulation = self.accumulations(memory)
+        self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
         self.room = self.largest_piece()
         self.compiled: Losses | None = None
         self.compiler_error: str | None = None
@@ -89,13 +90,31 @@ class Learner:
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step on its first batch; where that fails, go on without, and remember why."""
-        training, parts = self.experiment.training, self.world.size * self.accumulation
-        first = plan(self.experiment.seed, 0, self.text.lengths, self.budgets)[0]
-        batch = self.text.batch(first[::parts], self.world.device, self.room, self.grain)
-        compute = compiled()
-        self.compiler_error = tried(compute, self.model, batch, training.epsilon_ls, self.dtype)
-        self.compiled = None if self.compiler_error else compute
+        """Compile the step for each pair of bounds on sentences' lengths that the first epoch has.
+
+        Where that fails, in whichever process, all go on without, and remember why.
+        """
+        parts, compute, problem = self.world.size * self.accumulation, compiled(), None
+        pieces = [batch[::parts] for batch in self.batches_of(0)]
+        for piece in {bounds(self.text.lengths[:, piece]): piece for piece in pieces}.values():
+            batch = self.text.batch(piece, self.world.device, self.room, self.grain)
+            problem = problem or tried(compute, self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
+        found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(problem)) if error]
+        self.compiler_error = found[0] if found else None
+        self.compiled = None if found else compute
+        if found and self.world.rank == 0:
+            say(f"the step cannot be compiled, and runs uncompiled, which takes longer: {found[0]}", error=True)
+
+    def batches_of(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch, as `plan` does; those of the first are kept, as several ask for them."""
+        return self.first_epoch if epoch == 0 else self.planned(epoch)
+
+    def planned(self, epoch: int) -> list[np.ndarray]:
+        return plan(self.experiment.seed, epoch, self.text.lengths, self.budgets)
+
+    @cached_property
+    def first_epoch(self) -> list[np.ndarray]:
+        return self.planned(0)
 
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
         """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.

@@ -26,11 +26,10 @@ SEARCH = [
     "translation/search.py",
     "translation/translator.py",
 ]
-ALONE = {
-    "launch": "here",
-    "gpu": "1",
-    "nodes": "1",
-}  # a training's resources where no profile says otherwise
+# The names of these rules, also where another workflow uses them under others.
+NAMES = {
+    name: workflow.modifier.modify_rulename(name) for name in ("train", "train_parser")
+}
 FIRST = 10  # priority of what long chains of jobs wait for
 
 
@@ -165,20 +164,14 @@ def shared_cores():
 
 def train_threads(wildcards):
     """Return the processors of a training: where a profile has Slurm start it, those of its GPUs on each node."""
-    name = "train_parser" if wildcards.experiment == PARSER else "train"
+    name = NAMES["train_parser" if wildcards.experiment == PARSER else "train"]
     # What a profile says, or the command line.
     own = workflow.resource_settings._parsed_overwrite_resources.get(name, {})
-    asked = {
-        key: str(own[key].raw) if key in own else default
-        for key, default in ALONE.items()
-    }
-    if asked["launch"] == ALONE["launch"]:
-        return share_of_processors(wildcards)
-    for key in ("gpu", "nodes"):
-        if not asked[key].isdecimal():
-            expected = "expected a number, from which its threads follow"
-            sys.exit(f"Snakefile: {name}: {key}: {expected}, found {asked[key]}")
-    return training_threads(int(asked["gpu"]), int(asked["nodes"]))
+    try:
+        threads = training_threads({key: entry.raw for key, entry in own.items()})
+    except ValueError as problem:
+        sys.exit(f"Snakefile: {name}: {problem}")
+    return threads or share_of_processors(wildcards)
 
 
 def share_of_processors(wildcards):
