@@ -60,7 +60,7 @@ def snakemake(project: Path, *arguments: str, cold: bool = False) -> subprocess.
     """Run Snakemake in `project`, whose own copy of the package the rules use; if `cold`, each job in a new Python."""
     if cold:
         command = [*SNAKEMAKE, *arguments]
-        return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=3000)
+        return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=4500)
     return run_warm(project, *SNAKEMAKE[1:], *arguments)
 
 
@@ -73,7 +73,7 @@ def run_warm(project: Path, *arguments: str, **options) -> subprocess.CompletedP
     """Run Python, and whatever it runs as `python`, by the server that has imported torch before."""
     _, python, environment = warm()
     env = ENVIRONMENT | environment | {"PATH": f"{python.parent}:{ENVIRONMENT['PATH']}"}
-    pipes = {"text": True, "capture_output": True, "timeout": 3000}
+    pipes = {"text": True, "capture_output": True, "timeout": 4500}
     return subprocess.run([python, *arguments], cwd=project, env=env, **pipes, **options)
 
 
