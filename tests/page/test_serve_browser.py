@@ -19,7 +19,7 @@ from support.serving import PATIENCE, answering, make_trial, question, served
 from transformer.page.live import open_trial
 from transformer.page.request import BODY
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
 HOSTILE = "<script>document.title = 'ours'</script><img src=x onerror=\"document.title = 'ours'\">"
 
@@ -147,7 +147,7 @@ def test_can_be_used_with_keys_alone(browser, address):
 def test_limits_are_told_in_words(browser, address):
     browsing.show(browser, address)
     write(browser, "ab " * 81)
-    wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, found 81")
+    wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
     assert not element(browser, "#viewer").is_displayed()
     browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", BODY)
     element(browser, "#text").send_keys("b")

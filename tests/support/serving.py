@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,14 @@ def make_trial(run: Path) -> Path:
     make_vocabulary(run / "vocabulary.model")
     weights.save(run / "average.safetensors", random_model(1).state_dict(), {})
     return run
+
+
+def wait_until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait until `condition` returns what is true, and fail if it does not in so many seconds."""
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert found, f"waited {seconds} seconds in vain"
 
 
 @contextmanager
@@ -45,8 +54,10 @@ def answering(answer: Callable[[str], dict], page: Page = Page("", "")) -> Itera
     """Run a server in this process, whose answers `answer` gives."""
     with Server(0) as server:
         threading.Thread(target=server.work, args=[page, answer], daemon=True).start()
-        yield server
-        server.shutdown()
+        try:
+            yield server
+        finally:
+            server.shutdown()
 
 
 class Live:

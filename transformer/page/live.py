@@ -67,9 +67,9 @@ class Trial:
     def encode(self, text: str) -> list[int]:
         """Return a text, whose line breaks count as spaces, as token ids that end in EOS. Raises InputError."""
         line = text.replace("\r", " ").replace("\n", " ")
-        words, most = len(line.split()), self.words
+        words, most = len(self.translator.source.tokenize(line).split()), self.words
         if not 0 < words <= most:
-            raise InputError(f"expected a sentence of 1 to {most:,} words, found {words:,}")
+            raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
         (ids,) = self.translator.encode([line])
         longest = min(LONGEST, self.translator.longest)
         if len(ids) > longest:
@@ -78,7 +78,7 @@ class Trial:
 
     @property
     def words(self) -> int:
-        """Return the most words that a sentence may have: the model was trained on no longer ones."""
+        """Return the most tokenised words that a sentence may have: the model was trained on no longer ones."""
         return self.experiment.preparation.max_words
 
     def page(self) -> Page:

@@ -2,16 +2,16 @@
 
 import shlex
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from transformer.common.templates import text_environment
 from transformer.page.accounts import UNRECORDED, Account
 from transformer.page.energy import Power, number_text
 from transformer.page.page import TEMPLATES
 from transformer.tables.cells import Row, flops_text, mean_text
-from transformer.tables.render import Grid, environment, markdown_grid
+from transformer.tables.render import Grid, markdown_grid
 
 NOT_RUN = "not run"
 UNSCORED = "not scored"
@@ -113,7 +113,6 @@ def signatures(accounts: Iterable[Account]) -> list[str]:
 
 def render(**content: Any) -> str:
     """Return the document; grids among the content become tables of Markdown."""
-    jinja = environment(Path(TEMPLATES))
-    jinja.autoescape = False  # Markdown, not HTML
+    jinja = text_environment(TEMPLATES)
     jinja.filters |= {"grid": markdown_grid, "number": number_text}
     return jinja.get_template("reproducibility.md").render(**content)

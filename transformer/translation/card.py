@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import yaml
 
+from transformer.common.templates import text_environment
 from transformer.config.experiment import Decoding, Experiment
 from transformer.scoring.origin import averaged_steps
 from transformer.scoring.records import Trained, Translated, read_translated, variants
@@ -21,17 +21,19 @@ def card(
 
     own_tables: whether the weights hold position tables, which the library does not save again by itself.
     """
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    return environment.get_template("card.md").render(
-        front=yaml.safe_dump(front_matter(experiment, score), sort_keys=False, allow_unicode=True),
-        run=vars(experiment) | record,
-        normalize=experiment.preparation.normalize_punctuation,
-        escape=experiment.preparation.escape,
-        extra_length=decoding.extra_length,
-        own_tables=own_tables,
-        scores=variants(score["scores"]) if score else {},
-        paper=score["scores"]["paper"] if score else None,
+    return (
+        text_environment(TEMPLATES)
+        .get_template("card.md")
+        .render(
+            front=yaml.safe_dump(front_matter(experiment, score), sort_keys=False, allow_unicode=True),
+            run=vars(experiment) | record,
+            normalize=experiment.preparation.normalize_punctuation,
+            escape=experiment.preparation.escape,
+            extra_length=decoding.extra_length,
+            own_tables=own_tables,
+            scores=variants(score["scores"]) if score else {},
+            paper=score["scores"]["paper"] if score else None,
+        )
     )
 
 

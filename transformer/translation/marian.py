@@ -23,7 +23,7 @@ def save_marian(
     """Write the model, its configuration and its tokeniser into an existing folder, in float32.
 
     Raises InputError on what Marian does not have: a parser, positions "words", LayerNorm before sub-layers, a model
-    without residuals, additive attention, and heads that are wider than d_model / h.
+    without residuals, additive attention, a d_model that is no multiple of h, and heads wider than d_model / h.
     """
     refuse(model.config, vocabulary)
     data = safetensors.torch.save(tensors(model), {"format": "pt"})
