@@ -132,6 +132,16 @@ def test_a_second_run_has_nothing_to_do(small):
     assert "Nothing to be done" in result.stderr + result.stdout
 
 
+def test_data_that_were_deleted_after_the_trainings_are_not_prepared_again(project):
+    """REPRODUCIBILITY.md alone is written again, and says that they are not here."""
+    shutil.rmtree(project / RESULTS / "data")
+    assert rules(snakemake(project, "--dry-run").stdout) == {"reproducibility", "all"}
+    result = snakemake(project)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "| not here " in (project / f"{RESULTS}/REPRODUCIBILITY.md").read_text("utf-8")
+    assert not (project / RESULTS / "data").exists()
+
+
 def test_cosmetic_edits_prepare_and_train_nothing(project):
     for module in project.glob("transformer/**/*.py"):
         module.write_text(module.read_text(encoding="utf-8") + "\n\n# a comment\n", encoding="utf-8")

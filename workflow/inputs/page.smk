@@ -124,13 +124,17 @@ BESIDE_RUN = ["experiment.yaml", "decoding.yaml", "metrics.jsonl"]
 
 
 def data_of_page(scale):
-    """Return data.json of the tasks of all runs in a table, but for those whose runs and data are all elsewhere."""
+    """Return data.json of the tasks of all runs in a table.
+
+    Where no run of a task will be trained here, only if it is there: it is no reason to prepare and train again.
+    """
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
     runs = dict.fromkeys(run for table in tables for run in runs_of(table, scale))
-    trained = {
+    to_train = {
         run.task
         for run, name in zip(runs, names(runs), strict=True)
         if f"{scale}/runs/{name}" not in FOLDERS
+        and not os.path.exists(moved(f"results/{scale}/runs/{name}/run.json"))
     }
     paths = {run.task: f"results/{scale}/data/{run.task}/data.json" for run in runs}
     there = {
@@ -138,7 +142,7 @@ def data_of_page(scale):
         for task, path in paths.items()
         if os.path.exists(moved(path)) or path.removeprefix("results/") in TAKEN
     }
-    wanted = [path for task, path in paths.items() if task in trained | there]
+    wanted = [path for task, path in paths.items() if task in to_train | there]
     return [
         (
             os.path.abspath(moved(path))
