@@ -85,7 +85,7 @@ def test_what_reviewers_ask_is_answered_from_the_files(small):
     hours = sum(
         run["seconds"] / 3600 * int(re.search(r", (\d+) of \d+ cores", run["hardware"])[1]) for run in runs.values()
     )
-    assert f"{hours:.3g} hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
+    assert f"{hours:.3g} unit-hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
     score = json.loads((small / BASE / "test.json").read_text())
     assert f" {score['scores'][score['scores']['paper']]['score']:.2f} " in text
     data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())
