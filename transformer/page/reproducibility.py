@@ -116,7 +116,7 @@ def options_of_commands(scale: str, configfiles: list[str], module: bool) -> lis
 
 
 def linking(docs: str | None, document: str) -> Callable[[str], str]:
-    """Return what sets a path of the project as a link from the document, or as code where no folder `docs` is known."""
+    """Return what sets a path of the project as a link from the document, or as code where `docs` is unknown."""
 
     def link(path: str) -> str:
         if docs is None:
