@@ -131,6 +131,17 @@ def test_snakemakes_text_is_read_as_yaml_has_it(folder):
         settings.accept(config | {"partial": "perhaps"}, [])
 
 
+def test_a_scale_may_state_what_was_tried(folder):
+    """As a list of settings with their outcomes, and no other form."""
+    config = yaml.safe_load((folder / "config.yaml").read_text("utf-8"))
+    tried = {"setting": "P_drop 0.3", "outcome": "dev BLEU 25.1"}
+    config["scales"]["demo"]["tried"] = [tried | {"chosen": True}, tried]
+    settings.accept(config, [])
+    config["scales"]["demo"]["tried"] = [tried, {"setting": "P_drop 0.1"}]
+    with pytest.raises(SystemExit, match=r"^config.yaml: scales.demo.tried.1: 'outcome' is a required property$"):
+        settings.accept(config, [])
+
+
 def test_reading_needs_no_torch():
     code = "import sys; from transformer.config import settings; print('torch' in sys.modules, 'numpy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)

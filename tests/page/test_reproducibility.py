@@ -110,8 +110,8 @@ def options(tmp_path) -> list[str]:
     (tmp_path / "data/en-de").mkdir(parents=True)
     (tmp_path / "data/en-de/data.json").write_text(json.dumps(DATA))
     dev = missing.with_name("dev.last.json")
-    words = "--scale test --label made-up --table table2 --figure curves --configfile own.yaml --core-watts 10"
-    words += " --gpu-watts 300 --pue 1.5"
+    words = "--scale test --label made-up --configfile own.yaml --core-watts 10 --gpu-watts 300 --pue 1.5"
+    words += " --target results/test/tables/table2.md results/test/figures/curves.svg"
     many = {"--run": [*runs, missing], "--score": [*scores, dev], "--data": [tmp_path / "data/en-de/data.json"]}
     texts = ["--described", json.dumps(DESCRIBED), "--missing", "table4", "no trees", "--estimate", "by hand"]
     texts += ["--source", "this test", "--output", str(tmp_path / "REPRODUCIBILITY.md")]
@@ -141,8 +141,8 @@ def test_hours_and_energy_are_those_worked_out_by_hand(options):
         "en-de/big/1": "GPU",
         "en-de/N-2/1": "",
     }
-    assert "- core: 2 runs, 4.000 hours × 10 W × 1.5 / 1000 = 0.06 kWh\n" in text
-    assert "- GPU: 1 run, 2.000 hours × 300 W × 1.5 / 1000 = 0.9 kWh\n" in text
+    assert "- core: 2 runs, 4.000 unit-hours × 10 W × 1.5 / 1000 = 0.06 kWh\n" in text
+    assert "- GPU: 1 run, 2.000 unit-hours × 300 W × 1.5 / 1000 = 0.9 kWh\n" in text
     assert "No power was measured." in text
     assert "- Name of the estimate: by hand\n- Source of its numbers: this test\n" in text
     assert re.search(r"watts of one\s+unit at work are assumed, and so is the PUE", text)
@@ -273,12 +273,55 @@ def test_setup_software_and_commands(options):
     assert "- `en-de|compound_split|v:1`\n" in text
 
 
+def test_in_a_module_commands_name_what_the_other_workflow_makes(options):
+    """The targets as they are given, and no --config: the scale is set elsewhere, and plan would not know it."""
+    options[options.index("results/test/tables/table2.md")] = "paper/results/test/tables/table2.md"
+    text = written(["--module", *options])
+    commands = {row["What"]: row["Command"] for row in table(text, "What")}
+    assert commands["table2"] == "`snakemake --cores all paper/results/test/tables/table2.md --configfile own.yaml`"
+    assert commands["this file"] == f"`snakemake --cores all {options[-1]} --configfile own.yaml`"
+    assert "That workflow's configuration sets the scale." in text
+    assert "--config " not in text
+    assert "transformer plan" not in text
+
+
+def test_disk_is_estimated_of_the_same_configuration(options):
+    assert "`python -m transformer plan --configfile own.yaml --config scale=test` estimates disk." in written(options)
+
+
+def test_links_lead_to_the_projects_files(options, tmp_path):
+    """Wherever the document lies; where nobody says where the project is, names are no links."""
+    text = written(["--docs", str(ROOT / "docs"), *options])
+    links = dict(re.findall(r"\[([\w./-]+)\]\(([^)]+)\)", text))
+    assert links.keys() == {"LICENSE", "docs/licences.md", "docs/own-corpus.md", "docs/development.md"}
+    for name, link in links.items():
+        assert (tmp_path / link).resolve() == ROOT / name
+        assert (ROOT / name).is_file()
+    text = written(options)
+    assert "](" not in text
+    assert "`docs/licences.md`" in text
+
+
+def test_settings_are_those_of_the_run_that_is_named(options, tmp_path):
+    """The first one has none."""
+    (tmp_path / "runs/en-de/base/1/experiment.yaml").unlink()
+    (tmp_path / "runs/en-de/base/2/experiment.yaml").unlink()
+    text = written(options)
+    assert "The settings of `en-de/big/1`, in the paper's symbols:" in text
+    assert {row["Setting"]: row["Value"] for row in table(text, "Setting")}["`h`"] == "16"
+
+
 def test_what_was_tried_is_shown_where_the_scale_states_it(options):
     assert "and how they chose, is not recorded for this scale." in written(options)
     place = options.index("--described") + 1
-    options[place] = json.dumps(DESCRIBED | {"tried": {"P_drop": [0.1, 0.3]}})
+    tried = [{"setting": "P_drop 0.3", "outcome": "dev BLEU 25.1"}]
+    tried.append({"setting": "P_drop 0.1", "outcome": "dev BLEU 26.4", "chosen": True})
+    options[place] = json.dumps(DESCRIBED | {"tried": tried})
     text = written(options)
-    assert "```yaml\nP_drop:\n- 0.1\n- 0.3\n```" in text
+    assert table(text, "Tried") == [
+        {"Tried": "P_drop 0.3", "Outcome": "dev BLEU 25.1", "Chosen": ""},
+        {"Tried": "P_drop 0.1", "Outcome": "dev BLEU 26.4", "Chosen": "yes"},
+    ]
     assert "not recorded for this scale" not in text
 
 
@@ -289,7 +332,7 @@ def test_of_nothing_it_says_that_nothing_is_there(tmp_path):
     assert "0 of 1 expected runs are in it." in text
     assert "| a/b/1 |" in text
     assert "No run is here, so that there are neither hours nor an estimate of energy." in text
-    assert "cannot" not in text.partition("## ACM")[2]  # models and data are the paper's
+    assert "cannot reproduce" not in text  # models and data are the paper's
 
 
 @pytest.mark.parametrize(
@@ -328,7 +371,7 @@ def test_the_record_tells_what_its_files_tell(tmp_path):
     rows = table(text, "Run")
     assert [row["Parameters"] for row in rows] == [f"{run['parameters']:,}" for run in contents]
     hours = sum(run["seconds"] * int(re.search(r"(\d+) of \d+ cores", run["hardware"])[1]) for run in contents) / 3600
-    assert f"{hours:,.3f} hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
+    assert f"{hours:,.3f} unit-hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
     printed = {row["Runs of"]: row["test.json"].partition(" ±")[0] for row in table(text, "Runs of")}
     with open(record / "table2.csv", encoding="utf-8", newline="") as file:
         ours = [row for row in csv.DictReader(file) if row["by"] == "ours"]

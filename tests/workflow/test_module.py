@@ -3,13 +3,14 @@
 import csv
 import json
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, PARTS, copy_project, last_line, run_warm
+from support.project import ENVIRONMENT, PARTS, ROOT, copy_project, last_line, run_warm
 from support.small import make_small
 
 FOREIGN = """
@@ -105,6 +106,13 @@ def test_every_rule_finds_its_files_from_elsewhere(tmp_path, prefix):
     assert sorted(found.splitlines()) == sorted(expected.splitlines())
 
 
+def test_a_module_without_changes_takes_the_projects_configuration(tmp_path):
+    (checkout := tmp_path / "checkout").mkdir()
+    copy_project(checkout)
+    work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {})
+    assert "--scale demo" in listing(work, "results/demo/REPRODUCIBILITY.md")
+
+
 def test_a_module_from_a_git_host(tmp_path):
     """As catalogues deploy it. Its clone is made here, so that Snakemake reads nothing from the network."""
     (checkout := tmp_path / "checkout").mkdir()
@@ -121,9 +129,33 @@ def test_a_module_from_a_git_host(tmp_path):
         patch.setitem(ENVIRONMENT, "XDG_CACHE_HOME", str(tmp_path / "cache"))
         found = listing(work, "best")
     (project,) = (work / ".snakemake/checkouts").iterdir()
+    assert project.stat().st_mode & 0o777 == 0o755
     assert f"Shell command: {project}/workflow/scripts/train here " in found
     assert f" --paper {project}/workflow/paper/table2.csv" in found
     assert (project / "transformer/stages/table.py").exists()
+
+
+def test_a_clone_that_fails_ends_in_one_line_and_leaves_nothing(tmp_path, monkeypatch):
+    """A commit that is not there; no git; and another Snakemake that was faster is no failure."""
+    (origin := tmp_path / "origin").mkdir()
+    git = ["git", "-C", str(origin), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"], ["tag", "v1"]):
+        subprocess.run([*git, *arguments], check=True)
+    names = runpy.run_path(ROOT / "workflow/inputs/checkout.smk")
+    monkeypatch.chdir(tmp_path)
+    checkouts = tmp_path / ".snakemake/checkouts"
+    with pytest.raises(SystemExit, match=r"^Snakefile: git .*rev-parse.*: fatal: "):
+        names["checkout"](origin, "v2")
+    (place := names["checkout"](origin, "v1")).joinpath("of-the-other").touch()
+    answers = iter([False])  # not there at first
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda path: next(answers, True))
+        assert names["checkout"](origin, "v1") == place
+    assert [path.name for path in place.iterdir() if path.name != ".git"] == ["of-the-other"]
+    assert list(checkouts.iterdir()) == [place]
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit, match=r"^Snakefile: expected git on PATH"):
+        names["checkout"](origin, "v1")
 
 
 def test_a_wrong_configuration_of_a_module_is_refused_in_one_line(tmp_path):

@@ -85,7 +85,7 @@ def test_what_reviewers_ask_is_answered_from_the_files(small):
     hours = sum(
         run["seconds"] / 3600 * int(re.search(r", (\d+) of \d+ cores", run["hardware"])[1]) for run in runs.values()
     )
-    assert f"{hours:.3g} hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
+    assert f"{hours:.3g} unit-hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
     score = json.loads((small / BASE / "test.json").read_text())
     assert f" {score['scores'][score['scores']['paper']]['score']:.2f} " in text
     data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())
@@ -130,6 +130,18 @@ def test_a_score_names_its_run_data_and_decoding(small):
 def test_a_second_run_has_nothing_to_do(small):
     result = snakemake(small, "--dry-run")
     assert "Nothing to be done" in result.stderr + result.stdout
+
+
+def test_data_that_were_deleted_after_the_trainings_are_not_prepared_again(project):
+    """REPRODUCIBILITY.md is written again, and says that they are not here."""
+    shutil.rmtree(project / RESULTS / "data")
+    again = rules(snakemake(project, "--dry-run").stdout)
+    assert "reproducibility" in again
+    assert not again & {"tokenize", "vocabulary", "encode", "linearize", "train", "train_parser"}
+    result = snakemake(project)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "| not here " in (project / f"{RESULTS}/REPRODUCIBILITY.md").read_text("utf-8")
+    assert not (project / RESULTS / "data").exists()
 
 
 def test_cosmetic_edits_prepare_and_train_nothing(project):

@@ -6,10 +6,11 @@ writes the file again.
 """
 
 import html
+import sys
 from collections.abc import Iterator
 
 from transformer.common.files import replacing
-from transformer.config.checks import SCHEMA
+from transformer.config.checks import CONFIG, SCHEMA
 from transformer.config.yamlfile import read_yaml
 
 MANUAL = SCHEMA.parents[2] / "config/README.md"
@@ -118,6 +119,14 @@ def manual() -> str:
     return Manual(read_yaml(SCHEMA)).write()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the manual. Exits with one line where the package does not lie in the project's folder."""
+    expected = MANUAL.parents[1] / CONFIG
+    if not expected.exists():
+        sys.exit(f"{expected}: no such file: expected the package in the project's folder, beside config/")
     with replacing(MANUAL) as file:
         file.write(manual())
+
+
+if __name__ == "__main__":
+    main()

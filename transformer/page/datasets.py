@@ -13,13 +13,21 @@ COUNTS = {"Read": "read", "Kept": "kept", "Source tokens": "source_tokens", "Tar
 LEARNED = ("train", "dev")
 
 
+class Tried(TypedDict):
+    """A setting that people tried, as the scale's entry in config.yaml states it."""
+
+    setting: str
+    outcome: str
+    chosen: NotRequired[bool]
+
+
 class Described(TypedDict):
-    """The entries of config.yaml for a scale's data, by name."""
+    """The entries of config.yaml for a scale's data, by name, and what was tried before."""
 
     tasks: dict[str, dict]
     corpora: dict[str, dict]
     downloads: dict[str, dict]
-    tried: NotRequired[object]  # the settings that people tried, in whatever form the scale states them
+    tried: NotRequired[list[Tried]]
 
 
 def learned_grid(accounts: list[Account], manifests: list[Manifest]) -> Grid:

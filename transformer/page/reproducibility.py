@@ -1,5 +1,6 @@
 """REPRODUCIBILITY.md: what reviewers and readers ask of a scale's runs, answered from the runs' files."""
 
+import os
 import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -94,16 +95,35 @@ def value(run: Account, file: str) -> float | None:
     return run.scores[file].value if file in run.scores else None
 
 
-def commands_grid(scale: str, tables: Iterable[str], figures: Iterable[str], configfiles: list[str]) -> Grid:
-    """Return the command that makes each table and figure that this scale has, and the one that makes all."""
-    files = {f"results/{scale}/tables/{name}.md": name for name in tables}
-    files |= {f"results/{scale}/figures/{name}.svg": name for name in figures} | {"": "all, and this file"}
-    end = ["--configfile", *configfiles] if configfiles else []
+def commands_grid(targets: Iterable[str], document: str, options: list[str], module: bool) -> Grid:
+    """Return the command that makes each table and figure that this scale has, and the one that makes all.
+
+    In a `module` of another workflow, where all may be something else, the one that makes this document.
+    """
+    files = {Path(target).stem: target for target in targets}
+    files |= {"this file": document} if module else {"all, and this file": ""}
     commands = {
-        name: shlex.join(["snakemake", "--cores", "all", *filter(None, [file]), *end, "--config", f"scale={scale}"])
-        for file, name in files.items()
+        name: shlex.join(["snakemake", "--cores", "all", *filter(None, [file]), *options])
+        for name, file in files.items()
     }
     return Grid(("What", "Command"), [{"What": name, "Command": f"`{commands[name]}`"} for name in commands])
+
+
+def options_of_commands(scale: str, configfiles: list[str], module: bool) -> list[str]:
+    """Return how the configuration is named to Snakemake, and to verbs; a `module` gets its scale by its own."""
+    named = ["--configfile", *configfiles] if configfiles else []
+    return named if module else [*named, "--config", f"scale={scale}"]
+
+
+def linking(docs: str | None, document: str) -> Callable[[str], str]:
+    """Return what sets a path of the project as a link from the document, or as code where `docs` is unknown."""
+
+    def link(path: str) -> str:
+        if docs is None:
+            return f"`{path}`"
+        return f"[{path}]({os.path.relpath(Path(docs).parent / path, Path(document).parent)})"
+
+    return link
 
 
 def signatures(accounts: Iterable[Account]) -> list[str]:

@@ -1,28 +1,41 @@
 """The set-up of runs: their settings, each experiment as its differences from the first run, and how they decoded."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from transformer.page.accounts import UNRECORDED, Account
+from transformer.page.accounts import UNRECORDED, Account, Began
+from transformer.page.datasets import Tried
 from transformer.tables.render import Grid
 
 SECTIONS = ("model", "training")
 
 
-def first_settings(accounts: list[Account]) -> Grid | None:
-    """Return the settings of the first run that has some; None where none has."""
-    base = next((flat(account) for account in accounts if account.settings), None)
-    if base is None:
-        return None
-    return Grid(("Setting", "Value"), [{"Setting": f"`{key}`", "Value": shown(base[key])} for key in base])
+def first_run(accounts: list[Account]) -> Account | None:
+    """Return the first run that has settings; None where none has."""
+    return next((account for account in accounts if account.settings), None)
+
+
+def settings_grid(account: Account) -> Grid:
+    """Return the settings of a run."""
+    return Grid(("Setting", "Value"), [{"Setting": f"`{k}`", "Value": shown(v)} for k, v in flat(account).items()])
 
 
 def differences_grid(accounts: list[Account]) -> Grid:
-    """Return how each experiment differs from that first run, seeds apart."""
-    base = next((flat(account) for account in accounts if account.settings), {})
+    """Return how each experiment differs from the first run that has settings, seeds apart."""
+    first = first_run(accounts)
+    base = flat(first) if first else {}
     ways = {account.name: changed(base, flat(account)) if account.settings else UNRECORDED for account in accounts}
     return ways_grid("Differences", ways)
+
+
+def tried_grid(tried: list[Tried]) -> Grid:
+    """Return the settings that people tried, each with what came of it."""
+    rows = [
+        {"Tried": entry["setting"], "Outcome": entry["outcome"], "Chosen": "yes" if entry.get("chosen") else ""}
+        for entry in tried
+    ]
+    return Grid(("Tried", "Outcome", "Chosen"), rows)
 
 
 def flat(account: Account) -> dict[str, Any]:
@@ -65,14 +78,14 @@ def commits_grid(accounts: list[Account]) -> Grid:
 def hardware_grid(accounts: list[Account]) -> Grid:
     """Return the machines, and the type that they multiplied matrices in, each with its runs."""
 
-    def machine(start: Mapping[str, Any]) -> str:
+    def machine(start: Began) -> str:
         products = start.get("products", UNRECORDED)
         return f"{start.get('processes', UNRECORDED)} × {start['hardware']}; number type of products: {products}"
 
     return starts_grid("Processes × hardware", accounts, machine)
 
 
-def starts_grid(heading: str, accounts: list[Account], told: Any) -> Grid:
+def starts_grid(heading: str, accounts: list[Account], told: Callable[[Began], str]) -> Grid:
     """Return what the starts of runs tell, each text with the runs that have it at one of their starts."""
     texts = {run.name: dict.fromkeys(told(start) or UNRECORDED for start in run.starts) for run in accounts}
     return grouped(heading, [(text, name) for name, own in texts.items() for text in own], len(accounts))

@@ -2,8 +2,8 @@ r"""Write REPRODUCIBILITY.md of a scale: what reviewers ask of its runs, answere
 
     python -m transformer reproducibility --scale demo --label "sentences of a grammar" \
         --run results/demo/runs/*/*/*/run.json --score results/demo/runs/*/*/*/{test,dev.last}.json \
-        --data results/demo/data/*/data.json --table table2 --figure curves \
-        --core-watts 12 --gpu-watts 200 --pue 1.56 --estimate "averages of others" --source ADDRESS \
+        --data results/demo/data/*/data.json --target results/demo/tables/table2.md results/demo/figures/curves.svg \
+        --core-watts W --gpu-watts W --pue X --estimate NAME --source ADDRESS \
         --output results/demo/REPRODUCIBILITY.md
 
 Reads experiment.yaml, decoding.yaml and metrics.jsonl beside each run.json. Name all runs and scores that should be
@@ -11,10 +11,8 @@ there: the document lists what is not. The files need no weights, and may be of 
 """
 
 import argparse
-import os
+import shlex
 from pathlib import Path
-
-import yaml
 
 from transformer.commandline import json_object, stage_parser
 from transformer.common.files import replacing
@@ -25,7 +23,15 @@ from transformer.page import datasets, setup
 from transformer.page.accounts import UNRECORDED, read_account, read_scores
 from transformer.page.energy import Power, totals
 from transformer.page.page import Gap, files, title
-from transformer.page.reproducibility import commands_grid, render, runs_grid, scores_grid, signatures
+from transformer.page.reproducibility import (
+    commands_grid,
+    linking,
+    options_of_commands,
+    render,
+    runs_grid,
+    scores_grid,
+    signatures,
+)
 from transformer.scoring.significance import RESAMPLES, SEED
 
 
@@ -50,6 +56,8 @@ def content(args: argparse.Namespace) -> dict:
     expected = [names.get(path) or "/".join(Path(path).parts[-4:-1]) for path in args.run]
     power = Power({"core": args.core_watts, "GPU": args.gpu_watts}, args.pue, args.estimate, args.source)
     described = typed(args.described, datasets.Described, "--described")
+    options = options_of_commands(args.scale, args.configfile, args.module)
+    first = setup.first_run(read)
     grammars = [corpus["grammar"]["seed"] for corpus in described["corpora"].values() if "grammar" in corpus]
     return {
         "scale": args.scale,
@@ -68,9 +76,10 @@ def content(args: argparse.Namespace) -> dict:
         "power": power,
         "totals": totals([run.work for run in read], power),
         "hardware": setup.hardware_grid(read),
-        "first": setup.first_settings(read),
+        "first": first,
+        "settings": setup.settings_grid(first) if first else None,
         "differences": setup.differences_grid(read),
-        "tried": yaml.safe_dump(described["tried"], sort_keys=False).strip() if "tried" in described else None,
+        "tried": setup.tried_grid(described.get("tried", [])),
         "decoding": setup.decoding_grid(read),
         "preparation": setup.preparation_grid(read),
         "software": setup.software_grid(read),
@@ -80,8 +89,10 @@ def content(args: argparse.Namespace) -> dict:
         "seeds": sorted(set(grammars)),
         "resamples": RESAMPLES,
         "resampling_seed": SEED,
-        "commands": commands_grid(args.scale, args.table, args.figure, args.configfile),
-        "docs": os.path.relpath("docs", Path(args.output).parent),
+        "commands": commands_grid(args.target, args.output, options, args.module),
+        "module": args.module,
+        "plan": shlex.join(["python", "-m", "transformer", "plan", *options]),
+        "link": linking(args.docs, args.output),
     }
 
 
@@ -95,8 +106,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", default=[], metavar="JSON", nargs="*", help="data.json of their tasks")
     nothing = {"tasks": {}, "corpora": {}, "downloads": {}}
     add("--described", default=nothing, type=json_object, metavar="JSON", help="config.yaml's entries for the data")
-    add("--table", default=[], metavar="NAME", nargs="*", help="the tables of this scale")
-    add("--figure", default=[], metavar="NAME", nargs="*", help="its figures")
+    add("--target", default=[], metavar="FILE", nargs="*", help="the tables and figures of this scale, for Snakemake")
+    add("--module", action="store_true", help="whether another workflow uses this one, with its own configuration")
+    add("--docs", metavar="FOLDER", help="the project's docs/, to link to; without it, names alone")
     add("--configfile", default=[], metavar="YAML", nargs="*", help="what Snakemake was given beside config.yaml")
     add("--missing", default=[], metavar=("NAME", "WHY"), nargs=2, action="append", help="a part that is not there")
     add("--core-watts", required=True, type=float, metavar="W", help="power of a processor core at work, assumed")

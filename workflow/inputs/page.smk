@@ -8,6 +8,36 @@ from transformer.config.corpora import (
     places_of,
 )
 
+# The code of the page and of REPRODUCIBILITY.md; the rest of its package serves a model.
+PAGE = [
+    "page/cards.py",
+    "page/chain.py",
+    "page/page.py",
+    "page/samples.py",
+    "page/summary.py",
+    "page/templates/provenance.js",
+    "page/templates/report.css",
+    "page/templates/report.html",
+    "page/templates/viewer.html",
+    "page/templates/viewer.js",
+    "stages/report.py",
+]
+REPRODUCIBILITY = [
+    "page/accounts.py",
+    "page/datasets.py",
+    "page/energy.py",
+    "page/page.py",
+    "page/reproducibility.py",
+    "page/setup.py",
+    "page/summary.py",
+    "page/templates/reproducibility.md",
+    "scoring/records.py",
+    "scoring/significance.py",
+    "stages/reproducibility.py",
+    "tables/cells.py",
+    "tables/render.py",
+]
+
 # The scores of the runs of these tables.
 SCORES = {
     "table2": "test.json",
@@ -124,13 +154,17 @@ BESIDE_RUN = ["experiment.yaml", "decoding.yaml", "metrics.jsonl"]
 
 
 def data_of_page(scale):
-    """Return data.json of the tasks of all runs in a table, but for those whose runs and data are all elsewhere."""
+    """Return data.json of the tasks of all runs in a table.
+
+    Where no run of a task will be trained here, only if it is there: it is no reason to prepare and train again.
+    """
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
     runs = dict.fromkeys(run for table in tables for run in runs_of(table, scale))
-    trained = {
+    to_train = {
         run.task
         for run, name in zip(runs, names(runs), strict=True)
         if f"{scale}/runs/{name}" not in FOLDERS
+        and not os.path.exists(moved(f"results/{scale}/runs/{name}/run.json"))
     }
     paths = {run.task: f"results/{scale}/data/{run.task}/data.json" for run in runs}
     there = {
@@ -138,7 +172,7 @@ def data_of_page(scale):
         for task, path in paths.items()
         if os.path.exists(moved(path)) or path.removeprefix("results/") in TAKEN
     }
-    wanted = [path for task, path in paths.items() if task in trained | there]
+    wanted = [path for task, path in paths.items() if task in to_train | there]
     return [
         (
             os.path.abspath(moved(path))
@@ -204,12 +238,10 @@ def options_of_reproducibility(wildcards):
         f"--described={entries_of_data(scale)}",
         *parts_not_made(scale),
     ]
-    options += [
-        "--table",
-        *tables_of_scale(scale),
-        "--figure",
-        *figures_of_scale(scale),
-    ]
+    made = [f"tables/{table}.md" for table in tables_of_scale(scale)]
+    made += [f"figures/{figure}.svg" for figure in figures_of_scale(scale)]
+    options += ["--target", *(moved(f"results/{scale}/{file}") for file in made)]
+    options += ["--docs", own("docs"), *(["--module"] if IN_MODULE else [])]
     options += ["--configfile", *map(os.path.relpath, workflow.overwrite_configfiles)]
     for key in ("core_watts", "gpu_watts", "pue"):
         options += [f"--{key.replace('_', '-')}", energy[key]]

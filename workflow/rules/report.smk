@@ -19,9 +19,7 @@ rule report:
             else []
         ),
         samples=files_of_samples,
-        code=package(
-            "figures", "page", "parsing", "scoring", "tables", "stages/report.py"
-        ),
+        code=package("figures", "parsing", "scoring", "tables", *PAGE),
     output:
         "results/{scale}/report.html",
     log:
@@ -43,9 +41,7 @@ rule report:
 rule reproducibility:
     input:
         unpack(files_of_reproducibility),
-        code=package(
-            "page", "stages/reproducibility.py", "tables/cells.py", "tables/render.py"
-        ),
+        code=package(*REPRODUCIBILITY),
     output:
         "results/{scale}/REPRODUCIBILITY.md",
     log:
