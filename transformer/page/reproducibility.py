@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
