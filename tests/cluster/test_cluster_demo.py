@@ -33,7 +33,7 @@ def run(cluster: Cluster, project: Path, shown, *arguments: str) -> list[str]:
     with (project / "output").open("w") as output:
         process = cluster.popen(*command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
         try:
-            assert process.wait(timeout=1500) == 0, (project / "output").read_text()[-5000:]
+            assert process.wait(timeout=3000) == 0, (project / "output").read_text()[-5000:]
         finally:
             process.kill()
     numbers = re.findall(r"SLURM jobid (\d+)", (project / "output").read_text())
