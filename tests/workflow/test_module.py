@@ -101,8 +101,9 @@ def test_every_rule_finds_its_files_from_elsewhere(tmp_path, prefix):
         assert f"{checkout}/{name}" in found
     made = re.findall(r"([\w/]*/)?((?:results|resources|logs)/)", found)
     assert {before for before, _ in made} == {f"{prefix}/" if prefix else ""}
-    for place in (f"{prefix}/", f"{work}/", f"{checkout}/"):
-        found = found.replace(place, "")
+    assert " --module" in found
+    for difference in (f"{prefix}/", f"{work}/", f"{checkout}/", " --module"):
+        found = found.replace(difference, "")
     assert sorted(found.splitlines()) == sorted(expected.splitlines())
 
 
