@@ -12,11 +12,12 @@ class Table:
     def __init__(self, log_p, sentences):
         self.log_p = log_p
         self.rows = [(sentence, []) for sentence in sentences]
-        self.sizes = []  # of the batch, one for each step
+        self.sizes, self.widths = [], []  # of the batch, and of the beam: one for each step
 
     def step(self, tokens):
         B, K = tokens.shape
         self.sizes.append(B)
+        self.widths.append(K)
         for (_, prefixes), row in zip(self.rows, tokens.tolist(), strict=True):
             prefixes[:] = [(*prefix, token) for prefix, token in zip(prefixes or [()] * K, row, strict=True)]
         return torch.tensor([[self.log_p(name, prefix[1:]) for prefix in prefixes] for name, prefixes in self.rows])

@@ -78,7 +78,7 @@ def test_steps_equal_the_full_decoder_after_selections(changes):
         tokens = torch.randint(PAD + 1, VOCABULARY, (len(sentences), 3)) if step else torch.full((4, 3), PAD)
         prefixes = extend(prefixes, tokens)
         check(decoder.step(tokens), model, sentences, prefixes)
-        decoder.select(torch.tensor(kept), torch.tensor(parents))
+        decoder.select(np.array(kept), np.array(parents))
         sentences = [sentences[index] for index in kept]
         prefixes = [[prefixes[index][parent] for parent in row] for index, row in zip(kept, parents, strict=True)]
 
@@ -96,7 +96,7 @@ def test_places_that_nobody_sees_are_taken_again():
         if step % 6 == 0:
             check(log_p, model, sentences, prefixes)
         parents = torch.randint(K if step % 6 else 1, (2, K), generator=random)
-        decoder.select(torch.arange(2), parents)
+        decoder.select(np.arange(2), parents.numpy())
         prefixes = [[row[parent] for parent in chosen] for row, chosen in zip(prefixes, parents.tolist(), strict=True)]
         tokens = torch.randint(PAD + 1, VOCABULARY, (2, K), generator=random)
     assert decoder.past[0][1].shape[2] <= steps + 6 * K + BLOCK < steps * K

@@ -3,7 +3,9 @@
 import itertools
 import math
 from collections import Counter
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -63,7 +65,7 @@ def exhaustive_beam(log_p, sentence, limit, beam, alpha, n=1):
 def test_length_penalty_by_hand():
     assert length_penalty(1, 0.6) == 1
     assert length_penalty(7, 0.5) == pytest.approx(math.sqrt(2))
-    assert length_penalty(torch.tensor([7, 31]), 1.0).tolist() == [2, 6]
+    assert length_penalty(np.array([7, 31]), 1.0).tolist() == [2, 6]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -139,6 +141,28 @@ def test_stops_once_no_alive_hypothesis_can_win():
     assert len(decoder.sizes) == 1
 
 
+def test_hypotheses_that_cannot_win_are_dropped():
+    """After a token EOS has -1.0; of two words only that with -0.7 can still win, and its second word cannot."""
+    table = {(): [-math.inf, -1.0, -0.7, -3.0], (2,): [-math.inf, -2.0, -0.2, -0.4]}
+    decoder = Table(lambda _, prefix: table.get(prefix, [-math.inf, -0.05, -5.0, -5.0]), [0])
+    ((ids, score),) = beam_search(decoder, torch.tensor([5]), 2, 0.0)
+    assert (ids, score) == ([2, 2, EOS], pytest.approx(-0.95))
+    assert decoder.widths == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("enough", "length"), [(1, 1), (2, 2), (math.inf, 10)])
+def test_stops_when_enough_have_ended(enough, length):
+    """The best is found last; each step ends a hypothesis before, the runner-up."""
+
+    def log_p(_, prefix):
+        return [-math.inf, -1.0, -0.5] if len(prefix) < 9 else [-math.inf, -0.01, -9.0]
+
+    ((ids, _),) = beam_search(Table(log_p, [0]), torch.tensor([10]), 2, 3.0)
+    assert len(ids) == 10
+    (((ids, _),),) = n_best(Table(log_p, [0]), torch.tensor([10]), 2, 3.0, 1, enough)
+    assert len(ids) == length
+
+
 def test_goes_on_while_an_alive_hypothesis_can_win():
     """It is behind by -1.2 against -1 after one token, and yet ahead in the end: -1.29 / (15 / 6) = -0.516."""
 
@@ -205,15 +229,17 @@ def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
     torch.manual_seed(seed)
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
     everything = (alive[:, :, None] + log_probabilities).flatten(1)
-    scores, parents, tokens = expand(alive, log_probabilities, count)
     expected = everything.sort(dim=1, descending=True)
-    assert torch.equal(scores, expected.values[:, :count])
-    assert torch.equal(parents * V + tokens, expected.indices[:, :count])
+    for few in (0, 2**15):  # a group at a time, and all at once
+        with patch("transformer.translation.search.FEW", few):
+            scores, continuations = expand(alive, log_probabilities, count)
+        assert torch.equal(scores, expected.values[:, :count])
+        assert torch.equal(continuations, expected.indices[:, :count])
 
 
 @given(st.lists(st.booleans(), min_size=1))
 def test_compact_moves_no_more_than_it_must(going):
-    places = compact(torch.tensor(going)).tolist()
+    places = compact(np.array(going)).tolist()
     assert sorted(places) == [place for place, goes in enumerate(going) if goes]
     assert all(places[place] == place for place, goes in enumerate(going[: len(places)]) if goes)
 

@@ -108,12 +108,12 @@ def cached_attention(
     Q: [B * K, h * d_k], already divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: None, or
     added to the scores [B, h, K, M]. additive: as `attention` has it. Returns [B * K, h * d_v].
     """
-    B, h = keys.shape[:2]
-    queries = Q.view(B, len(Q) // B, h, -1).transpose(1, 2)
+    B, h, d_k, _ = keys.shape
+    queries = Q.view(B, -1, h, d_k).transpose(1, 2)
     scores = queries @ keys if additive is None else additive_scores(queries, keys.mT, additive)
     if mask is not None:
         scores += mask
-    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(len(Q), -1)
+    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(Q.shape[0], -1)
 
 
 class MultiHead(nn.Module):

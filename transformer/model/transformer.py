@@ -172,8 +172,7 @@ class Embedding(nn.Module):
 
         words: the numbers of the words, of the same shape; counted if not given, for sentences laid end to end.
         """
-        tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
-        x = tokens * (ids != PAD).unsqueeze(-1)
+        x = self.tokens(ids)
         table = self.position_table
         if table is not None:
             x = x + F.embedding(positions, table)
@@ -181,6 +180,11 @@ class Embedding(nn.Module):
             return x
         words = self.count_words(ids, positions) if words is None else words
         return x + F.embedding(words.clamp(min=0), table.flip(1))
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        """Embed `ids` [n] without their positions: [n, d_model]."""
+        tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
+        return tokens * (ids != PAD).unsqueeze(-1)
 
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Return for each token how many words have begun in its sentence, less one: [n], sentences laid end to end."""

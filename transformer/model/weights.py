@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import safetensors.torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from transformer.common.files import InputError, readable, replacing
 from transformer.config.experiment import Model
+from transformer.model.cost import parameters
 from transformer.model.header import KEY, Header, Unusable, origin, read_about
 from transformer.model.transformer import Transformer
 
@@ -58,9 +60,11 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode with the weights at `path`. Raises InputError where they do not fit it."""
     tensors, _ = load(path)
-    with torch.device("meta"):  # no memory: the sizes may be anything
-        require(path, Transformer(config).state_dict(), tensors)
-    model = Transformer(config)
+    larger = parameters(config) > sum(tensor.numel() for tensor in tensors.values())
+    # One larger than the file gets no memory. Others are not made so: PyTorch loads its compiler for it, for seconds.
+    with torch.device("meta") if larger else nullcontext():
+        model = Transformer(config)
+    require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
     return model.eval()
 

@@ -5,6 +5,7 @@ constituent, which must hold something; EOS may follow when all is closed and no
 on the length can cut a tree short.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,12 +57,12 @@ class TreeDecoder:
             | (left == 0) & (depth == 0) & (kinds.ids == EOS)
         )
 
-    def select(self, sentences: Tensor, parents: Tensor) -> None:
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
         """Keep these sentences and hypotheses: [b] and [b, K]."""
         self.decoder.select(sentences, parents)
-        states = (self.left, self.depth, self.empty)
-        self.left, self.depth, self.empty = (state[sentences].gather(1, parents) for state in states)
-        self.owed = self.owed[sentences].gather(1, parents[:, :, None].expand(-1, -1, DEEPEST))
+        kept = tuple(torch.from_numpy(x).to(self.left.device) for x in (sentences[:, None], parents))
+        states = (self.left, self.depth, self.empty, self.owed)
+        self.left, self.depth, self.empty, self.owed = (state[kept] for state in states)
 
 
 class Kinds:

@@ -3,6 +3,9 @@
 Shapes: B sentences of K hypotheses each, so B * K rows; M places in a cache, L in a memory; V embedding rows.
 """
 
+from collections.abc import Callable
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,8 +22,13 @@ class Weights:
     """A decoder's matrices, laid out for single steps; all batches share them."""
 
     def __init__(self, model: Transformer):
+        embedding = model.target_embedding
+        ids = torch.arange(len(embedding.weight), device=embedding.weight.device)
+        self.tokens = embedding.tokens(ids).detach()
+        self.positions, self.new_word = embedding.position_table, embedding.new_word
+        self.new_word = None if self.new_word is None else self.new_word.long()
         self.layers = [LayerWeights(layer) for layer in model.decoder]
-        self.norm = model.decoder_norm
+        self.norm = normalizer(model.decoder_norm)
         self.output = model.output_weight().detach().T.contiguous()
 
 
@@ -37,8 +45,24 @@ class LayerWeights:
         self.additive = [attention.additive for attention in (own, cross)]
         self.outputs = [Linear(rows(attention.output)) for attention in (own, cross)]
         self.inner, self.outer = (Linear(rows(part)) for part in (layer.feed_forward.inner, layer.feed_forward.outer))
-        self.norms = [residual.norm for residual in layer.residuals]
+        self.norms = [normalizer(residual.norm) for residual in layer.residuals]
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
+
+    def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
+        """Attend from x [B * K, d_model] to `past`, where its own keys and values are put first. Returns as x.
+
+        where: the indices of sentences [B, 1] and places [B, K]. seen: 0 on what each sees, else -inf: [B, 1, K, M].
+        """
+        keys, values = past
+        sentences, places = where
+        Q, K, V = self.query_key_value(x).split_with_sizes(self.widths, 1)  # `split` is Python
+        keys[sentences, :, :, places] = K.view(*places.shape, *keys.shape[1:3])
+        values[sentences, :, places] = V.view(*places.shape, keys.shape[1], -1)
+        return self.outputs[0](cached_attention(Q, keys, values, seen, self.additive[0]))
+
+    def cross_attention(self, memory: list[Tensor], x: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend from x [B * K, d_model] to the memory's keys and values. Returns as x."""
+        return self.outputs[1](cached_attention(self.query(x), *memory, mask, self.additive[1]))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """Return equation 2 (§3.3)."""
@@ -53,6 +77,13 @@ class LayerWeights:
         if self.residual:
             out.add_(x)
         return self.norms[number](out) if self.post else out
+
+
+def normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
+    """Return the LayerNorm's function, or the identity's, without a module's own work at each call."""
+    if isinstance(norm, nn.Identity):
+        return norm
+    return lambda x: torch.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
 
 
 def rows(linear: nn.Linear) -> Tensor:
@@ -74,20 +105,19 @@ class CachedDecoder:
     """A search.Decoder of K hypotheses for each of B sentences, whose tokens are the first `vocabulary` but for PAD.
 
     The memory's keys and values are computed once per sentence and shared by its hypotheses. They share the cache of
-    their own keys and values, too: each hypothesis sees the places that its ancestors took in it. A place that none
-    sees any more is taken again, so the cache stays small, and nothing in it moves when hypotheses do.
+    their own keys and values, too, each of them looking only at its own `Places`, so that nothing in it moves when
+    hypotheses do.
     """
 
     def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
-        self.embedding, self.vocabulary, self.weights = model.target_embedding, vocabulary, weights or Weights(model)
+        self.vocabulary, self.weights = vocabulary, weights or Weights(model)
         memory, B = model.encode(source), source.shape[0]
-        attentions = [layer.self_attention for layer in model.decoder]
+        self.places = Places(B)
         # Keys lie as `cached_attention` wants them; to copy them into that form at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, BLOCK), memory.new_zeros(B, own.h, BLOCK, own.d_v)]
-            for own in attentions
+            for own in (layer.self_attention for layer in model.decoder)
         ]
-        self.seen = memory.new_full((B, 1, 1, BLOCK), -torch.inf)  # 0 where a hypothesis may look: [B, 1, K, M]
         self.memory = [keys_values(layer.cross_attention, memory, source) for layer in model.decoder]
         self.mask = padding(source)
         self.words: Tensor | None = None  # begun by each hypothesis, less one; where the model counts them
@@ -96,76 +126,95 @@ class CachedDecoder:
 
     def step(self, tokens: Tensor) -> Tensor:
         """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step writes over them."""
-        ids = tokens.flatten()
-        x = self.embedding(ids, torch.full_like(ids, self.length), self.count_words(tokens))
-        self.length += 1
-        places = self.take_places(tokens.shape[1])
+        x = self.embed(tokens)
+        where, seen = self.take_places(*tokens.shape)
         for layer, past, memory in zip(self.weights.layers, self.past, self.memory, strict=True):
-            x = layer.after(0, x, self.self_attention(layer, past, layer.before(0, x), places))
-            x = layer.after(1, x, self.cross_attention(layer, memory, layer.before(1, x)))
+            x = layer.after(0, x, layer.self_attention(past, layer.before(0, x), where, seen))
+            x = layer.after(1, x, layer.cross_attention(memory, layer.before(1, x), self.mask))
             x = layer.after(2, x, layer.feed_forward(layer.before(2, x)))
-        return self.log_probabilities(self.weights.norm(x)).unflatten(0, tokens.shape)
+        return self.log_probabilities(self.weights.norm(x)).view(*tokens.shape, -1)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Return the sums of embeddings for the next position: [B * K, d_model]."""
+        ids, place = tokens.flatten(), self.length
+        self.length += 1
+        x, table = self.weights.tokens.index_select(0, ids), self.weights.positions
+        if table is not None:
+            x += table[place]
+        if self.weights.new_word is None:
+            return x
+        new = self.weights.new_word[tokens]
+        self.words = new - 1 if self.words is None else self.words + new
+        return x + table.flip(1)[self.words.flatten().clamp(min=0)]
 
     def log_probabilities(self, x: Tensor) -> Tensor:
         """Turn [B * K, d_model] into [B * K, vocabulary], always in one place: fresh memory would double the time."""
-        shape = len(x), self.weights.output.shape[1]
-        if len(self.logits) < len(x):
-            self.logits = x.new_empty(shape)
-        logits = torch.mm(x, self.weights.output, out=self.logits[: len(x)])
+        count = x.shape[0]
+        if self.logits.shape[0] < count:
+            self.logits = x.new_empty(count, self.weights.output.shape[1])
+        logits = torch.mm(x, self.weights.output, out=self.logits[:count])
         scores = torch.log_softmax(logits, dim=1, out=logits)[:, : self.vocabulary]
         scores[:, PAD] = -torch.inf
         return scores
 
-    def count_words(self, tokens: Tensor) -> Tensor | None:
-        """Return the number of the word that comes next after each of these tokens [B, K]: [B * K]."""
-        if self.embedding.new_word is None:
-            return None
-        new = self.embedding.new_word[tokens].long()
-        self.words = new - 1 if self.words is None else self.words + new
-        return self.words.flatten()
+    def take_places(self, B: int, K: int) -> tuple[list[Tensor], Tensor]:
+        """Give each hypothesis its place: `where` and `seen` of LayerWeights.self_attention."""
+        taken, seen = self.places.take(K)
+        room = seen.shape[2] - self.past[0][1].shape[2]
+        if room:
+            self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
+        mask = np.where(seen, np.float32(0), np.float32(-np.inf))[:, None]
+        return self.on_device(np.arange(B)[:, None], taken), *self.on_device(mask)
 
-    def take_places(self, K: int) -> Tensor:
-        """Return a place in the cache for each of K hypotheses, which sees it from now on: [B, K]."""
-        self.seen = self.seen.expand(-1, -1, K, -1).contiguous()  # one at the start becomes K
-        taken = self.seen.amax(dim=2).flatten(1)  # 0, or -inf where free
-        lack = K - int(taken.isneginf().sum(dim=1).min())
+    def on_device(self, *arrays: np.ndarray) -> list[Tensor]:
+        """Return NumPy's arrays as tensors beside the weights."""
+        return [torch.from_numpy(array).to(self.weights.output.device) for array in arrays]
+
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
+        """Keep these sentences [b], and these hypotheses [b, K] of each."""
+        self.places.select(sentences, parents)
+        if self.words is not None:
+            self.words = self.words[tuple(self.on_device(sentences[:, None], parents))]
+        moved = np.flatnonzero(sentences != np.arange(len(sentences)))
+        if not len(moved) and len(sentences) == len(self.memory[0][0]):
+            return
+        to, source = self.on_device(moved, sentences[moved])
+        for cache in (*self.past, *self.memory):
+            cache[:] = [keep(part, len(sentences), to, source) for part in cache]
+        self.mask = None if self.mask is None else keep(self.mask, len(sentences), to, source)
+
+
+class Places:
+    """The places in a cache that each hypothesis sees: its ancestors took them.
+
+    A place that none of a sentence's hypotheses sees any more is taken again, so the cache stays small.
+    """
+
+    def __init__(self, B: int):
+        self.seen = np.zeros((B, 1, BLOCK), dtype=bool)  # [B, K, M]
+
+    def take(self, K: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return a place for each of K hypotheses [B, K], and what each sees from now on, that among it: [B, K, M]."""
+        if self.seen.shape[1] < K:  # one at the start becomes K
+            self.seen = self.seen.repeat(K, axis=1)
+        taken = self.seen.any(axis=1)
+        lack = K - (~taken).sum(axis=1).min()
         if lack > 0:
             room = -(-lack // BLOCK) * BLOCK
-            self.seen, taken = (F.pad(x, (0, room), value=-torch.inf) for x in (self.seen, taken))
-            self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
-        places = taken.topk(K, dim=1, largest=False, sorted=False).indices
-        self.seen.scatter_(3, places[:, None, :, None], 0.0)
-        return places
+            self.seen, taken = np.pad(self.seen, ((0, 0), (0, 0), (0, room))), np.pad(taken, ((0, 0), (0, room)))
+        places = taken.argsort(axis=1, kind="stable")[:, :K]
+        np.put_along_axis(self.seen, places[:, :, None], True, axis=2)
+        return places, self.seen
 
-    def self_attention(self, layer: LayerWeights, past: list[Tensor], x: Tensor, places: Tensor) -> Tensor:
-        """Attend from x [B * K, d_model], whose keys and values are put at `places`, to `past`. Returns as x."""
-        keys, values = past
-        Q, K, V = layer.query_key_value(x).split(layer.widths, dim=1)
-        sentences = torch.arange(len(keys), device=x.device)[:, None]
-        keys[sentences, :, :, places] = K.view(*places.shape, *keys.shape[1:3])
-        values[sentences, :, places] = V.view(*places.shape, keys.shape[1], -1)
-        return layer.outputs[0](cached_attention(Q, keys, values, self.seen, layer.additive[0]))
-
-    def cross_attention(self, layer: LayerWeights, memory: list[Tensor], x: Tensor) -> Tensor:
-        """Attend from x [B * K, d_model] to the memory's keys and values. Returns as x."""
-        return layer.outputs[1](cached_attention(layer.query(x), *memory, self.mask, layer.additive[1]))
-
-    def select(self, sentences: Tensor, parents: Tensor) -> None:
-        """Keep these sentences [b], and these hypotheses [b, K] of each."""
-        self.seen = self.seen[sentences[:, None], 0, parents].unsqueeze(1)
-        self.words = None if self.words is None else self.words[sentences].gather(1, parents)
-        stays = sentences == torch.arange(len(sentences), device=sentences.device)
-        moved = (~stays).nonzero().flatten()
-        for cache in (*self.past, *self.memory):
-            cache[:] = [keep(part, sentences, moved) for part in cache]
-        self.mask = None if self.mask is None else keep(self.mask, sentences, moved)
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
+        self.seen = self.seen[sentences[:, None], parents]
 
 
-def keep(x: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
-    """Return `x[sentences]` in the memory of x: only rows that change their place are copied, to `moved`."""
-    if len(moved):
-        x[moved] = x[sentences[moved]]
-    return x[: len(sentences)]
+def keep(x: Tensor, count: int, to: Tensor, source: Tensor) -> Tensor:
+    """Copy rows `source` of x over rows `to`, and return its first `count` rows."""
+    if len(to):
+        x[to] = x[source]
+    return x[:count]
 
 
 def keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:

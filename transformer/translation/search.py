@@ -1,14 +1,21 @@
-"""§6.1 Beam search with a length penalty. It asks a `Decoder` for log-probabilities, and knows no model."""
+"""§6.1 Beam search with a length penalty. It asks a `Decoder` for log-probabilities, and knows no model.
 
+The decoder works on the model's device, and so does the ranking of what it returns. What follows from the ranking is
+worked out in NumPy's arrays, after one transfer a step: for so few numbers PyTorch's calls take several times as long.
+"""
+
+import math
+from itertools import count
 from typing import Protocol
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD
 
 GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
+FEW = 2**15  # continuations, which `expand` ranks all at once
 
 
 class Decoder(Protocol):
@@ -20,11 +27,11 @@ class Decoder(Protocol):
     def step(self, tokens: Tensor) -> Tensor:
         """Append `tokens` [B, K] to the hypotheses; return log-probabilities of what follows each: [B, K, V]."""
 
-    def select(self, sentences: Tensor, parents: Tensor) -> None:
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
         """Keep only `sentences` [b] of the B, and the hypotheses `parents` [b, K] of each, in this order."""
 
 
-def length_penalty(length: Tensor | int, alpha: float) -> Tensor | float:
+def length_penalty(length: np.ndarray | int, alpha: float) -> np.ndarray | float:
     """Return ((5 + length) / 6)^alpha (Wu et al. 2016), which divides a log-probability; the length counts EOS."""
     return ((5 + length) / 6) ** alpha
 
@@ -34,105 +41,138 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> li
     return [best for best, *_ in n_best(decoder, limits, beam, alpha, 1)]
 
 
-def n_best(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int) -> list[list[tuple[list[int], float]]]:
+def n_best(
+    decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int, enough: float = math.inf
+) -> list[list[tuple[list[int], float]]]:
     """Return the n best translations of each sentence, best first, and their scores; fewer where fewer were found.
 
     A score is log-probability over length penalty. limits: [B] the most tokens that a translation may have, EOS
     included; on the device that does the work. The ids end in EOS, unless no hypothesis ended within the limit. Each
     step takes the 2 * beam best continuations: those that end compete for the n best finished ones, the beam best of
-    the others stay alive. A sentence is done when no alive hypothesis can still be one of the n: its log-probability
-    only falls, and the penalty divides by no more than the limit's.
+    the others stay alive. A hypothesis is dropped when it can no longer be one of the n: its log-probability only
+    falls, and the penalty divides by no more than the limit's. What it kept out of the beam was less likely still, so
+    that could not be one of them either. A sentence is done when all its hypotheses are dropped. enough: or when so
+    many have ended, each among the beam best of its step, as in CTranslate2: a better one may then be missed.
     """
-    results = Results(limits, n)
-    sentences = torch.arange(len(limits), device=limits.device)  # the b of the B that are still searched
-    alive = torch.zeros(len(limits), 1, device=limits.device)
-    history = torch.full((len(limits), 1, 1), PAD, device=limits.device)
-    while len(sentences):
-        length = history.shape[2]
-        scores, parents, tokens = expand(alive, decoder.step(history[:, :, -1]), 2 * beam)
-        ended = scores.masked_fill(tokens != EOS, -torch.inf).topk(min(n, scores.shape[1]), dim=1)
-        results.offer(sentences, ended.values, extend(history, parents, tokens, ended.indices), alpha)
-        alive, order = scores.masked_fill(tokens == EOS, -torch.inf).topk(min(beam, scores.shape[1]), dim=1)
-        history = extend(history, parents, tokens, order)
-        at_limit, best = limits[sentences] <= length, results.scores[sentences]
-        if (late := at_limit & best[:, 0].isneginf()).any():
-            results.offer(sentences[late], alive[late], history[late], alpha)
-        can_win = alive[:, 0] / length_penalty(limits[sentences], alpha) > best[:, -1]
-        going = compact(can_win & ~at_limit)
-        decoder.select(going, parents.gather(1, order)[going])
-        sentences, alive, history = sentences[going], alive[going], history[going]
-    return results.to_list()
+    device, limits = limits.device, limits.cpu().numpy()
+    most = length_penalty(limits, alpha)
+    history, results = History(len(limits), limits.max(), beam), Results(len(limits), n)
+    ended = np.zeros(len(limits), np.int64)
+    sentences = np.arange(len(limits))  # the b of the B that are still searched
+    alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
+    for length in count(1):
+        log_probabilities = decoder.step(torch.from_numpy(tokens).to(device))
+        weights = torch.from_numpy(alive).to(log_probabilities)
+        scores, parents, tokens = to_host(*expand(weights, log_probabilities, 2 * beam), log_probabilities.shape[2])
+        if (ends := tokens == EOS).any():
+            results.offer(sentences, np.where(ends, scores, -np.inf), parents, tokens, length, alpha)
+            ended[sentences] += ends[:, :beam].sum(axis=1)
+            scores = np.where(ends, -np.inf, scores)
+            order = ends.argsort(axis=1, kind="stable")
+            scores, parents, tokens = (np.take_along_axis(x, order, axis=1) for x in (scores, parents, tokens))
+        alive, parents, tokens = scores[:, :beam], parents[:, :beam], tokens[:, :beam]
+        over = (limits[sentences] <= length) | (ended[sentences] >= enough)
+        if (late := over & np.isneginf(results.scores[sentences, 0])).any():
+            results.offer(sentences[late], alive[late], parents[late], tokens[late], length, alpha)
+        can_win = alive > (results.scores[sentences, -1] * most[sentences])[:, None]
+        going = compact(can_win[:, 0] & ~over)  # the likeliest come first
+        if not len(going):
+            return results.to_list(history)
+        width = can_win[going].sum(axis=1).max()
+        alive, parents, tokens = (x[going, :width] for x in (alive, parents, tokens))
+        sentences = sentences[going]
+        history.append(length, sentences, parents, tokens)
+        decoder.select(going, parents)
 
 
-def expand(alive: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the `count` best continuations, or all: log-probability, parent hypothesis and token of each, [B, count].
+def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Return the `most` best continuations of each sentence, or all, the best first: [B, most].
 
-    alive: [B, K]. log_probabilities: [B, K, V]. The best `count` tokens are all in the `count` groups whose likeliest
-    tokens are the likeliest; to rank groups, and then the tokens of those, is faster than to rank all tokens.
+    That is the log-probability of each, and parent * V + token. alive: [B, K]. log_probabilities: [B, K, V]. The best
+    `most` tokens are all in the `most` groups whose likeliest tokens are the likeliest; to rank groups, and then the
+    tokens of those, is faster than to rank all tokens where there are many.
     """
     B, K, V = log_probabilities.shape
+    if B * K * V <= FEW:
+        return (log_probabilities + alive[:, :, None]).flatten(1).topk(min(most, K * V), dim=1)
     groups = V // GROUP  # each with every groups-th token; the few that are left over are in none
     grouped = log_probabilities[:, :, : groups * GROUP].unflatten(2, (GROUP, groups))
     likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
-    chosen = likeliest.topk(min(count, K * groups), dim=1, sorted=False).indices[:, :, None]
+    chosen = likeliest.topk(min(most, K * groups), dim=1, sorted=False).indices[:, :, None]
     members = torch.arange(0, groups * GROUP, max(groups, 1), device=alive.device)
     first = chosen // max(groups, 1) * V + chosen % max(groups, 1)
     others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * GROUP :].flatten().expand(B, -1)
-    candidates = torch.cat([(first + members).flatten(1), others], dim=1)  # as parent * V + token
-    parents, tokens = candidates // V, candidates % V
-    sentences = torch.arange(B, device=alive.device)[:, None]
-    scores = log_probabilities[sentences, parents, tokens] + alive.gather(1, parents)
-    scores, order = scores.topk(min(count, K * V), dim=1)
-    return scores, parents.gather(1, order), tokens.gather(1, order)
+    candidates = torch.cat([(first + members).flatten(1), others], dim=1)
+    scores = log_probabilities.flatten(1).gather(1, candidates) + alive.gather(1, candidates // V)
+    scores, order = scores.topk(min(most, K * V), dim=1)
+    return scores, candidates.gather(1, order)
 
 
-def extend(history: Tensor, parents: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
-    """Append a token to hypotheses [b, K, length]: the continuations `chosen` [b, k], as [b, k, length + 1]."""
-    sentences = torch.arange(len(history), device=history.device)[:, None]
-    return torch.cat([history[sentences, parents.gather(1, chosen)], tokens.gather(1, chosen)[:, :, None]], dim=2)
+def to_host(scores: Tensor, continuations: Tensor, V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return scores, and the parents and tokens of `expand`'s continuations, as NumPy's; takes one transfer."""
+    scores, continuations = torch.stack([scores.double(), continuations.double()]).cpu().numpy()
+    return scores, *np.divmod(continuations.astype(np.int64), V)
 
 
-def compact(going: Tensor) -> Tensor:
+def compact(going: np.ndarray) -> np.ndarray:
     """Return the sentences that go on, in a new order: the last ones take the places of those that end."""
-    count = int(going.sum())
-    places = torch.arange(count, device=going.device)
-    places[~going[:count]] = going[count:].nonzero().flatten() + count
+    count = going.sum()
+    places = np.arange(count)
+    places[~going[:count]] = np.flatnonzero(going[count:]) + count
     return places
+
+
+class History:
+    """The hypotheses of B sentences, as trees: the last token of each after each step, and whom it continues."""
+
+    def __init__(self, B: int, longest: int, beam: int):
+        self.tokens, self.parents = (np.empty((longest, B, beam), np.int32) for _ in range(2))
+
+    def append(self, length: int, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
+        """Note the hypotheses of `length` tokens: [b, K] of `sentences` [b]."""
+        K = tokens.shape[1]
+        self.parents[length - 1, sentences, :K], self.tokens[length - 1, sentences, :K] = parents, tokens
+
+    def trace(self, sentence: int, parent: int, token: int, length: int) -> list[int]:
+        """Return the `length` tokens of the hypothesis that continues `parent` with `token`."""
+        ids = [token]
+        for step in range(length - 2, -1, -1):
+            ids.append(int(self.tokens[step, sentence, parent]))
+            parent = self.parents[step, sentence, parent]
+        return ids[::-1]
 
 
 class Results:
     """The n best translations of each of B sentences so far, best first."""
 
-    def __init__(self, limits: Tensor, n: int):
-        self.scores = torch.full((len(limits), n), -torch.inf, device=limits.device)
-        self.ids = torch.full((len(limits), n, int(limits.max())), PAD, device=limits.device)
-        self.lengths = torch.zeros_like(self.scores, dtype=torch.long)
+    def __init__(self, B: int, n: int):
+        self.scores = np.full((B, n), -np.inf)
+        self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length, for History.trace
 
-    def offer(self, sentences: Tensor, log_probabilities: Tensor, history: Tensor, alpha: float) -> None:
-        """Keep those hypotheses of each of `sentences` [b] that are better than what they have.
-
-        log_probabilities: [b, k], the highest first. history: [b, k, 1 + length].
-        """
-        length = history.shape[2] - 1  # it begins with PAD
+    def offer(
+        self,
+        sentences: np.ndarray,
+        log_probabilities: np.ndarray,
+        parents: np.ndarray,
+        tokens: np.ndarray,
+        length: int,
+        alpha: float,
+    ) -> None:
+        """Keep those hypotheses [b, k] of each of `sentences` [b] that are better than what they have."""
         scores = log_probabilities / length_penalty(length, alpha)
-        better = (scores[:, 0] > self.scores[sentences, -1]).nonzero().flatten()
-        if not len(better):
-            return
-        own, scores = sentences[better], scores[better]
-        n, longest = self.ids.shape[1:]
-        scores = torch.cat([self.scores[own], scores], dim=1)
-        ids = torch.cat([self.ids[own], F.pad(history[better, :, 1:], (0, longest - length), value=PAD)], dim=1)
-        lengths = F.pad(self.lengths[own], (0, scores.shape[1] - n), value=length)
-        scores, order = scores.sort(dim=1, descending=True, stable=True)  # of equals the first that came
-        self.scores[own], order = scores[:, :n], order[:, :n]
-        self.ids[own] = ids.gather(1, order[:, :, None].expand(-1, -1, longest))
-        self.lengths[own] = lengths.gather(1, order)
+        better = np.flatnonzero(scores.max(axis=1) > self.scores[sentences, -1])
+        own, n = sentences[better], self.scores.shape[1]
+        ends = np.stack([parents, tokens, np.full_like(tokens, length)], axis=2)
+        scores = np.concatenate([self.scores[own], scores[better]], axis=1)
+        ends = np.concatenate([self.ends[own], ends[better]], axis=1)
+        order = (-scores).argsort(axis=1, kind="stable")[:, :n]  # of equals the first that came
+        self.scores[own] = np.take_along_axis(scores, order, axis=1)
+        self.ends[own] = np.take_along_axis(ends, order[:, :, None], axis=1)
 
-    def to_list(self) -> list[list[tuple[list[int], float]]]:
+    def to_list(self, history: History) -> list[list[tuple[list[int], float]]]:
         """Return the ids and the scores of each sentence; at least one, whatever was found."""
-        columns = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist())
-        found = [
-            [(ids[:length], score) for ids, length, score in zip(*rows, strict=True)]
-            for rows in zip(*columns, strict=True)
-        ]
-        return [[best, *(one for one in others if one[1] > -torch.inf)] for best, *others in found]
+        found = []
+        for sentence, (scores, ends) in enumerate(zip(self.scores.tolist(), self.ends.tolist(), strict=True)):
+            ranked = [pair for pair in zip(scores, ends, strict=True) if pair[0] > -np.inf]
+            found.append([(history.trace(sentence, *end), score) for score, end in ranked] or [([], -np.inf)])
+        return found

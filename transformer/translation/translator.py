@@ -1,5 +1,6 @@
 """Translation of raw text in one language to raw text in the other."""
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -109,9 +110,10 @@ def search(
     decoding: Decoding,
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
     weights: Weights | None = None,
+    enough: float = math.inf,
 ) -> list[tuple[list[int], float]]:
     """Return the best translation of each sentence as `search_n_best` does."""
-    return [best for best, *_ in search_n_best(model, vocabulary, sentences, decoding, 1, steer, weights)]
+    return [best for best, *_ in search_n_best(model, vocabulary, sentences, decoding, 1, steer, weights, enough)]
 
 
 def search_n_best(
@@ -122,12 +124,13 @@ def search_n_best(
     n: int,
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
     weights: Weights | None = None,
+    enough: float = math.inf,
 ) -> list[list[tuple[list[int], float]]]:
     """Translate token ids to token ids below `vocabulary`, without EOS, and their score (translation/search.py).
 
     Each sentence gets its n best translations, best first. Sentences of similar length are decoded together. No output
     is longer than the model has positions for. steer: turns a decoder for the sentences of these indices into one that
-    allows fewer tokens. weights: the model's, if they were made before.
+    allows fewer tokens. weights: the model's, if they were made before. enough: as in `n_best`.
     """
     device = model.embedding.weight.device
     weights = weights or Weights(model)
@@ -139,7 +142,7 @@ def search_n_best(
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
         decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
-        return n_best(decoder, limits, decoding.beam, decoding.alpha, n)
+        return n_best(decoder, limits, decoding.beam, decoding.alpha, n, enough)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     fair = -(-sum(map(len, sentences)) // threads)
