@@ -1,5 +1,6 @@
 """This project's search and CTranslate2's, as their users call them."""
 
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,7 @@ class Ours:
 
     name = "this project"
     settings = ("",)
+    counts_ends = False  # whether a sentence is done when as many hypotheses have ended as the beam is wide
 
     def __init__(self, trained: Trained, folder: Path):
         self.trained, self.weights = trained, Weights(trained.model)
@@ -77,8 +79,18 @@ class Ours:
     ) -> list[list[int]]:
         decoding = replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
         rows = len(self.trained.vocabulary)
-        pairs = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights)
+        enough = beam if self.counts_ends else math.inf
+        pairs = search(
+            self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights, enough
+        )
         return [ids for ids, _ in pairs]
+
+
+class OursCounting(Ours):
+    """Our search with CTranslate2's stop, so that the two do the same work."""
+
+    name = "this project, with CTranslate2's stop"
+    counts_ends = True
 
 
 @dataclass

@@ -82,8 +82,9 @@ class LayerWeights:
 def normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     """Return the LayerNorm's function, or the identity's, without a module's own work at each call."""
     if isinstance(norm, nn.Identity):
-        return norm
-    return lambda x: torch.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+        return lambda x: x
+    shape, weight, bias, epsilon = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
+    return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
 
 
 def rows(linear: nn.Linear) -> Tensor:
@@ -203,7 +204,7 @@ class Places:
             room = -(-lack // BLOCK) * BLOCK
             self.seen, taken = np.pad(self.seen, ((0, 0), (0, 0), (0, room))), np.pad(taken, ((0, 0), (0, room)))
         places = taken.argsort(axis=1, kind="stable")[:, :K]
-        np.put_along_axis(self.seen, places[:, :, None], True, axis=2)
+        self.seen[np.arange(len(places))[:, None], np.arange(K), places] = True
         return places, self.seen
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:

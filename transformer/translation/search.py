@@ -68,8 +68,8 @@ def n_best(
             results.offer(sentences, np.where(ends, scores, -np.inf), parents, tokens, length, alpha)
             ended[sentences] += ends[:, :beam].sum(axis=1)
             scores = np.where(ends, -np.inf, scores)
-            order = ends.argsort(axis=1, kind="stable")
-            scores, parents, tokens = (np.take_along_axis(x, order, axis=1) for x in (scores, parents, tokens))
+            order = np.arange(len(ends))[:, None], ends.argsort(axis=1, kind="stable")
+            scores, parents, tokens = scores[order], parents[order], tokens[order]
         alive, parents, tokens = scores[:, :beam], parents[:, :beam], tokens[:, :beam]
         over = (limits[sentences] <= length) | (ended[sentences] >= enough)
         if (late := over & np.isneginf(results.scores[sentences, 0])).any():
@@ -166,8 +166,8 @@ class Results:
         scores = np.concatenate([self.scores[own], scores[better]], axis=1)
         ends = np.concatenate([self.ends[own], ends[better]], axis=1)
         order = (-scores).argsort(axis=1, kind="stable")[:, :n]  # of equals the first that came
-        self.scores[own] = np.take_along_axis(scores, order, axis=1)
-        self.ends[own] = np.take_along_axis(ends, order[:, :, None], axis=1)
+        rows = np.arange(len(own))[:, None]
+        self.scores[own], self.ends[own] = scores[rows, order], ends[rows, order]
 
     def to_list(self, history: History) -> list[list[tuple[list[int], float]]]:
         """Return the ids and the scores of each sentence; at least one, whatever was found."""
