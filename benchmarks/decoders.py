@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 from torch import Tensor, nn
 
 from benchmarks.results import LeftOut, require
@@ -104,7 +105,7 @@ class Counted:
         self.counts.append(len(tokens))
         return self.decoder.step(tokens)
 
-    def select(self, sentences: Tensor, parents: Tensor) -> None:
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
         self.decoder.select(sentences, parents)
 
 

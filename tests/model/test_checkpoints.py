@@ -2,6 +2,9 @@
 
 import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -9,7 +12,7 @@ import torch
 from support.toy import model_config, random_model
 
 from transformer.common.files import InputError
-from transformer.model.weights import average, load, load_model, save
+from transformer.model.weights import average, load, load_model, resembles, save
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7.0)}
 HEADER = {"digest": "d", "step": 3, "nested": [1, None, 0.1]}
@@ -120,6 +123,25 @@ def test_another_models_weights(tmp_path, changes, message):
     save(path, random_model(1).state_dict(), HEADER)
     with pytest.raises(InputError, match=f"^{path}: {message}$"):
         load_model(path, model_config(**changes))
+
+
+@pytest.mark.parametrize("changes", [{}, {"tied": False}, {"positions": "learned"}, {"norm": "pre"}], ids=str)
+def test_only_a_model_that_may_fit_gets_memory(changes):
+    tensors = random_model(1, **changes).state_dict()
+    assert resembles(model_config(**changes), tensors)
+    for wrong in ({"d_model": 2**20}, {"embedding_rows": 2**40}, {"d_ff": 2**40}, {"N": 2**20}):
+        assert not resembles(model_config(**changes | wrong), tensors)
+    assert not resembles(model_config(**changes), {})
+
+
+def test_a_model_is_loaded_without_pytorchs_compiler(tmp_path):
+    """Which takes two seconds to import: nobody should wait for it who translates a line."""
+    save(tmp_path / "x.safetensors", random_model(1).state_dict(), HEADER)
+    code = "import sys; from support.toy import model_config; from transformer.model.weights import load_model"
+    code += f"; load_model({str(tmp_path / 'x.safetensors')!r}, model_config()); print('torch._dynamo' in sys.modules)"
+    tests = Path(__file__).parents[1]
+    process = subprocess.run([sys.executable, "-c", code], cwd=tests, capture_output=True, text=True, check=True)
+    assert process.stdout == "False\n"
 
 
 def test_average_by_hand(tmp_path):

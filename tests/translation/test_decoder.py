@@ -83,6 +83,21 @@ def test_steps_equal_the_full_decoder_after_selections(changes):
         prefixes = [[prefixes[index][parent] for parent in row] for index, row in zip(kept, parents, strict=True)]
 
 
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+@torch.inference_mode()
+def test_steps_equal_the_full_decoder_as_the_beam_changes_its_width(changes):
+    model, sentences, random = random_model(4, **changes), random_sentences(6, 2, longest=7), np.random.default_rng(1)
+    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]], [[]]]
+    tokens = torch.full((2, 1), PAD)
+    for K in (5, 2, 1, 20, 3, 3):
+        prefixes = extend(prefixes, tokens)
+        check(decoder.step(tokens), model, sentences, prefixes)
+        parents = random.integers(tokens.shape[1], size=(2, K))
+        decoder.select(np.arange(2), parents)
+        prefixes = [[row[parent] for parent in chosen] for row, chosen in zip(prefixes, parents.tolist(), strict=True)]
+        tokens = torch.from_numpy(random.integers(PAD + 1, VOCABULARY, (2, K)))
+
+
 @torch.inference_mode()
 def test_places_that_nobody_sees_are_taken_again():
     """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""

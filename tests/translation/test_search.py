@@ -142,7 +142,7 @@ def test_stops_once_no_alive_hypothesis_can_win():
 
 
 def test_hypotheses_that_cannot_win_are_dropped():
-    """After a token EOS has -1.0; of two words only that with -0.7 can still win, and its second word cannot."""
+    """Step 1 ends one with -1.0: the word with -0.7 can still win, that with -3.0 cannot. Step 2 likewise."""
     table = {(): [-math.inf, -1.0, -0.7, -3.0], (2,): [-math.inf, -2.0, -0.2, -0.4]}
     decoder = Table(lambda _, prefix: table.get(prefix, [-math.inf, -0.05, -5.0, -5.0]), [0])
     ((ids, score),) = beam_search(decoder, torch.tensor([5]), 2, 0.0)
@@ -161,6 +161,33 @@ def test_stops_when_enough_have_ended(enough, length):
     assert len(ids) == 10
     (((ids, _),),) = n_best(Table(log_p, [0]), torch.tensor([10]), 2, 3.0, 1, enough)
     assert len(ids) == length
+
+
+def test_only_the_beam_best_ends_count():
+    """In step 1 EOS is the third of four, so that it does not count for a beam of two; in step 2 it does."""
+
+    def log_p(sentence, prefix):
+        if sentence == 1 and len(prefix) < 4:  # ends later, when it is alone
+            return [-math.inf, -math.inf, -0.7, -0.8]
+        return [-math.inf, -0.1, -5.0, -5.0] if prefix else [-math.inf, -1.3, -0.7, -1.2]
+
+    decoder = Table(log_p, [0, 1])
+    (ended, _), (other, _) = [best for best, *_ in n_best(decoder, torch.tensor([9, 9]), 2, 0.0, 1, 1)]
+    assert ended == [2, EOS]
+    assert len(other) == 5
+    assert decoder.sizes == [2, 2, 1, 1, 1]
+
+
+def test_with_enough_a_sentence_does_not_depend_on_its_batch():
+    tables = [{(): [-1, -0.7, -1.2], (2,): [-9, -0.1, -2], (3,): [-0.1, -5, -5], (2, 2): [-0.05, -5, -5]}, {}]
+
+    def log_p(sentence, prefix):
+        return [-math.inf, *tables[sentence].get(prefix, [-9, -0.7, -0.7])]
+
+    alone = n_best(Table(log_p, [0]), torch.tensor([9]), 2, 0.0, 1, 2)
+    together = n_best(Table(log_p, [0, 1]), torch.tensor([9, 9]), 2, 0.0, 1, 2)
+    assert alone[0] == together[0]
+    assert alone[0][0][0] == [EOS]  # ends of steps 1 and 2 are enough: [2, 2, EOS] is missed
 
 
 def test_goes_on_while_an_alive_hypothesis_can_win():

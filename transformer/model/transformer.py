@@ -172,7 +172,7 @@ class Embedding(nn.Module):
 
         words: the numbers of the words, of the same shape; counted if not given, for sentences laid end to end.
         """
-        x = self.tokens(ids)
+        x = self.rows(ids)
         table = self.position_table
         if table is not None:
             x = x + F.embedding(positions, table)
@@ -181,7 +181,7 @@ class Embedding(nn.Module):
         words = self.count_words(ids, positions) if words is None else words
         return x + F.embedding(words.clamp(min=0), table.flip(1))
 
-    def tokens(self, ids: Tensor) -> Tensor:
+    def rows(self, ids: Tensor) -> Tensor:
         """Embed `ids` [n] without their positions: [n, d_model]."""
         tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
         return tokens * (ids != PAD).unsqueeze(-1)

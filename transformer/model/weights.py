@@ -60,13 +60,19 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode with the weights at `path`. Raises InputError where they do not fit it."""
     tensors, _ = load(path)
-    larger = parameters(config) > sum(tensor.numel() for tensor in tensors.values())
-    # One larger than the file gets no memory. Others are not made so: PyTorch loads its compiler for it, for seconds.
-    with torch.device("meta") if larger else nullcontext():
+    # What cannot fit is described without memory: its sizes may be anything. It takes seconds to load what that needs.
+    with nullcontext() if resembles(config, tensors) else torch.device("meta"):
         model = Transformer(config)
     require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
     return model.eval()
+
+
+def resembles(config: Model, tensors: dict[str, Tensor]) -> bool:
+    """Return whether the model is about as large as a file's tensors: the embedding's size, and no more parameters."""
+    embedding, numbers = tensors.get("embedding.weight"), sum(tensor.numel() for tensor in tensors.values())
+    same = embedding is not None and embedding.shape == (config.embedding_rows, config.d_model)
+    return same and parameters(config) <= numbers
 
 
 def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:

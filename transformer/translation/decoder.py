@@ -21,12 +21,15 @@ BLOCK = 16  # places by which caches grow, and that a memory has at least: softm
 class Weights:
     """A decoder's matrices, laid out for single steps; all batches share them."""
 
+    new_word: Tensor | None = None  # 1 for each token that begins a word or tags one: [V]
+
     def __init__(self, model: Transformer):
         embedding = model.target_embedding
         ids = torch.arange(len(embedding.weight), device=embedding.weight.device)
-        self.tokens = embedding.tokens(ids).detach()
-        self.positions, self.new_word = embedding.position_table, embedding.new_word
-        self.new_word = None if self.new_word is None else self.new_word.long()
+        self.rows = embedding.rows(ids).detach()  # [V, d_model]
+        self.positions = None if embedding.position_table is None else embedding.position_table.detach()
+        if embedding.new_word is not None:  # as in Embedding
+            self.new_word, self.words = embedding.new_word.long(), self.positions.flip(1)
         self.layers = [LayerWeights(layer) for layer in model.decoder]
         self.norm = normalizer(model.decoder_norm)
         self.output = model.output_weight().detach().T.contiguous()
@@ -49,13 +52,14 @@ class LayerWeights:
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
     def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
-        """Attend from x [B * K, d_model] to `past`, where its own keys and values are put first. Returns as x.
+        """Attend from x [B * K, d_model] to `past`, after its own keys and values are written there. Returns as x.
 
-        where: the indices of sentences [B, 1] and places [B, K]. seen: 0 on what each sees, else -inf: [B, 1, K, M].
+        past: keys [B, h, d_k, M] and values [B, h, M, d_v]. where: the indices of sentences [B, 1] and places [B, K].
+        seen: 0 on what each hypothesis sees, else -inf: [B, 1, K, M].
         """
         keys, values = past
         sentences, places = where
-        Q, K, V = self.query_key_value(x).split_with_sizes(self.widths, 1)  # `split` is Python
+        Q, K, V = self.query_key_value(x).split_with_sizes(self.widths, 1)  # Tensor.split is a slower wrapper
         keys[sentences, :, :, places] = K.view(*places.shape, *keys.shape[1:3])
         values[sentences, :, places] = V.view(*places.shape, keys.shape[1], -1)
         return self.outputs[0](cached_attention(Q, keys, values, seen, self.additive[0]))
@@ -139,14 +143,14 @@ class CachedDecoder:
         """Return the sums of embeddings for the next position: [B * K, d_model]."""
         ids, place = tokens.flatten(), self.length
         self.length += 1
-        x, table = self.weights.tokens.index_select(0, ids), self.weights.positions
-        if table is not None:
-            x += table[place]
+        x = self.weights.rows.index_select(0, ids)
+        if self.weights.positions is not None:
+            x += self.weights.positions[place]
         if self.weights.new_word is None:
             return x
         new = self.weights.new_word[tokens]
         self.words = new - 1 if self.words is None else self.words + new
-        return x + table.flip(1)[self.words.flatten().clamp(min=0)]
+        return x + self.weights.words[self.words.flatten().clamp(min=0)]
 
     def log_probabilities(self, x: Tensor) -> Tensor:
         """Turn [B * K, d_model] into [B * K, vocabulary], always in one place: fresh memory would double the time."""
@@ -196,7 +200,7 @@ class Places:
 
     def take(self, K: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a place for each of K hypotheses [B, K], and what each sees from now on, that among it: [B, K, M]."""
-        if self.seen.shape[1] < K:  # one at the start becomes K
+        if self.seen.shape[1] < K:  # none has been selected yet, and none sees a place
             self.seen = self.seen.repeat(K, axis=1)
         taken = self.seen.any(axis=1)
         lack = K - (~taken).sum(axis=1).min()
@@ -208,6 +212,7 @@ class Places:
         return places, self.seen
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
+        """Keep these sentences [b], and these hypotheses [b, K] of each."""
         self.seen = self.seen[sentences[:, None], parents]
 
 

@@ -4,8 +4,8 @@ The decoder works on the model's device, and so does the ranking of what it retu
 worked out in NumPy's arrays, after one transfer a step: for so few numbers PyTorch's calls take several times as long.
 """
 
+import itertools
 import math
-from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch import Tensor
 from transformer.config.experiment import EOS, PAD
 
 GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
-FEW = 2**15  # continuations, which `expand` ranks all at once
+FEW = 2**15  # continuations; `expand` ranks up to this many all at once
 
 
 class Decoder(Protocol):
@@ -49,22 +49,24 @@ def n_best(
     A score is log-probability over length penalty. limits: [B] the most tokens that a translation may have, EOS
     included; on the device that does the work. The ids end in EOS, unless no hypothesis ended within the limit. Each
     step takes the 2 * beam best continuations: those that end compete for the n best finished ones, the beam best of
-    the others stay alive. A hypothesis is dropped when it can no longer be one of the n: its log-probability only
-    falls, and the penalty divides by no more than the limit's. What it kept out of the beam was less likely still, so
-    that could not be one of them either. A sentence is done when all its hypotheses are dropped. enough: or when so
-    many have ended, each among the beam best of its step, as in CTranslate2: a better one may then be missed.
+    the others stay alive. A hypothesis is dropped when it can no longer be among the n: its log-probability can only
+    fall, and no penalty is larger than the limit's. That changes no result: whatever takes its place in the beam is
+    less likely still. A sentence is done at its limit, or when none is left.
+
+    enough: with it, none is dropped, and a sentence is done when so many have ended, each among the beam best of its
+    step, as in CTranslate2. A better one may then be missed.
     """
     device, limits = limits.device, limits.cpu().numpy()
-    most = length_penalty(limits, alpha)
-    history, results = History(len(limits), limits.max(), beam), Results(len(limits), n)
+    largest_penalty = length_penalty(limits, alpha)
+    history, results = History(len(limits)), Results(len(limits), n)
     ended = np.zeros(len(limits), np.int64)
     sentences = np.arange(len(limits))  # the b of the B that are still searched
     alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
-    for length in count(1):
+    for length in itertools.count(1):
         log_probabilities = decoder.step(torch.from_numpy(tokens).to(device))
-        weights = torch.from_numpy(alive).to(log_probabilities)
-        scores, parents, tokens = to_host(*expand(weights, log_probabilities, 2 * beam), log_probabilities.shape[2])
-        if (ends := tokens == EOS).any():
+        best = expand(torch.from_numpy(alive).to(log_probabilities), log_probabilities, 2 * beam)
+        scores, parents, tokens = to_host(*best, log_probabilities.shape[2])
+        if (ends := (tokens == EOS) & (scores > -np.inf)).any():
             results.offer(sentences, np.where(ends, scores, -np.inf), parents, tokens, length, alpha)
             ended[sentences] += ends[:, :beam].sum(axis=1)
             scores = np.where(ends, -np.inf, scores)
@@ -74,14 +76,15 @@ def n_best(
         over = (limits[sentences] <= length) | (ended[sentences] >= enough)
         if (late := over & np.isneginf(results.scores[sentences, 0])).any():
             results.offer(sentences[late], alive[late], parents[late], tokens[late], length, alpha)
-        can_win = alive > (results.scores[sentences, -1] * most[sentences])[:, None]
+        worst = results.scores[sentences, -1:] if enough == math.inf else -np.inf
+        can_win = alive / largest_penalty[sentences, None] > worst
         going = compact(can_win[:, 0] & ~over)  # the likeliest come first
         if not len(going):
             return results.to_list(history)
         width = can_win[going].sum(axis=1).max()
         alive, parents, tokens = (x[going, :width] for x in (alive, parents, tokens))
         sentences = sentences[going]
-        history.append(length, sentences, parents, tokens)
+        history.append(sentences, parents, tokens)
         decoder.select(going, parents)
 
 
@@ -125,20 +128,22 @@ def compact(going: np.ndarray) -> np.ndarray:
 class History:
     """The hypotheses of B sentences, as trees: the last token of each after each step, and whom it continues."""
 
-    def __init__(self, B: int, longest: int, beam: int):
-        self.tokens, self.parents = (np.empty((longest, B, beam), np.int32) for _ in range(2))
+    def __init__(self, B: int):
+        self.B = B
+        self.steps: list[np.ndarray] = []  # parents and tokens, [2, B, K] each
 
-    def append(self, length: int, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
-        """Note the hypotheses of `length` tokens: [b, K] of `sentences` [b]."""
-        K = tokens.shape[1]
-        self.parents[length - 1, sentences, :K], self.tokens[length - 1, sentences, :K] = parents, tokens
+    def append(self, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
+        """Note the hypotheses of `sentences` [b] after one more step: [b, K]."""
+        step = np.empty((2, self.B, tokens.shape[1]), np.int32)
+        step[:, sentences] = parents, tokens
+        self.steps.append(step)
 
     def trace(self, sentence: int, parent: int, token: int, length: int) -> list[int]:
         """Return the `length` tokens of the hypothesis that continues `parent` with `token`."""
         ids = [token]
-        for step in range(length - 2, -1, -1):
-            ids.append(int(self.tokens[step, sentence, parent]))
-            parent = self.parents[step, sentence, parent]
+        for step in reversed(self.steps[: length - 1]):
+            parent, token = step[:, sentence, parent].tolist()
+            ids.append(token)
         return ids[::-1]
 
 
