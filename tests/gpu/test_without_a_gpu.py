@@ -3,6 +3,7 @@
 It cannot show the flash kernel's numbers, copies and events, NCCL, time, or the memory that is really used.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch'
 def library(tmp_path_factory) -> Path:
     """Return pretend.cpp, compiled once for all processes of the tests."""
     compiler = needs("g++", "apt-get install g++")
-    path = tmp_path_factory.getbasetemp().parent / "pretend.so"
+    source = (HERE / "pretend.cpp").read_bytes() + torch.__version__.encode()
+    path = tmp_path_factory.getbasetemp().parent / f"pretend-{hashlib.sha256(source).hexdigest()[:16]}.so"
     with FileLock(f"{path}.lock"):
         if not path.exists():
             build = Path(f"{path}.new")
