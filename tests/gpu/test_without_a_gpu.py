@@ -1,4 +1,4 @@
-"""The GPU's path at the paper's full size, on a device that has shapes and types but no numbers (pretend.py).
+"""The GPU's path at the paper's full size, on a device that has shapes and types but no numbers (support/pretend.py).
 
 It cannot show the flash kernel's numbers, copies and events, NCCL, time, or the memory that is really used.
 """
@@ -17,7 +17,8 @@ from support.tools import needs
 
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent
-CHECKOUT = HERE.parents[1]
+TESTS = HERE.parent
+SOURCE = TESTS / "support" / "pretend.cpp"
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch's build for CUDA has a CUDA of its own")
 
@@ -26,12 +27,12 @@ pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch'
 def library(tmp_path_factory) -> Path:
     """Return pretend.cpp, compiled once for all processes of the tests."""
     compiler = needs("g++", "apt-get install g++")
-    source = (HERE / "pretend.cpp").read_bytes() + torch.__version__.encode()
+    source = SOURCE.read_bytes() + torch.__version__.encode()
     path = tmp_path_factory.getbasetemp().parent / f"pretend-{hashlib.sha256(source).hexdigest()[:16]}.so"
     with FileLock(f"{path}.lock"):
         if not path.exists():
             build = Path(f"{path}.new")
-            options = ["-shared", "-fPIC", "-std=c++20", f"-I{TORCH / 'include'}", str(HERE / "pretend.cpp")]
+            options = ["-shared", "-fPIC", "-std=c++20", f"-I{TORCH / 'include'}", str(SOURCE)]
             options += [f"-L{TORCH / 'lib'}", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{TORCH / 'lib'}", "-o", str(build)]
             subprocess.run([compiler, *options], check=True)
             build.rename(path)
@@ -43,7 +44,10 @@ def trace(library):
     """Return a function that runs trace.py: its process."""
 
     def run(*words: str) -> subprocess.CompletedProcess:
-        environment = os.environ | {"PRETEND": str(library), "PYTHONPATH": str(CHECKOUT)}
+        environment = os.environ | {
+            "PRETEND": str(library),
+            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+        }
         command = [sys.executable, HERE / "trace.py", *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 

@@ -1,7 +1,8 @@
-"""Run one part of the GPU's path on the device of pretend.py, and print what was seen as JSON.
+"""Run one part of the GPU's path on the device of support/pretend.py, and print what was seen as JSON.
 
-    PRETEND=pretend.so python tests/gpu/trace.py step base
-    PRETEND=pretend.so python tests/gpu/trace.py step base --break wait
+    export PRETEND=pretend.so PYTHONPATH=.:tests  # pretend.cpp, compiled as test_without_a_gpu.py does
+    python tests/gpu/trace.py step base
+    python tests/gpu/trace.py step base --break wait
 
 A broken part shows that what is tested can fail.
 """
@@ -15,17 +16,17 @@ from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
 
+from support.pretend import CUDA, FAKE, Watch, install  # isort: skip (before torch)
+
 import numpy as np
-import pretend  # before torch
 import torch
-from pretend import CUDA, FAKE, Watch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.decomposition import select_decomp_table
 
-pretend.install()
+install()
 
 from benchmarks.workload import CONFIG, of_paper  # noqa: E402 (after `install`)
 from transformer.config.experiment import read_yaml  # noqa: E402
