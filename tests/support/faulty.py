@@ -35,6 +35,13 @@ def killed(run: Run) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def exception_and_signal(run: Run) -> None:
+    """Have torchrun's TERM come at the worst moment: the error is known, and not yet said."""
+    reason = train.reason
+    train.reason = lambda error: os.kill(os.getpid(), signal.SIGTERM) or reason(error)
+    exception(run)
+
+
 def not_finite(run: Run) -> None:
     with torch.no_grad():
         run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = torch.nan

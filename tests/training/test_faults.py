@@ -202,6 +202,14 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     assert json.loads((run / "run.json").read_text())["steps"] == 60
 
 
+def test_a_signal_does_not_silence_an_error(tmp_path, data):
+    """torchrun sends TERM to the others as soon as one process has ended: while they say what they saw of it."""
+    run = new_run(tmp_path, steps=60)
+    training = Training(run, data, [*FAULTY, "exception_and_signal", "0", "25"])
+    assert training.end(SOON) == 1
+    assert "transformer train: error: step 26 (epoch 0, batch 25: " in training.err
+
+
 @slow
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_another_number_of_processes_goes_on(tmp_path, data, before, after):

@@ -52,35 +52,41 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     experiment = load(args.run / "experiment.yaml")
     data_sha256 = read_manifest(args.data / "data.json")["sha256"]
+    with StopSignals() as stop:  # up to the last word: torchrun sends TERM to all as soon as one of them has ended
+        try:
+            run_to_the_end(args, experiment, data_sha256, stop)
+        except Interrupted as interruption:
+            if os.environ.get("RANK", "0") == "0":
+                # For workflow/scripts/train: what ended this try. Each job of a batch system has its own.
+                name = ".".join(filter(None, ("interrupted", os.environ.get("SLURM_JOB_ID"))))
+                with replacing(args.run / "state" / name) as file:
+                    file.write(f"{interruption}\n")
+            leave(f"interrupted by {interruption}; the same command goes on from there", EXIT_INTERRUPTED)
+        except (TrainingError, MemoryError, RuntimeError, *EXPECTED) as error:
+            cause = error.__cause__ if isinstance(error, TrainingError) else error
+            if not (isinstance(cause, EXPECTED) or out_of_memory(cause)):
+                if cause is error:
+                    raise
+                traceback.print_exception(cause)
+            leave(f"error: {reason(error)}", 1)
+        end()
+
+
+def run_to_the_end(args: argparse.Namespace, experiment: Experiment, data_sha256: str, stop: StopSignals) -> None:
+    """Train what is left of the run, together with this training's other processes; rank 0 publishes it."""
     digest = experiment.digest(data_sha256)
     folder = args.run / "state" / digest[:16]
-    try:
-        with StopSignals() as stop, joined() as world, alone(args.run / "state", world, stop):
-            if world.agree((folder / "run.json").exists()):
-                if world.rank == 0:
-                    say(f"trained before: {folder} (to train again, delete it and run.json)")
-            else:
-                run = open_run(args, experiment, digest, folder, world)
-                run.train(stop, provenance.commit())
-                if world.rank == 0:
-                    finish(run, data_sha256)
+    with joined() as world, alone(args.run / "state", world, stop):
+        if world.agree((folder / "run.json").exists()):
             if world.rank == 0:
-                publish(args.run, folder, args.data / "vocabulary.model")
-    except Interrupted as interruption:
-        if os.environ.get("RANK", "0") == "0":
-            # For workflow/scripts/train: what ended this try. Each job of a batch system has its own.
-            name = ".".join(filter(None, ("interrupted", os.environ.get("SLURM_JOB_ID"))))
-            with replacing(args.run / "state" / name) as file:
-                file.write(f"{interruption}\n")
-        leave(f"interrupted by {interruption}; the same command goes on from there", EXIT_INTERRUPTED)
-    except (TrainingError, MemoryError, RuntimeError, *EXPECTED) as error:
-        cause = error.__cause__ if isinstance(error, TrainingError) else error
-        if not (isinstance(cause, EXPECTED) or out_of_memory(cause)):
-            if cause is error:
-                raise
-            traceback.print_exception(cause)
-        leave(f"error: {reason(error)}", 1)
-    end()
+                say(f"trained before: {folder} (to train again, delete it and run.json)")
+        else:
+            run = open_run(args, experiment, digest, folder, world)
+            run.train(stop, provenance.commit())
+            if world.rank == 0:
+                finish(run, data_sha256)
+        if world.rank == 0:
+            publish(args.run, folder, args.data / "vocabulary.model")
 
 
 def leave(message: str, code: int) -> None:
