@@ -239,7 +239,7 @@ CHANGES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
     "nan": (lambda tensor: tensor * float("nan"), "expected finite numbers"),
     "infinite": (lambda tensor: tensor / 0, "expected finite numbers"),
     "double": (torch.Tensor.double, "expected torch.float32, found torch.float64"),
-    "half": (torch.Tensor.half, "expected torch.float32, found torch.float16"),
+    "half": (torch.Tensor.half, "expected torch.float32, found torch.float16"),  # one tensor, among others that are not
     "turned": (lambda tensor: tensor.T.contiguous(), "expected shape"),
 }
 

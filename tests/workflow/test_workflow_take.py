@@ -175,10 +175,10 @@ def take_base(project: Path, keep: str, *arguments: str) -> str:
 
 
 def test_a_folder_of_results_is_taken_as_it_is(measured):
-    """With what was measured on the run, which is measured here again."""
+    """With what was measured on the run."""
     planned = take_base(measured, ".*", "--dry-run")
-    assert {"take", "take_checkpoints", "probe"} <= rules(planned)
-    assert not {"train", "average", "translate", "refuse"} & rules(planned)
+    assert "take" in rules(planned)
+    assert not {"train", "average", "translate", "probe", "refuse"} & rules(planned)
     assert all(f"{SMALL}/{probe}.json" in planned for probe in PROBED)
 
 

@@ -58,8 +58,13 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:
-    """Return a model in evaluation mode with the weights at `path`. Raises InputError where they do not fit it."""
+    """Return a model in evaluation mode, in float32, with the weights at `path`. Raises InputError if they do not fit.
+
+    All of them may be in half precision, as recorded ones are.
+    """
     tensors, _ = load(path)
+    if {tensor.dtype for tensor in tensors.values()} == {torch.float16}:
+        tensors = {name: tensor.float() for name, tensor in tensors.items()}
     # What cannot fit is described without memory: its sizes may be anything. It takes seconds to load what that needs.
     with nullcontext() if resembles(config, tensors) else torch.device("meta"):
         model = Transformer(config)

@@ -36,7 +36,7 @@ def base_run(scale, *files, experiments=("base",)):
 def base_is_trained(scale):
     """Return whether there is, or will be, a base model to look into: on a partial page it may be missing."""
     return not config["partial"] or all(
-        map(os.path.exists, map(moved, base_run(scale, "average.safetensors")))
+        map(is_there, base_run(scale, "average.safetensors"))
     )
 
 

@@ -22,19 +22,34 @@ def files_of(runs, scale, file):
         for run in runs
     ]
     return [
-        os.path.abspath(moved(path)) if present([path]) and config["partial"] else path
+        (
+            os.path.abspath(moved(path))
+            if config["partial"] and os.path.exists(moved(path))
+            else path
+        )
         for path in paths
     ]
 
 
 def present(paths, beside=None):
-    """Return all paths; of a partial page those that are there, and whose neighbour in `beside` is there."""
+    """Return all paths; of a partial page those for which `is_there`, also of their neighbours in `beside`."""
     pairs = zip(paths, beside or paths, strict=True)
     return [
-        pair[0]
-        for pair in pairs
-        if not config["partial"] or all(os.path.exists(moved(path)) for path in pair)
+        pair[0] for pair in pairs if not config["partial"] or all(map(is_there, pair))
     ]
+
+
+def is_there(path):
+    """Return whether a file is there, or follows without training or searching from what a run is taken with."""
+    if os.path.exists(moved(path)):
+        return True
+    run, name = str(Path(path).parent), Path(path).name
+    if not (folder := FOLDERS.get(run.removeprefix("results/"))):
+        return False
+    stem = name.removesuffix(".json")
+    made_from = {name, f"{stem}.hyp", f"{stem}.trees"}
+    settings = name in ("experiment.yaml", "decoding.yaml")
+    return settings or not made_from.isdisjoint(folder.taken)
 
 
 def names(runs):
@@ -132,7 +147,9 @@ def files_of_probe(probe, scale):
     runs = [
         run
         for run in runs
-        if folders[run] is None or read.isdisjoint(folders[run].lacking)
+        if folders[run] is None
+        or f"{probe}.json" in folders[run].taken
+        or read.isdisjoint(folders[run].lacking)
     ]
     return present(files_of(runs, scale, f"{probe}.json"))
 

@@ -27,13 +27,15 @@ TAKEN_OF = {
     "data": rf"(train|dev|test|elsewhere)\.((source|target)\.tok|json)|{any_of([*ARRAYS, 'data.json'])}"
     r"|vocabulary\.model|parsed\.(trees|json)|silver\.trees",
     "runs": r"run\.json|metrics\.jsonl|vocabulary\.model|(last|average|checkpoints/\w+)\.safetensors"
+    rf"|({any_of(PROBED)})\.json"
     rf"|(dev|test)({any_of(WEIGHTS)})({any_of(CHANGES)})\.hyp"
     rf"|(dev|test|elsewhere)({any_of(SEARCHES)})\.(trees|parses\.json)",
+    "measured": r"(attention|layers)\.json",
 }
 MADE_HERE = (
     rf"{SUMS}|(checkpoints/)?\.snakemake_timestamp|(experiment|decoding)\.yaml|state/.*"
 )
-MADE_HERE += rf"|(dev|test|elsewhere)(\.[a-z]+)?\.json|({any_of(PROBED)})\.json"
+MADE_HERE += r"|(dev|test|elsewhere)(\.[a-z]+)?\.json"
 
 
 def folders_elsewhere(scale):
@@ -49,6 +51,8 @@ def folders_elsewhere(scale):
             ], f"scales.{scale}.{section}.{task}.from"
     for run, folder in entry.get("from", {}).items():
         yield f"{scale}/runs/{run}", folder, f"scales.{scale}.from.{run}"
+    if "measured" in entry:
+        yield scale, entry["measured"], f"scales.{scale}.measured"
 
 
 def read_sums(folder, where):
@@ -86,7 +90,7 @@ def check_files(sums, path, kind, where):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             refuse(where, f"{path}: '{name}' leads out of the folder")
         if re.fullmatch(TAKEN_OF[kind], name):
-            for other in beside_data(name) if kind == "data" else beside_run(name):
+            for other in BESIDE[kind](name):
                 if other not in sums:
                     refuse(where, f"{path}: expected {other} beside {name}")
         elif not re.fullmatch(MADE_HERE, name):
@@ -115,12 +119,15 @@ def beside_run(name):
         return ["run.json", "decoding.yaml"]
     if kind in ("trees", "parses.json"):
         return ["run.json", "decoding.yaml", f"{stem}.trees", f"{stem}.parses.json"]
-    return ["run.json"]
+    return ["run.json", "decoding.yaml"] if stem in PROBED else ["run.json"]
+
+
+BESIDE = {"data": beside_data, "runs": beside_run, "measured": lambda name: []}
 
 
 def read_folder(what, folder, where):
     """Return what is taken from a folder made elsewhere, and what it lacks; at another scale it lacks everything."""
-    scale, kind, *_ = Path(what).parts
+    scale, kind, *_ = *Path(what).parts, "measured"
     found = SimpleNamespace(
         where=where, path=folder["path"], sums={}, files={}, taken=set(), lacking=set()
     )
@@ -140,7 +147,7 @@ def read_folder(what, folder, where):
             else set()
         )
         found.lacking = (set(TRAINED) | averaged) - found.taken
-    elif scale != config["scale"]:
+    elif kind == "data" and scale != config["scale"]:
         found.lacking = {"data.json"}
     return found
 
@@ -165,10 +172,12 @@ def folder_of(path):
 
 def before_taking(wildcards):
     """Return what a file is compared with before it is taken, which is made here, or taken before."""
-    (folder, name), (scale, kind, task, *_) = (
-        folder_of(wildcards.taken),
-        Path(wildcards.taken).parts,
-    )
+    folder, name = folder_of(wildcards.taken)
+    if name == "layers.json":
+        return []
+    if name == "attention.json":
+        return [ancient(path) for path in base_run(config["scale"], "run.json")]
+    scale, kind, task, *_ = Path(wildcards.taken).parts
     parent = folder_of_taken(wildcards)
     data = f"results/{scale}/data/{task}/data.json"
     if kind == "data":
@@ -190,9 +199,8 @@ def settings_of(name):
     """Return the file of settings, if any, by which a run's file was made and which has to be the same here."""
     if name == "run.json":
         return ["experiment.yaml"]
-    return (
-        ["decoding.yaml"] if name.endswith((".hyp", ".trees", ".parses.json")) else []
-    )
+    searched = name.endswith((".hyp", ".trees", ".parses.json"))
+    return ["decoding.yaml"] if searched or Path(name).stem in PROBED else []
 
 
 def files_to_take(wildcards):

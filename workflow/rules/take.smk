@@ -10,6 +10,9 @@ ruleorder:
     > parse
     > silver_parse
     > silver
+    > probe
+    > measure
+    > attend
 ruleorder: take > take_checkpoints > refuse > train > train_parser
 
 

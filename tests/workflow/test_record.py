@@ -1,0 +1,84 @@
+"""What `record` keeps of a scale makes the same tables, figures and page again, without training."""
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from support.project import snakemake, transformer
+
+from transformer.model import weights
+from transformer.tools.record import MADE
+
+RECORD = "results/record/small"
+BASE = "runs/en-de/base/1"
+DEAR = {"train", "translate", "average", "probe", "attend", "measure", "vocabulary", "encode"}
+
+
+def rules(output: str) -> set[str]:
+    """Return the rules that were run."""
+    return set(re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE))
+
+
+def record(project: Path, *options: str) -> None:
+    result = transformer(project, "record", "small", "--to", RECORD, *options)
+    assert result.returncode == 0, result.stderr
+
+
+def made_again(project: Path) -> str:
+    """Make everything from the record alone; return what Snakemake says."""
+    shutil.rmtree(project / "results/small")
+    result = snakemake(project, "--configfile", f"{RECORD}/config.yaml")
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def of_pages(folder: Path) -> dict[str, str]:
+    """Return the checksums of all tables, figures and pages."""
+    paths = sorted(path for pattern in MADE for path in folder.glob(pattern))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def recorded(small, tmp_path_factory) -> Path:
+    """Record a project in which all was made; make its tables from the record, and record those."""
+    project = shutil.copytree(small, tmp_path_factory.mktemp("recorded") / "project")
+    record(project, "--weights", "en-de/base/1")
+    assert not DEAR & rules(made_again(project))
+    record(project)
+    return project
+
+
+def test_a_record_makes_its_tables_again_byte_for_byte(recorded):
+    expected = of_pages(recorded / RECORD)
+    assert {"report.html", "tables/table5.md", "figures/figure3.svg", "figures/positions.svg"} < expected.keys()
+    assert not DEAR & rules(made_again(recorded))
+    assert of_pages(recorded / "results/small") == expected
+
+
+def test_runs_that_were_taken_stay_as_they_were_recorded(small, recorded):
+    folder = recorded / RECORD / BASE
+    for name in ("run.json", "test.hyp", "metrics.jsonl", "heads.json"):
+        assert (folder / name).read_bytes() == (small / f"results/small/{BASE}/{name}").read_bytes()
+    assert not list((recorded / RECORD).rglob("last.safetensors"))
+
+
+def test_recorded_weights_translate(small, recorded, tmp_path):
+    """In half precision, which is within its rounding of what was trained."""
+    path = f"{BASE}/average.safetensors"
+    (half, header), (whole, expected) = (
+        weights.load(folder / path) for folder in (recorded / RECORD, small / "results/small")
+    )
+    assert header == expected
+    for name, tensor in whole.items():
+        assert half[name].dtype == torch.float16
+        torch.testing.assert_close(half[name].float(), tensor, rtol=2**-11, atol=2**-24)
+    line = tmp_path / "line"
+    line.write_text("A cat looks for its table.\n")
+    result = transformer(
+        recorded, "translate", "--run", f"{RECORD}/{BASE}", "--input", str(line), "--output", str(tmp_path / "out")
+    )
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out").read_text().count("\n") == 1

@@ -1,0 +1,117 @@
+"""Keep what a scale's finished runs say of themselves, and nothing large, so that its tables can be made again.
+
+    python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/1
+    snakemake --cores all --configfile results/record/multi30k/config.yaml
+
+Copies settings, log, translations, scores and measurements of every run that was trained in results/SCALE, what was
+measured beside them, and tables, figures and page. Of --weights, it copies the averaged weights, too, rounded to half
+precision. What the folder holds of other runs stays. TO/config.yaml then takes all runs from there (`from` in
+config/README.md): the second command makes everything again without training.
+"""
+
+import argparse
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from transformer.commandline import stage_parser
+from transformer.common.files import InputError, replacing, sha256
+from transformer.common.records import read_json
+from transformer.config.elsewhere import SUMS
+from transformer.config.runs import PARSER
+from transformer.scoring.records import Run
+
+OF_RUN = (".yaml", ".json", ".jsonl", ".hyp")  # of a run's files: what is small, and what the tables are made from
+MEASURED = ("attention.json", "layers.json")
+MADE = ("tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "report.html", "REPRODUCIBILITY.md")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Copy the runs, then what was made of them, and list both."""
+    args = parse(argv)
+    results = Path("results", args.scale)
+    runs = trained_runs(results)
+    if unknown := set(args.weights) - set(runs):
+        raise InputError(f"{results}/runs: expected a trained run {min(unknown)}, found {', '.join(runs) or 'none'}")
+    for name, run in runs.items():
+        record_run(run, args.to / "runs" / name, weights=name in args.weights)
+    for pattern in ("data/*/data.json", *MEASURED, *MADE):
+        for path in sorted(results.glob(pattern)):
+            copy(path, args.to / path.relative_to(results))
+    write_list(args.to, [args.to / name for name in MEASURED])
+    write_config(args.to, args.scale)
+    print(f"{args.to}: {len(runs)} runs of {results}; {len(recorded_runs(args.to))} in all")
+
+
+def trained_runs(results: Path) -> dict[str, Path]:
+    """Return the folders of the finished translators by task/experiment/seed, without those taken from elsewhere."""
+    folders = (path.parent for path in sorted(results.glob("runs/*/*/*/run.json")))
+    named = {"/".join(folder.parts[-3:]): folder for folder in folders if folder.parts[-2] != PARSER}
+    return {name: folder for name, folder in named.items() if "taken" not in read_json(folder / "run.json", Run)}
+
+
+def record_run(run: Path, target: Path, weights: bool) -> None:
+    """Copy a run's small files in place of older ones, and list them.
+
+    The vocabulary comes with base, whose translations the table `why` splits again.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    kept = [path for path in sorted(run.iterdir()) if path.suffix in OF_RUN and path.is_file()]
+    if weights or run.parts[-2] == "base":
+        kept.append(run / "vocabulary.model")
+    for path in kept:
+        copy(path, target / path.name)
+    if weights:
+        halve(run / "average.safetensors", target / "average.safetensors")
+    write_list(target, target.iterdir())
+
+
+def halve(path: Path, target: Path) -> None:
+    """Copy weights in half precision, with the header that they have."""
+    import torch  # here, as it takes seconds
+
+    from transformer.model import weights
+
+    tensors, header = weights.load(path)
+    weights.save(target, {name: tensor.to(torch.float16) for name, tensor in tensors.items()}, header)
+
+
+def copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
+
+
+def write_list(folder: Path, paths: Iterable[Path]) -> None:
+    """Write SHA256SUMS of those of the paths that are there, as sha256sum does."""
+    there = sorted(path for path in paths if path.is_file() and path.name != SUMS)
+    with replacing(folder / SUMS) as file:
+        file.writelines(f"{sha256(path)}  {path.name}\n" for path in there)
+
+
+def recorded_runs(folder: Path) -> dict[str, Path]:
+    return {"/".join(path.parts[-4:-1]): path.parent for path in sorted(folder.glob(f"runs/*/*/*/{SUMS}"))}
+
+
+def write_config(folder: Path, scale: str) -> None:
+    """Write the configuration that takes everything in the folder."""
+    taken = {name: entry(run) for name, run in recorded_runs(folder).items()}
+    content = {"scale": scale, "partial": True, "scales": {scale: {"from": taken, "measured": entry(folder)}}}
+    with replacing(folder / "config.yaml") as file:
+        file.write(f"# Made by `python -m transformer record {scale} --to {folder}`: all that is here is taken.\n")
+        yaml.safe_dump(content, file, sort_keys=False, width=1000)
+
+
+def entry(folder: Path) -> dict[str, str]:
+    return {"path": folder.as_posix(), "sha256": sha256(folder / SUMS)}
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = stage_parser("record", __doc__)
+    parser.add_argument("scale", help="the scale whose results are kept")
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder that keeps them")
+    parser.add_argument(
+        "--weights", default=[], nargs="+", metavar="RUN", help="task/experiment/seed of runs whose weights come along"
+    )
+    return parser.parse_args(argv)
