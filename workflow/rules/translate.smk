@@ -11,11 +11,7 @@ rule decoding:
     conda:
         "../../environment.yml"
     params:
-        settings=lambda wildcards: json.dumps(
-            (config["parsing"] if wildcards.experiment == PARSER else config)[
-                "decoding"
-            ]
-        ),
+        settings=decoding_of,
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
 
