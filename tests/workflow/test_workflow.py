@@ -167,17 +167,6 @@ def test_a_changed_beam_translates_again_but_trains_nothing(project):
     assert not again & {"train", "average"}
 
 
-def test_a_scale_searches_otherwise_than_the_others(project):
-    """And its parsers as before."""
-    (project / "own.yaml").write_text("scales: {small: {decoding: {alpha: 1.4}}}\n")
-    runs = [f"results/small/runs/{run}/1/decoding.yaml" for run in ("en-de/base", "supervised/parser")]
-    before = [yaml.safe_load((project / run).read_text()) for run in runs]
-    result = snakemake(project, "--configfile", "own.yaml", "--", *runs)
-    assert result.returncode == 0, result.stdout + result.stderr
-    after = [yaml.safe_load((project / run).read_text()) for run in runs]
-    assert after == [before[0] | {"alpha": 1.4}, before[1]]
-
-
 def test_a_person_translates(small):
     sentence = (small / "resources/corpora/grammar-test.en").read_text(encoding="utf-8").splitlines()[0]
     answer = transformer(small, "translate", "--run", BASE, input=sentence + "\n")

@@ -16,14 +16,6 @@ CHANGES = {
 }
 
 
-def decoding_of(wildcards):
-    """Return how a run searches, as JSON; a scale may search otherwise than the others."""
-    if wildcards.experiment == PARSER:
-        return json.dumps(config["parsing"]["decoding"])
-    own = config["scales"][wildcards.scale].get("decoding", {})
-    return json.dumps(config["decoding"] | own)
-
-
 def weights_of(wildcards):
     """Return the weights that a translation is made with."""
     run = f"results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.experiment}/{wildcards.seed}"

@@ -11,7 +11,11 @@ rule decoding:
     conda:
         "../../environment.yml"
     params:
-        settings=decoding_of,
+        settings=lambda wildcards: json.dumps(
+            (config["parsing"] if wildcards.experiment == PARSER else config)[
+                "decoding"
+            ]
+        ),
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
 
