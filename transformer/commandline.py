@@ -85,6 +85,16 @@ def score_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--expected", default=[], metavar="RUN", nargs="*", help="all runs, as task/experiment/seed")
 
 
+def compared_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a table of scores that the paper has, too."""
+    score_arguments(parser)
+    parser.add_argument(
+        "--data-of-paper",
+        action="store_true",
+        help="ours are of the paper's data: show how far they are from its scores",
+    )
+
+
 def print_score(score: dict, listing: str, file: str | None) -> None:
     """Print the `listing`, and write the score to `file` if there is one; if that is PRINT, print the score instead."""
     if file == PRINT:

@@ -108,13 +108,13 @@ def test_what_is_not_there_is_named(text: str):
 
 
 def test_page_of_nothing_says_so(tmp_path: Path):
-    words = "--scale paper --title T --label L --samples 1 --table table2.json --run a/b/1/run.json"
+    words = "--scale paper --data-of-paper --title T --label L --samples 1 --table table2.json --run a/b/1/run.json"
     words += " --missing attention none --attention --output"
     stage.main([*words.split(), str(tmp_path / "report.html")])
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "Table 2: translation</strong>: not made: no file table2.json" in text
     assert "Attention viewer</strong>: not made: none" in text
-    assert "Models and data are the paper's." in text
+    assert "The data are the paper's." in text
     assert "<table" not in text
 
 
@@ -211,10 +211,20 @@ def test_how_close(tmp_path: Path):
         ["Transformer (big)", "EN-DE, BLEU", "28.4", "26.9 ± 0.2", "26.1 – 27.7", "−1.5"],
         ["Parser (GUM)", "parsing, F1", "91.3", "72.1 stale", "71.0 – 73.0 stale", "−19.2 stale"],
     ]
+    assert [cell.text for cell in fragment.find(".//thead/tr")][-2:] == ["95 %", "− paper"]
     assert [cell.get("data-runs") for cell in fragment.iterfind(".//td[@data-runs]")] == [
         *["en-de/big/1 en-de/big/2"] * 3,
         *["gum/parser/1"] * 3,
     ]
+
+
+def test_scores_on_other_data_have_no_difference_from_the_papers(tmp_path: Path):
+    (tmp_path / "table4.csv").write_text(
+        "by,training,f1,f1_sd,low,high,paper,difference,runs\nours,GUM,72.1,,71,73,91.3,,gum/parser/1\n"
+    )
+    fragment = lxml.html.fromstring(report.close([tmp_path / "table4.json"], []))
+    headings = ["Model", "Task", "Paper", "Ours", "95 %"]
+    assert [cell.text for cell in fragment.find(".//thead/tr")] == headings
 
 
 def test_how_close_a_table_of_another_time_was_is_not_told(tmp_path: Path):

@@ -67,10 +67,20 @@ def by(rows: list[dict], *keys: str) -> dict:
     return {tuple(row[key] for key in keys) if len(keys) > 1 else row[keys[0]]: row for row in rows}
 
 
-def cells(markdown: str) -> list[dict[str, str]]:
-    """Return the rows of the first Markdown table, which is the second paragraph."""
-    heading, _, *rows = [split(line) for line in markdown.split("\n\n")[1].splitlines()]
+def cells(markdown: str, paragraph: int = 1) -> list[dict[str, str]]:
+    """Return the rows of the Markdown table that is this paragraph, counted from 0; the first one if not told."""
+    heading, _, *rows = [split(line) for line in markdown.split("\n\n")[paragraph].splitlines()]
     return [dict(zip(heading, row, strict=True)) for row in rows]
+
+
+def further(markdown: str) -> list[dict[str, str]]:
+    """Return the rows of the second Markdown table, which follows what the first one leaves to it."""
+    return cells(markdown, 3)
+
+
+def width(markdown: str) -> int:
+    """Return how many characters the longest line of the first Markdown table has."""
+    return max(map(len, markdown.split("\n\n")[1].splitlines()))
 
 
 def split(line: str) -> list[str]:

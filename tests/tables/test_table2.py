@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from lxml import html as parser
-from support.scored import by, cells, make_table, score, split, write_scores
+from support.scored import by, cells, further, make_table, score, split, width, write_scores
 
 from transformer.common.files import InputError
 from transformer.tables.table2 import read_systems
@@ -17,8 +17,9 @@ LABEL = "Multi30k task 1, test_2016_flickr"
 def make(tmp_path):
     """Run the stage, and return the rows of the CSV by (by, model), and the Markdown."""
 
-    def make(*contents, expected: tuple = ()) -> tuple[dict, str]:
+    def make(*contents, expected: tuple = (), of_paper: bool = True) -> tuple[dict, str]:
         options = ["--paper", PAPER, "--label", LABEL, "--score", *write_scores(tmp_path, *contents)]
+        options += ["--data-of-paper"] * of_paper
         rows, markdown = make_table("table2", tmp_path / "tables/table2", *options, "--expected", *expected)
         return by(rows, "by", "model"), markdown
 
@@ -40,15 +41,40 @@ def test_means_and_deviations_over_seeds(make):
     assert (ours["en-de_seeds"], ours["en-de_runs"]) == ("3", "en-de/base/1 en-de/base/2 en-de/base/3")
     assert cells(markdown)[-1] == {
         "Model": "Transformer (base)",
-        "From": f"ours: {LABEL}",
+        "From": "ours",
+        "EN-DE BLEU": "32.0 ± 2.6",
+        "EN-DE 95 %": "31.5 – 32.5",
+        "EN-DE − paper": "+4.7",
+    }
+    assert further(markdown)[-1] == {
+        "Model": "Transformer (base)",
+        "From": "ours",
         "Seeds": "3",
         "Steps": "6,000",
-        "EN-DE BLEU": "32.0 ± 2.6",
         "EN-DE sacreBLEU": "31.0 ± 2.6",
-        "EN-DE 95 %": "31.5 – 32.5",
-        "EN-DE difference": "+4.7",
         "EN-DE FLOPs": "2.0·10^15",
     }
+
+
+def test_on_other_data_than_the_papers_nothing_is_compared_with_it(make):
+    """In the CSV file the column is there, and blank."""
+    rows, markdown = make(score(27.6), score(38.0, task="en-fr"), of_paper=False)
+    ours = rows["ours", "Transformer (base)"]
+    assert (ours["en-de_paper"], ours["en-de_difference"], ours["en-fr_difference"]) == ("27.3", "", "")
+    tasks = [f"{task} {heading}" for task in ("EN-DE", "EN-FR") for heading in ("BLEU", "95 %")]
+    assert list(cells(markdown)[-1]) == ["Model", "From", *tasks]
+    assert "27.3" in cells(markdown)[-3].values()
+    assert "‡" not in markdown
+    assert "− paper" not in markdown
+
+
+@pytest.mark.parametrize(("of_paper", "most"), [(False, 100), (True, 130)])
+def test_the_first_grid_can_be_read_without_scrolling(make, of_paper, most):
+    both = [("en-de", 38.1), ("en-fr", 57.1)]
+    runs = [score(bleu, task, name, seed) for task, bleu in both for name in ("base", "big") for seed in (1, 2)]
+    _, markdown = make(*runs, of_paper=of_paper)
+    assert len(cells(markdown)) == 12
+    assert width(markdown) <= most
 
 
 def test_systems_in_the_papers_order(make):
@@ -58,26 +84,27 @@ def test_systems_in_the_papers_order(make):
     ours = ["Transformer (base)", "Transformer (big)"]
     expected = [("published", name) for name in published] + [(by, name) for by in ("paper", "ours") for name in ours]
     assert list(rows) == expected
-    assert [(row["From"].split(":")[0], row["Model"]) for row in cells(markdown)] == expected
+    assert [(row["From"], row["Model"]) for row in cells(markdown)] == expected
     assert [row["label"] for row in rows.values()] == [""] * 10 + [LABEL] * 2
 
 
 def test_markdown_shows_the_papers_cells_as_printed(make):
     _, markdown = make(score(36.25), score(55.0, task="en-fr"), score(56.0, task="en-fr", seed=2))
-    shown = {(row["Model"], row["From"]): row for row in cells(markdown)}
+    both = zip(cells(markdown), further(markdown), strict=True)
+    shown = {(row["Model"], row["From"]): row | more for row, more in both}
     ensemble = shown["GNMT + RL Ensemble", "published"]
     assert (ensemble["EN-DE BLEU"], ensemble["EN-FR FLOPs"]) == ("26.30", "1.1·10^21")
     assert shown["ByteNet", "published"]["EN-FR BLEU"] == ""
-    assert [row["Steps"] for row in cells(markdown)] == [""] * 8 + ["100K", "300K", "6,000"]
+    assert [row["Steps"] for row in further(markdown)] == [""] * 8 + ["100K", "300K", "6,000"]
     assert shown["Transformer (big)", "paper"]["EN-FR BLEU"] == "41.8"
-    assert shown["Transformer (base)", f"ours: {LABEL}"]["Seeds"] == "1 / 2"
+    assert shown["Transformer (base)", "ours"]["Seeds"] == "1 / 2"
     assert "nan" not in markdown.lower()
 
 
 def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
     rows, markdown = make(score(36.25), score(55.0, task="en-fr"), score(37.5, experiment="big"))
     assert rows["ours", "Transformer (big)"]["en-fr_bleu"] == ""
-    last = cells(markdown)[-1]
+    last = cells(markdown)[-1] | further(markdown)[-1]
     shown = [last[heading] for heading in ("Seeds", "EN-DE BLEU", "EN-FR BLEU", "EN-FR FLOPs")]
     assert shown == ["1 / 0", "37.5", "", ""]
     assert "nan" not in markdown.lower()
@@ -86,13 +113,15 @@ def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
 def test_a_difference_within_the_interval_is_marked(make):
     """The paper's 27.3 and 28.4: 27.6 ± 0.475 holds the one, 29.4 ± 0.475 not the other."""
     _, markdown = make(score(27.6), score(29.4, experiment="big"))
-    assert [row["EN-DE difference"] for row in cells(markdown)[-2:]] == ["+0.3 ‡", "+1.0"]
+    assert [row["EN-DE − paper"] for row in cells(markdown)[-2:]] == ["+0.3 ‡", "+1.0"]
 
 
 def test_the_runs_behind_every_cell_are_named(make, tmp_path):
     make(score(27.6), score(28.0, seed=2))
-    *_, ours = parser.parse(tmp_path / "tables" / "table2.html").find(".//tbody")
-    assert [cell.get("data-runs") for cell in ours] == [None] * 4 + ["en-de/base/1 en-de/base/2"] * 5
+    bodies = parser.parse(tmp_path / "tables" / "table2.html").findall(".//tbody")
+    front, behind = ([cell.get("data-runs") for cell in body[-1]] for body in bodies[:2])
+    both = ["en-de/base/1 en-de/base/2"]
+    assert (front, behind) == ([None] * 2 + both * 3, [None] * 4 + both * 2)
 
 
 def test_runs_that_are_not_there_are_named(make):
@@ -108,7 +137,7 @@ def test_runs_that_are_not_there_are_named(make):
 def test_tasks_may_differ_in_their_steps_but_seeds_may_not(make):
     long = score(55.0, task="en-fr", steps=7000)
     rows, markdown = make(score(36.25), long)
-    assert cells(markdown)[-1]["Steps"] == "6,000 / 7,000"
+    assert further(markdown)[-1]["Steps"] == "6,000 / 7,000"
     assert [rows["ours", "Transformer (base)"][f"{task}_steps"] for task in ("en-de", "en-fr")] == ["6000", "7000"]
     with pytest.raises(InputError, match=r"expected scores of one steps, found 7000 in .* and 6000 in "):
         make(long, score(55.0, task="en-fr", seed=2))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from support.scored import by, cells, make_table, score, split, write_scores
+from support.scored import by, cells, further, make_table, score, split, width, write_scores
 
 from transformer.common.files import InputError
 from transformer.model import weights as checkpoints
@@ -37,9 +37,10 @@ class Folder:
         self.contents.append(content | ({"draws": draws} if draws else {}))
         return self.contents[-1]
 
-    def make(self, width: int = 4, depth: int = 2, expected: tuple = ()) -> tuple[dict, str]:
+    def make(self, width: int = 4, depth: int = 2, expected: tuple = (), of_paper: bool = True) -> tuple[dict, str]:
         """Run the stage, and return the rows of the CSV by experiment, and the Markdown."""
         options = ["--paper", self.paper, "--label", "toy: dev", "--width", width, "--depth", depth]
+        options += ["--data-of-paper"] * of_paper
         options += ["--score", *write_scores(self.path, *self.contents), "--expected", *expected]
         rows, markdown = make_table("table3", self.path / "tables/table3", *options)
         return by(rows, "experiment"), markdown
@@ -65,15 +66,19 @@ def test_means_and_deviations_over_seeds(folder):
     assert cells(markdown)[0] == {
         "Row": "",
         "Experiment": "base",
-        "Changed": "N=6, h=8",
         "PPL, paper": "4.92",
         "PPL, ours": "5.10 ± 0.10",
         "BLEU, paper": "25.8",
         "BLEU, ours": "32.0 ± 2.6",
         "95 %": "31.5 – 32.5",
-        "Difference": "+6.2",
-        "Against base, paper": "",
-        "Against base, ours": "",
+        "− paper": "+6.2",
+        "− base, paper": "",
+        "− base, ours": "",
+    }
+    assert further(markdown)[0] == {
+        "Row": "",
+        "Experiment": "base",
+        "Changed": "N=6, h=8",
         "sacreBLEU, ours": "31.0 ± 2.6",
         "Parameters, paper": "65",
         "Parameters, ours": "1.901",
@@ -83,6 +88,17 @@ def test_means_and_deviations_over_seeds(folder):
     }
 
 
+@pytest.mark.parametrize(("of_paper", "most"), [(False, 130), (True, 140)])
+def test_the_first_grid_can_be_read_without_scrolling(folder, of_paper, most):
+    folder.paper = ROOT / "workflow" / "paper" / "table3.csv"
+    for experiment in read_variations(folder.paper).index:
+        for seed in (1, 2):
+            folder.add(experiment, seed, 30.0 + seed, dev_perplexity=10.0 + seed)
+    _, markdown = folder.make(of_paper=of_paper)
+    assert len(cells(markdown)) == 20
+    assert width(markdown) <= most
+
+
 def test_rows_in_the_papers_order_then_our_own(folder):
     """A run of one's own has no cells of the paper, a row that was not run none of ours."""
     for experiment in ("big", "mine", "N-2", "base"):
@@ -90,15 +106,37 @@ def test_rows_in_the_papers_order_then_our_own(folder):
     rows, markdown = folder.make()
     assert list(rows) == ["base", "heads-1", "N-2", "big", "mine"]
     assert [row["row"] for row in rows.values()] == ["", "A", "C", "", ""]
-    shown = {row["Experiment"]: list(row.values()) for row in cells(markdown)}
-    assert shown["heads-1"] == ["A", "heads-1", "h=1, d_k=512", "5.29", "", "24.9", "", "", "", "−0.9", *[""] * 7]
+    shown, more = ({row["Experiment"]: list(row.values()) for row in part(markdown)} for part in (cells, further))
+    assert shown["heads-1"] == ["A", "heads-1", "5.29", "", "24.9", "", "", "", "−0.9", ""]
+    assert more["heads-1"] == ["A", "heads-1", "h=1, d_k=512", *[""] * 6]
     ours = ["30.0", "29.5 – 30.5"]
-    assert shown["N-2"][:9] == ["C", "N-2", "N=2", "6.11", "5.05", "23.7", *ours, "+6.3"]
-    assert shown["N-2"][9:] == ["−2.1", "+0.0 (no verdict)", "29.0", "36", "0.268", "1", "", "6,000"]
-    assert shown["mine"][:9] == ["", "mine", "", "", "5.05", "", *ours, ""]
-    assert shown["mine"][9:] == ["", "+0.0 (no verdict)", "29.0", "", "0.268", "1", "", "6,000"]
+    assert shown["N-2"] == ["C", "N-2", "6.11", "5.05", "23.7", *ours, "+6.3", "−2.1", "+0.0 ?"]
+    assert more["N-2"] == ["C", "N-2", "N=2", "29.0", "36", "0.268", "1", "", "6,000"]
+    assert shown["mine"] == ["", "mine", "", "5.05", "", *ours, "", "", "+0.0 ?"]
+    assert more["mine"] == ["", "mine", "", "29.0", "", "0.268", "1", "", "6,000"]
     assert "nan" not in markdown.lower()
     assert "<na>" not in markdown.lower()
+
+
+def test_on_other_data_than_the_papers_nothing_is_compared_with_it(folder):
+    """The paper's variations stand beside ours all the same; in the CSV file the column is there, and blank."""
+    folder.add("base", bleu=26.0)
+    folder.add("big", bleu=27.0)
+    rows, markdown = folder.make(of_paper=False)
+    assert (rows["big"]["paper_bleu"], rows["big"]["from_paper"]) == ("26.4", "")
+    assert cells(markdown)[-1] == {
+        "Row": "",
+        "Experiment": "big",
+        "PPL, paper": "4.33",
+        "PPL, ours": "5.05",
+        "BLEU, paper": "26.4",
+        "BLEU, ours": "27.0",
+        "95 %": "26.5 – 27.5",
+        "− base, paper": "+0.6",
+        "− base, ours": "+1.0 ?",
+    }
+    assert "‡" not in markdown
+    assert "− paper" not in markdown
 
 
 def flat(folder: Folder, experiment: str, *bleus: float) -> None:
@@ -116,7 +154,7 @@ def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
     rows, markdown = folder.make()
     p = {name: float(rows[name]["p"]) for name in ("heads-1", "N-2", "big")}
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.08)  # from the t distribution
-    shown = {row["Experiment"]: row["Against base, ours"] for row in cells(markdown)}
+    shown = {row["Experiment"]: row["− base, ours"] for row in cells(markdown)}
     assert shown == {"base": "", "heads-1": "+0.0 †", "N-2": "−4.6 †", "big": "+5.3"}
 
 
@@ -144,8 +182,8 @@ def test_with_one_seed_each_no_verdict_is_given_and_the_interval_is_of_sentences
     big = rows["big"]
     assert (big["p"], big["p_holm"], big["difference"]) == ("", "", "10.0")
     assert (big["difference_low"], big["difference_high"]) == ("10.0", "10.0")
-    assert cells(markdown)[-1]["Against base, ours"] == "+10.0 (no verdict)"
-    assert "(no verdict): not tested, as p is missing" in markdown
+    assert cells(markdown)[-1]["− base, ours"] == "+10.0 ?"
+    assert "? no verdict: not tested, as p is missing" in markdown
     assert "Tested differences: 0 of 1." in markdown
 
 
@@ -157,14 +195,14 @@ def test_all_seeds_are_compared(folder):
         folder.add("big", seed, bleu)
     rows, markdown = folder.make()
     assert float(rows["big"]["difference"]) == 5
-    assert cells(markdown)[-1]["Against base, ours"] == "+5.0 †"
+    assert cells(markdown)[-1]["− base, ours"] == "+5.0 †"
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(folder):
     folder.add("big", seed=2)
     rows, markdown = folder.make(expected=["en-de/base/2", "en-de/big/2"])
     assert (rows["big"]["p"], rows["big"]["difference"]) == ("", "")
-    assert cells(markdown)[-1]["Against base, ours"] == ""
+    assert cells(markdown)[-1]["− base, ours"] == ""
     assert "have not been made: en-de/base/2." in markdown
 
 
@@ -203,7 +241,7 @@ def test_notes_say_how_and_where_from(folder):
     folder.add("base")
     folder.add("big")
     _, markdown = folder.make(width=8, depth=3)
-    caption, _, _, mark, chance, _, perplexity, shrinking, *_ = markdown.split("\n\n")
+    caption, _, _, _, shrinking, _, _, mark, chance, _, perplexity, *_ = markdown.split("\n\n")
     assert "toy: dev" in caption
     assert "newstest2013" in caption
     assert "without averaging" in caption

@@ -14,7 +14,7 @@ from transformer.common.files import InputError
 from transformer.stages import table as stage
 from transformer.tables import TABLES
 from transformer.tables.cells import Cell
-from transformer.tables.render import Grid, Table, latex, markdown, read, write
+from transformer.tables.render import Grid, Table, latex, markdown, markdown_grid, read, write
 from transformer.tables.render import html as as_html
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
@@ -61,6 +61,18 @@ def test_markdown():
     assert paragraph == TABLE.notes[0]
     assert lines == "- one\n- two & `three`"
     assert further.splitlines()[-1].split() == ["|", "en-de/base/1", "|", "100,000", "|"]
+
+
+def test_columns_of_markdown_are_as_wide_as_their_widest_cell():
+    grid = Grid(("Model",), [{"Model": "a|b", "§": "3.1"}, {"Model": "c", "§": ""}])
+    assert markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
+
+
+def test_a_grid_is_split_in_two_with_the_same_names():
+    front, behind = TABLE.grid.split(("Model",), ("FLOPs",))
+    assert [list(row) for row in front.rows] == [["Model", "BLEU"]] * 2
+    assert behind.rows[1] == {"Model": "plain", "FLOPs": "n^-0.03"}
+    assert front.words == behind.words == ("Model",)
 
 
 def test_stale_cells_say_so_and_grids_scroll():

@@ -25,7 +25,7 @@ from transformer.tables.cells import Cell
 from transformer.tables.render import Grid, Table, html, marked_environment, read
 
 CLOSE_CAPTION = (
-    "How close: the paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
+    "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
     "mean lies on resampled test sentences."
 )
 CLOSENESS = {"table2": closeness_of_table_2, "table4": closeness_of_table_4}
@@ -118,13 +118,17 @@ def figure_part(path: Path) -> dict:
 
 
 def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
-    """Return the paper's scores beside ours, from the CSV files of the tables that are there; empty without any."""
+    """Return the paper's scores beside ours, from the CSV files of the tables that are there; empty without any.
+
+    How far they are apart is shown where a table says so: where the data are the paper's.
+    """
     rows = [row for path in paths if path.stem in CLOSENESS for row in CLOSENESS[path.stem](path.with_suffix(".csv"))]
     if not rows:
         return Markup()
     old = {run for table in tables if table.name in CLOSENESS for run in table.stale}
-    grid = Grid(("Model", "Task"), rows)
-    return html(Table("closeness", "How close", CLOSE_CAPTION, grid, []), old, "How close, scrolls")
+    apart = any(str(row["− paper"]) for row in rows)
+    grid, _ = Grid(("Model", "Task"), rows).split((), () if apart else ("− paper",))
+    return html(Table("closeness", "Scores", CLOSE_CAPTION, grid, []), old, "Scores, scrolls")
 
 
 def cards(runs: dict[str, Run], scores: Iterable[str]) -> list[Card]:

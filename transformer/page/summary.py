@@ -1,4 +1,4 @@
-"""The summary of a page: how close ours came to the paper, and what the trainings took."""
+"""The summary of a page: the paper's scores beside ours, and what the trainings took."""
 
 import re
 from collections import defaultdict
@@ -69,7 +69,7 @@ def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) ->
     ours = {
         "Ours": mean_text(number(score), number(f"{score}_sd"), 1),
         "95 %": interval_text(low, high, 1),
-        "Difference": difference_text(difference, 1),
+        "− paper": difference_text(difference, 1),
     }
     runs = tuple(row[f"{prefix}runs"].split())
     return {"Paper": mean_text(paper, float("nan"), 1)} | {

@@ -62,6 +62,7 @@ def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
         "title": args.title,
         "label": args.label,
         "scale": args.scale,
+        "data_of_paper": args.data_of_paper,
         "languages": {name: (run["source"], run["target"]) for name, run in runs.items()},
         "usage": usage(runs),
         "moved": moved(runs),
@@ -96,7 +97,8 @@ def samples(
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = stage_parser("report", __doc__)
     add = parser.add_argument
-    add("--scale", required=True, help="its name in config.yaml; that of the paper's models and data is paper")
+    add("--scale", required=True, help="its name in config.yaml")
+    add("--data-of-paper", action="store_true", help="ours are of the paper's data")
     add("--title", required=True, metavar="TEXT", help="the page's heading")
     add("--label", required=True, metavar="TEXT", help="the data behind our numbers")
     add("--table", default=[], metavar="JSON", nargs="*", help="the tables, in their order on the page")

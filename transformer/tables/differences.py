@@ -12,7 +12,7 @@ LEVEL = 0.05
 # BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
 MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
-NO_VERDICT = "no verdict: one seed"
+NO_VERDICT = "no verdict"
 
 
 @dataclass(frozen=True)

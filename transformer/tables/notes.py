@@ -10,11 +10,13 @@ from transformer.tables.render import Grid
 
 MEASURES = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # of scoring/scorefiles.py, with their headings
 
-DIFFERENCE_NOTE = (
+INTERVAL_NOTE = (
     f"95 %: where the score lies on {RESAMPLES:,} test sets drawn from the sentences with replacement. It knows "
-    f"nothing of the chance in training. Difference: ours less the paper's; {WITHIN} says no more than that the "
-    "paper's score lies in that interval: it is no test. Where ours are of other data than the paper's, the difference "
-    "says how far the tasks are apart, not how well the paper was reproduced."
+    "nothing of the chance in training."
+)
+DIFFERENCE_NOTE = (
+    f"− paper: ours less the paper's; {WITHIN} says no more than that the paper's score lies in that interval: it is "
+    "no test."
 )
 CHANCE_NOTE = (
     "p, two-sided: how likely so large a difference is if both are equal. It knows the chance in the choice of "
@@ -39,6 +41,11 @@ def tests_note(p: pd.Series, level: float) -> str:
         f"would have p < {level}. Column p_holm of the CSV file has Holm's p, which allows for their number. "
         "Tests against base share base's seeds: luck in these marks many rows at once."
     )
+
+
+def interval_notes(compared: bool) -> list[str]:
+    """Return what the interval is, and if ours are compared with the paper's, what that difference is."""
+    return [INTERVAL_NOTE, DIFFERENCE_NOTE] if compared else [INTERVAL_NOTE]
 
 
 def missing(expected: list[str], present: Iterable[str]) -> list[str]:

@@ -34,6 +34,14 @@ class Grid:
     words: tuple[str, ...]
     rows: list[Row]
 
+    def split(self, names: Collection[str], behind: Collection[str]) -> tuple["Grid", "Grid"]:
+        """Return the grid without the columns `behind`, and these alone, each row after what `names` it."""
+
+        def part(taken: Callable[[str], bool]) -> Grid:
+            return Grid(self.words, [{name: row[name] for name in row if taken(name)} for row in self.rows])
+
+        return part(lambda name: name not in behind), part(lambda name: name in names or name in behind)
+
 
 Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
 
@@ -83,8 +91,18 @@ def markdown(table: Table) -> str:
 
 
 def markdown_grid(grid: Grid) -> str:
-    """Return the rows as a table of Markdown."""
-    return tabulated(grid, "pipe", lambda text: text.replace("|", r"\|"))
+    """Return the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
+    if not grid.rows:
+        return ""
+    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in lines_of(grid)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
+    columns = list(zip(pads, widths, strict=True))
+    head, *rows = [
+        " | ".join(pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)) for line in lines
+    ]
+    rule = "|".join(pad(":", width + 2, "-") for pad, width in columns)
+    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows)])
 
 
 def latex(table: Table) -> str:
@@ -112,7 +130,10 @@ def latex_grid(grid: Grid) -> str:
     if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    top, head, body, end = tabulated(grid, "latex_raw", latex_text).split(r"\hline")
+    headings, *cells = [[latex_text(cell) for cell in line] for line in lines_of(grid)]
+    sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
+    tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
+    top, head, body, end = tabular.split(r"\hline")
     return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
 
 
@@ -155,9 +176,7 @@ def html_text(text: str | Cell) -> Markup:
     )
 
 
-def tabulated(grid: Grid, form: str, text: Callable[[str], str]) -> str:
-    """Return the rows in one of tabulate's formats, words to the left and numbers to the right."""
-    headings = list(grid.rows[0]) if grid.rows else []
-    sides = ["left" if heading in grid.words else "right" for heading in headings]
-    cells = [[text(str(row[heading])) for heading in headings] for row in grid.rows]
-    return tabulate(cells, [text(heading) for heading in headings], form, disable_numparse=True, colalign=sides)
+def lines_of(grid: Grid) -> list[list[str | Cell]]:
+    """Return the headings, then the cells of each row under them."""
+    headings = list(grid.rows[0])
+    return [headings, *([row[heading] for heading in headings] for row in grid.rows)]

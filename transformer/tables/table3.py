@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from transformer.commandline import score_arguments
+from transformer.commandline import compared_arguments
 from transformer.common.files import InputError
 from transformer.scoring.scorefiles import read_scores, require_one
 from transformer.scoring.significance import holm
@@ -27,17 +27,20 @@ from transformer.tables.csvfiles import read_csv
 from transformer.tables.differences import LEVEL, paired
 from transformer.tables.notes import (
     CHANCE_NOTE,
-    DIFFERENCE_NOTE,
     PERPLEXITY_NOTE,
     gaps,
+    interval_notes,
     ladder,
     provenance,
     tests_note,
 )
-from transformer.tables.render import Grid, Table
+from transformer.tables.render import Grid, Note, Table
 
 TITLE = "Table 3: variations on the model"
-WORDS = ("Row", "Experiment", "Changed")
+NAMES = ("Row", "Experiment")
+WORDS = (*NAMES, "Changed")
+BEHIND = ("Changed", "sacreBLEU, ours", "Parameters, paper", "Parameters, ours", "Seeds", "Steps, paper", "Steps, ours")
+BEHIND_NOTE = "The same rows: what each changes, sacreBLEU, millions of parameters, seeds and steps."
 
 PRINTED = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 
@@ -45,11 +48,11 @@ MEASURED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacreb
 MEAN = {"": "mean", "_sd": "std"}  # over seeds
 
 COMPARED = ["difference", "difference_low", "difference_high", "p"]  # with base
-MARK, UNTESTED = "†", "(no verdict)"
+MARK, UNTESTED = "†", "?"
 MARK_NOTE = (
-    "Against base: BLEU less base's, each in its own column, so that the paper's variations can be compared with ours "
-    f"on other data; ours is between the means over all seeds. {MARK} cannot be told from base: p ≥ {LEVEL}. "
-    f"{UNTESTED}: not tested, as p is missing. Without either: told from base, p < {LEVEL}. The CSV file has p, and as "
+    "− base: BLEU less base's, each in its own column, so that the paper's variations can be compared with ours on "
+    f"other data; ours is between the means over all seeds. {MARK} cannot be told from base: p ≥ {LEVEL}. {UNTESTED} "
+    f"no verdict: not tested, as p is missing. Without either: told from base, p < {LEVEL}. The CSV file has p, and as "
     "difference_low and difference_high the 95 % interval of the difference: by the same chances that p knows, or "
     "where p is missing, by the choice of sentences alone."
 )
@@ -63,12 +66,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
     parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
     parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
-    score_arguments(parser)
+    compared_arguments(parser)
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     runs = read_runs(args.score)
-    frame = variations(read_variations(args.paper), runs)
+    frame = variations(read_variations(args.paper), runs, args.data_of_paper)
     return for_readers(frame, runs, args.label, (args.width, args.depth), args.expected), frame
 
 
@@ -103,14 +106,14 @@ def against_base(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=COMPARED)
 
 
-def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
     """Return a row per experiment, by its name: those of `paper` in its order, then any of our own.
 
     paper: from `read_variations`; runs: from `read_runs`. Columns: row and changed; the paper's cells as `paper_bleu`
     and so on; of ours the means over seeds with their standard deviations (`bleu`, `bleu_sd`), parameters, steps,
     number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`COMPARED`), with
-    Holm's p (`p_holm`); then the paper's above its base's (`paper_difference`), and ours above the paper's
-    (`from_paper`).
+    Holm's p (`p_holm`); then the paper's above its base's (`paper_difference`), and if the data are the paper's, ours
+    above the paper's (`from_paper`).
     """
     means = runs.groupby("experiment", sort=False).agg(
         **{f"{name}{end}": (column, how) for name, column in MEASURED.items() for end, how in MEAN.items()},
@@ -127,7 +130,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     frame["p_holm"] = holm(frame["p"])
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
-    frame["from_paper"] = frame["bleu"] - numbers
+    frame["from_paper"] = frame["bleu"] - numbers if data_of_paper else float("nan")
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
 
@@ -140,25 +143,29 @@ def for_readers(
     that should be there, by name.
     """
     caption = (
-        "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set, and millions of "
-        f"parameters. “paper” is what the paper printed, for newstest2013. “ours” are {label}, by the last checkpoint "
-        "alone, without averaging (§6.2); ± is the standard deviation over seeds."
+        "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set. “paper” is what the paper "
+        f"printed, for newstest2013. “ours” are {label}, by the last checkpoint alone, without averaging (§6.2); ± is "
+        "the standard deviation over seeds."
     )
-    rows = [cells(row, runs) for row in frame.reset_index().to_dict("records")]
-    notes = [*gaps(expected, runs), DIFFERENCE_NOTE, MARK_NOTE, CHANCE_NOTE]
-    notes += [tests_note(frame["p"][frame["difference"].notna()], LEVEL), PERPLEXITY_NOTE]
+    compared = bool(frame["from_paper"].notna().any())
+    rows = [cells(row, runs, compared) for row in frame.reset_index().to_dict("records")]
+    grid, further = Grid(WORDS, rows).split(NAMES, BEHIND)
+    notes: list[Note] = [BEHIND_NOTE, further]
     notes += [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
+    notes += [*gaps(expected, runs), *interval_notes(compared), MARK_NOTE, CHANCE_NOTE]
+    notes += [tests_note(frame["p"][frame["difference"].notna()], LEVEL), PERPLEXITY_NOTE]
     if len(runs):
         base = runs[runs["experiment"] == "base"]
         notes += ["How base was scored (* is the variant in the table):", ladder(base)] if len(base) else []
         notes += ["Where ours come from:", provenance(runs)]
-    return Table("table3", TITLE, caption, Grid(WORDS, rows), notes)
+    return Table("table3", TITLE, caption, grid, notes)
 
 
-def cells(row: dict, runs: pd.DataFrame) -> Row:
-    """Return one line of the table, each of the paper's cells beside ours."""
+def cells(row: dict, runs: pd.DataFrame, compared: bool) -> Row:
+    """Return one line of the table, each of the paper's cells beside ours; if `compared`, how far they are apart."""
     own = runs[runs["experiment"] == row["experiment"]]
     is_base, low, high = row["experiment"] == "base", row["low"], row["high"]
+    difference = difference_cell(row["from_paper"], row["paper_bleu"], low, high, own)
     return {
         "Row": row["row"],
         "Experiment": row["experiment"],
@@ -168,9 +175,9 @@ def cells(row: dict, runs: pd.DataFrame) -> Row:
         "BLEU, paper": row["paper_bleu"],
         "BLEU, ours": ours(mean_text(row["bleu"], row["bleu_sd"], 1), own),
         "95 %": interval_cell(low, high, own),
-        "Difference": difference_cell(row["from_paper"], row["paper_bleu"], low, high, own),
-        "Against base, paper": "" if is_base else difference_text(row["paper_difference"], 1),
-        "Against base, ours": against_base_cell(row, runs),
+        **({"− paper": difference} if compared else {}),
+        "− base, paper": "" if is_base else difference_text(row["paper_difference"], 1),
+        "− base, ours": against_base_cell(row, runs),
         "sacreBLEU, ours": ours(mean_text(row["sacrebleu"], row["sacrebleu_sd"], 1), own),
         "Parameters, paper": row["paper_parameters"],
         "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), own),

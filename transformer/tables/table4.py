@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import pandas as pd
 
-from transformer.commandline import json_object, score_arguments
+from transformer.commandline import compared_arguments, json_object
 from transformer.common.files import InputError
 from transformer.common.records import typed
 from transformer.parsing.brackets import SHORT
@@ -17,11 +17,13 @@ from transformer.scoring.records import Parsed, read_of_run, run_name
 from transformer.scoring.scorefiles import RUN, check_runs, require_one
 from transformer.tables.cells import Cell, Row, difference_cell, interval, interval_cell, mean_text, ours
 from transformer.tables.csvfiles import read_csv
-from transformer.tables.notes import DIFFERENCE_NOTE, gaps, provenance
-from transformer.tables.render import Grid, Table
+from transformer.tables.notes import gaps, interval_notes, provenance
+from transformer.tables.render import Grid, Note, Table
 
 TITLE = "Table 4: parsing"
-WORDS = ("Parser", "Training", "From", "Test trees")
+NAMES = ("Parser", "Training")
+WORDS = (*NAMES, "From", "Learned from", "Test trees")
+FRONT = (*NAMES, "From", "F1", "95 %", "− paper")
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
@@ -30,6 +32,7 @@ MEANS += ["repaired", "errors_evalb"]
 # How the paper names the training of its two parsers.
 WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"
 
+BEHIND_NOTE = "Our rows: what they learned from, and more of their scores. The paper printed no more of its own."
 SCORING_NOTE = (
     "Ours are scored as EVALB does by COLLINS.prm, all sentence lengths, but for one thing: a word is punctuation "
     "where its tag in the treebank says so. EVALB goes by each tree's own tags, and leaves a whole sentence out where "
@@ -44,8 +47,8 @@ REPAIR_NOTE = (
 )
 SILVER_NOTE = (
     "The paper's semi-supervised corpora, 17 million sentences with trees by other parsers, are not public. Our "
-    "semi-supervised row stands in for them by self-training, unless its name says otherwise: the supervised parser "
-    "labels plain text, the trees that it is surest of are kept, and a new parser learns from both."
+    "semi-supervised row stands in for them by self-training, unless “Learned from” says otherwise: the supervised "
+    "parser labels plain text, the trees that it is surest of are kept, and a new parser learns from both."
 )
 PAPERS_NOTE = "The paper's, for the difference, is its Transformer with the same kind of training."
 
@@ -63,7 +66,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--constrained", required=True, metavar="JSON", nargs="*", help="theirs, by constrained search")
     parser.add_argument("--elsewhere", metavar="JSON", nargs="*", help="score files of the same runs on other trees")
     parser.add_argument("--elsewhere-label", metavar="TEXT", help="names those trees")
-    score_arguments(parser)
+    compared_arguments(parser)
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
@@ -79,7 +82,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     for task in runs["task"]:
         if task not in args.task:
             raise InputError(f"expected scores of {', '.join(args.task)}, found one of {task}")
-    frame = parsers(read_parsers(args.paper), runs, others, args.task)
+    frame = parsers(read_parsers(args.paper), runs, others, args.task, args.data_of_paper)
     return for_readers(frame, runs, args.elsewhere_label, args.task, args.expected), frame
 
 
@@ -122,16 +125,20 @@ def read_parse(path: str) -> dict:
 
 
 def parsers(
-    paper: pd.DataFrame, runs: pd.DataFrame, others: dict[str, pd.DataFrame], tasks: dict[str, dict]
+    paper: pd.DataFrame,
+    runs: pd.DataFrame,
+    others: dict[str, pd.DataFrame],
+    tasks: dict[str, dict],
+    data_of_paper: bool,
 ) -> pd.DataFrame:
     """Return a row per parser: `paper` from `read_parsers`, then ours from `read_parses`, by their `tasks`.
 
     tasks: by name, what each learned from (`training`), is tested on (`label`), and whether it also learned from trees
     that no person made (`silver`). others: other scores of the same runs by name: constrained and, on other trees,
     elsewhere. Columns: parser, by, training, label, means over seeds with their standard deviations (`f1`, `f1_sd`),
-    95 % interval of F1 (`low`, `high`), the paper's of the same training (`paper`) and the difference from it,
-    sentences, steps, parameters, seeds, runs, and for each of the others its F1 (`f1_constrained`). The paper's cells
-    are text, as it printed them.
+    95 % interval of F1 (`low`, `high`), the paper's of the same training (`paper`) and, if the data are the paper's,
+    the difference from it, sentences, steps, parameters, seeds, runs, and for each of the others its F1
+    (`f1_constrained`). The paper's cells are text, as it printed them.
     """
     rows = runs.groupby("task", sort=False).agg(
         **{name: (name, "mean") for name in MEANS},
@@ -146,7 +153,8 @@ def parsers(
     for task, seeds in runs.groupby("task"):
         rows.loc[task, ["low", "high"]] = interval(seeds)
         rows.loc[task, "paper"] = printed[SEMI_SUPERVISED if tasks[task]["silver"] else WSJ]
-        rows.loc[task, "difference"] = rows.loc[task, "f1"] - rows.loc[task, "paper"]
+        difference = rows.loc[task, "f1"] - rows.loc[task, "paper"]
+        rows.loc[task, "difference"] = difference if data_of_paper else float("nan")
     rows["training"] = [tasks[task]["training"] for task in rows.index]
     rows["label"] = [tasks[task]["label"] for task in rows.index]
     frame = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
@@ -162,21 +170,27 @@ def for_readers(
 
     elsewhere: the name of the other trees, if there are any. expected: all runs that should be there, by name.
     """
+    labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
     caption = (
         "English constituency parsing: labelled bracketing F1. “published” and “paper” are what the paper printed, for "
-        "section 23 of the Wall Street Journal's trees in the Penn Treebank. “ours” are of the trees that their row "
-        "names, and can be compared with the paper's on the same trees alone; ± is the standard deviation over seeds."
+        f"section 23 of the Wall Street Journal's trees in the Penn Treebank. “ours” are of {labels}, and can be "
+        "compared with the paper's on the same trees alone; ± is the standard deviation over seeds."
     )
-    rows = [cells(row, elsewhere, runs) for row in frame.to_dict("records")]
-    notes = [*gaps(expected, runs), DIFFERENCE_NOTE, PAPERS_NOTE, SCORING_NOTE, REPAIR_NOTE]
+    compared = "difference" in frame and bool(frame["difference"].notna().any())
+    rows = [cells(row, elsewhere, runs, compared) for row in frame.to_dict("records")]
+    grid, further = Grid(WORDS, rows).split(NAMES, rows[0].keys() - set(FRONT))
+    own = [row for row, by in zip(further.rows, frame["by"], strict=True) if by == "ours"]
+    notes: list[Note] = [BEHIND_NOTE, Grid(WORDS, own), REPAIR_NOTE] if own else []
     notes += [SILVER_NOTE] if any(task["silver"] for task in tasks.values()) else []
+    notes += [*gaps(expected, runs), *interval_notes(compared), *[PAPERS_NOTE] * compared, SCORING_NOTE]
     if len(runs):
         measures = {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"}
         notes += ["Where ours come from:", provenance(runs, measures)]
-    return Table("table4", TITLE, caption, Grid(WORDS, rows), notes)
+    return Table("table4", TITLE, caption, grid, notes)
 
 
-def cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
+def cells(row: dict, elsewhere: str | None, runs: pd.DataFrame, compared: bool) -> Row:
+    """Return one line of the table; what ours learned from is named by their task, as the words for it may be many."""
     is_ours = row["by"] == "ours"
     own = runs[runs["task"] == row["task"]] if is_ours else runs[:0]
     papers, low, high, difference = (row.get(name) for name in ("paper", "low", "high", "difference"))
@@ -186,12 +200,13 @@ def cells(row: dict, elsewhere: str | None, runs: pd.DataFrame) -> Row:
 
     line = {
         "Parser": row["parser"],
-        "Training": row["training"],
+        "Training": row["task"] if is_ours else row["training"],
         "From": row["by"],
-        "Test trees": row["label"] if is_ours else "WSJ, section 23",
+        "Learned from": row["training"],
+        "Test trees": row["label"],
         "F1": cell("f1"),
         "95 %": interval_cell(low, high, own),
-        "Difference": difference_cell(difference, papers, low, high, own),
+        **({"− paper": difference_cell(difference, papers, low, high, own)} if compared else {}),
         "Recall": cell("recall"),
         "Precision": cell("precision"),
         "Repaired": ours(f"{row['repaired']:g} of {row['sentences']:,}", own) if is_ours else "",

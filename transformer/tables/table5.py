@@ -6,6 +6,7 @@ leaves the part out, against one that has it, or a measurement of trained runs (
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import fields
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -28,6 +29,10 @@ EXPECTED = ("lower", "higher", "alike", "")
 NOT_RUN = "not run"
 PERPLEXITY = "perplexity"  # the row that compares it, where the others compare BLEU
 
+NAMES = ("Claim", "§")
+WORDS = (*NAMES, "Compared", "Expected", "Here")
+BEHIND = ("Compared", "Expected", "First", "p", "Seeds")
+BEHIND_NOTE = "The same rows: what is compared, what is expected, the score of the first, p, and seeds."
 HOW_NOTE = (
     "Difference: BLEU, or perplexity, of the first less that of the second of what is compared, each a mean over its "
     "seeds; 95 %: where the difference may lie by the same chances that p knows, or where p is missing, by the choice "
@@ -90,13 +95,13 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     missing = [*gaps(args.expected, runs), *probed.missing_files(args.probes, measured)]
-    notes: list[Note] = [*missing, HOW_NOTE, HERE_NOTE, CHANCE_NOTE]
+    grid, further = Grid(WORDS, lines(comparisons)).split(NAMES, BEHIND)
+    notes: list[Note] = [BEHIND_NOTE, further, *missing, HOW_NOTE, HERE_NOTE, CHANCE_NOTE]
     notes += [tests_note(frame["p"][frame["value"].notna()], LEVEL), PERPLEXITY_NOTE, *published(claims)]
     notes += measurements(measured, frames)
     if len(runs):
         notes += [TRAINED_NOTE, provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"})]
-    words = ("§", "Claim", "Compared", "Expected", "Here")
-    return Table("table5", TITLE, caption(args.label), Grid(words, list(map(cells, comparisons))), notes), frame
+    return Table("table5", TITLE, caption(args.label), grid, notes), frame
 
 
 def caption(label: str) -> str:
@@ -126,7 +131,7 @@ def with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
     """Return the claims, then each experiment that was run and that no claim names, beside base for comparison."""
     named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
     others = [name for name in runs["experiment"].unique() if name not in named]
-    return claims + [Claim("", "For comparison.", name, "base", "", MARGIN, "", "") for name in others]
+    return claims + [Claim("", f"For comparison: `{name}`.", name, "base", "", MARGIN, "", "") for name in others]
 
 
 def compare(claim: Claim, runs: pd.DataFrame, frames: dict[str, pd.DataFrame]) -> list[Comparison]:
@@ -168,10 +173,22 @@ def published(claims: list[Claim]) -> list[Note]:
     return ["What was published, as it was read there:", Grid(("§", "Claim", "Published", "Source"), rows)]
 
 
+def lines(comparisons: list[Comparison]) -> list[Row]:
+    """Return a line per comparison; several of one claim are named by what they compare, below a line of the claim."""
+    rows: list[Row] = []
+    for _, same in groupby(comparisons, key=lambda comparison: comparison.claim):
+        several = [cells(comparison) for comparison in same]
+        if len(several) > 1:
+            rows.append({heading: cell if heading in NAMES else "" for heading, cell in several[0].items()})
+            several = [row | {"Claim": f"– {row['Compared']}", "§": ""} for row in several]
+        rows += several
+    return rows
+
+
 def cells(comparison: Comparison) -> Row:
     """Return one line of the table."""
     claim, compared, difference, said = comparison
-    row: Row = {"§": claim.section, "Claim": claim.claim, "Compared": compared, "Expected": claim.expected}
+    row: Row = {"Claim": claim.claim, "§": claim.section, "Compared": compared, "Expected": claim.expected}
     if difference is None:
         return row | dict.fromkeys(("First", "Difference", "95 %", "p", "Seeds"), Cell("")) | {"Here": said}
     decimals = 2 if claim.row == PERPLEXITY else 1

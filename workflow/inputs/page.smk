@@ -134,7 +134,7 @@ def options_of_page(wildcards):
         config["report"]["samples"],
         f"--currency={config['report']['currency']}",
     ]
-    options += parts_not_made(scale)
+    options += [*data_of_paper(scale), *parts_not_made(scale)]
     options += [
         "--run",
         *map(moved, files_of_page(scale, "run.json")),

@@ -69,6 +69,11 @@ def paper(table):
     return [own(f"workflow/paper/{table}.csv")]
 
 
+def data_of_paper(scale):
+    """Return the option that says that the data are the paper's, where they are."""
+    return ["--data-of-paper"] if config["scales"][scale].get("data_of_paper") else []
+
+
 # Below, a function per table. It returns files by the option of the table stage that takes them, those that no option
 # takes as `also`, and further options.
 
@@ -81,6 +86,7 @@ def table_2(scale):
     }
     return files, [
         f"--label={config['scales'][scale]['label']}",
+        *data_of_paper(scale),
         "--expected",
         *names(runs),
     ]
@@ -99,6 +105,7 @@ def table_3(scale):
     ]
     return files, [
         f"--label={label_of_table_3(scale)}",
+        *data_of_paper(scale),
         *options,
         "--expected",
         *names(runs),
@@ -122,7 +129,8 @@ def table_4(scale):
         }
         for name, task in tasks.items()
     }
-    options = ["--task", json.dumps(entries), "--expected", *names(runs)]
+    options = ["--task", json.dumps(entries), *data_of_paper(scale)]
+    options += ["--expected", *names(runs)]
     if files["elsewhere"]:
         labels = dict.fromkeys(tasks[run.task]["elsewhere"] for run in elsewhere)
         options += [f"--elsewhere-label={' and '.join(labels)}"]
