@@ -22,7 +22,8 @@ from torch.nn.attention import flex_attention
 from transformer.common.files import InputError
 from transformer.config.experiment import PAD
 from transformer.model.attention import block_attention, fits_blocks
-from transformer.model.packed import FILLER, Blocks, fill, lay_flat, sizes
+from transformer.model.blocks import BLOCK, Blocks
+from transformer.model.packed import FILLER, fill, lay_flat, sizes
 from transformer.model.packed import blocks as blocks_of
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import Interrupted, StopSignals
@@ -155,7 +156,7 @@ def masks(lengths: list[list[int]], causal: bool) -> list[Tensor]:
         return (first[query] == second[key]) & ((query >= key) if causal else True)
 
     sizes = [len(side) for side in ids]
-    theirs = flex_attention.create_block_mask(seen, 1, 1, *sizes, device="cpu")
+    theirs = flex_attention.create_block_mask(seen, 1, 1, *sizes, device="cpu", BLOCK_SIZE=BLOCK)
     blocks = blocks_of(*map(np.array, lengths), causal, CPU)
     tables = [(blocks.key_counts, blocks.keys), (blocks.query_counts, blocks.queries)]
     ours = [flex_attention.BlockMask.from_kv_blocks(*table, compute_q_blocks=False).to_dense() for table in tables]
@@ -187,7 +188,7 @@ def test_tables_have_the_size_of_the_streams():
         blocks = blocks_of(*map(np.array, lengths), False, CPU)
         shapes.add(tuple(map(tuple, (x.shape for x in vars(blocks).values()))))
         assert {x.dtype for x in vars(blocks).values()} == {torch.int32}
-    assert shapes == {((1, 1, 4), (1, 1, 4, 2), (1, 1, 2), (1, 1, 2, 4))}
+    assert shapes == {((1, 1, 8), (1, 1, 8, 4), (1, 1, 4), (1, 1, 4, 8))}
 
 
 # Packed and padded are the same.

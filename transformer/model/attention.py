@@ -19,6 +19,12 @@ from transformer.model.blocks import BLOCK, Blocks
 from transformer.model.kernels import Pad, Softmax, Unpad, dropout
 from transformer.model.packed import Packed
 
+# The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
+# 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
+TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
+TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
+CLAIMED = (128, 128)
+
 
 def attention(
     Q: Tensor,
@@ -81,9 +87,9 @@ def block_attention(
 
     to_keys = (blocks.key_counts, blocks.keys, None, None)  # None: of blocks that need no mask, which are few
     to_queries = (blocks.query_counts, blocks.queries, None, None)
-    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=(BLOCK, BLOCK), mask_mod=seen)
+    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=CLAIMED, mask_mod=seen)
     heads = (x.transpose(0, 1)[None] for x in (Q, K, V))
-    return flex_attention(*heads, block_mask=mask, scale=scale)[0].transpose(0, 1)
+    return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=TILES)[0].transpose(0, 1)
 
 
 def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:

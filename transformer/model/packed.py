@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.model.blocks import BLOCK, Blocks, tables
+from transformer.model.blocks import Blocks, tables
 
 POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
 
@@ -33,7 +33,7 @@ class Packed:
     memory: Blocks | None = None  # of a target's attention to the source
 
 
-FILLER = BLOCK  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
+FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
