@@ -1,4 +1,4 @@
-"""Which blocks of a stream of sentences attend to which (§3.2): the tables that FlexAttention goes by.
+"""Find which blocks of a stream of sentences attend to which (§3.2): the tables that FlexAttention goes by.
 
 A stream is cut into blocks of BLOCK tokens. Sentences are shorter, so nearly all pairs of blocks share no sentence, and
 none of their products are taken. All tables have a size that depends on the streams' alone, not on their sentences.
