@@ -18,6 +18,7 @@ from support.tools import needs
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent
 TESTS = HERE.parent
+TRITON = TESTS.parent / ".triton"
 SOURCE = TESTS / "support" / "pretend.cpp"
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch's build for CUDA has a CUDA of its own")
@@ -43,12 +44,12 @@ def library(tmp_path_factory) -> Path:
 def trace(library):
     """Return a function that runs trace.py: its process."""
 
-    def run(*words: str) -> subprocess.CompletedProcess:
+    def run(*words: str, program: str = "trace.py") -> subprocess.CompletedProcess:
         environment = os.environ | {
             "PRETEND": str(library),
-            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+            "PYTHONPATH": os.pathsep.join(map(str, [TESTS.parent, TESTS, TRITON])),
         }
-        command = [sys.executable, HERE / "trace.py", *words]
+        command = [sys.executable, HERE / program, *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     return run
@@ -124,3 +125,29 @@ def test_every_row_of_tables_3_and_5(trace):
         assert row["views"], name
         if name not in padded:
             assert (row["graphs"], row["breaks"]) == ([1, 1], 0), name
+
+
+def kernels(trace, *words: str) -> dict:
+    """Return what kernels.py printed."""
+    needs(str(TRITON / "triton" / "__init__.py"), "pip install --target .triton --no-deps triton==3.7.1")
+    return seen(trace(*words, program="kernels.py"))
+
+
+@pytest.mark.slow
+def test_inductors_code_for_a_step(trace):
+    """The bounds are what was counted."""
+    result = kernels(trace, "base")
+    launches = result["launches"]
+    assert set(launches) == {"elementwise", "products", "attention"}
+    assert launches["attention"] == 36
+    assert launches["elementwise"] <= 486
+    assert launches["products"] <= 219
+    assert 40 < result["gigabytes"] <= 58
+    assert 4 < result["planned_gigabytes"] <= 8.5
+
+
+@pytest.mark.slow
+def test_each_kernel_compiles(trace):
+    """Those of one layer are those of all."""
+    result = kernels(trace, "base", "--layers", "1", "--compile")
+    assert result["compiled"] > 30
