@@ -47,7 +47,9 @@ def trace(library):
     def run(*words: str, program: str = "trace.py") -> subprocess.CompletedProcess:
         environment = os.environ | {
             "PRETEND": str(library),
-            "PYTHONPATH": os.pathsep.join(map(str, [TESTS.parent, TESTS, TRITON])),
+            "PYTHONPATH": os.pathsep.join(
+                map(str, [TESTS.parent, TESTS, *([TRITON] if program == "kernels.py" else [])])
+            ),
         }
         command = [sys.executable, HERE / program, *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
