@@ -43,7 +43,7 @@ def of_run(run: Path, data: Path) -> Workload:
 
 
 def of_paper(model: str, pairs: int) -> Workload:
-    """Set up a model of Table 3 or 5 for English-German, on `pairs` whose tokens mean nothing."""
+    """Set up a model of Table 3 or 5, or the parser's, for English-German, on `pairs` whose tokens mean nothing."""
     config = read_yaml(CONFIG)
     scale = config["scales"]["paper"]
     task = scale["tasks"]["en-de"]
@@ -51,7 +51,8 @@ def of_paper(model: str, pairs: int) -> Workload:
     parts |= {"scale": "paper", "label": "random sentences", "task": "en-de", "experiment": model, "seed": 1}
     parts |= {key: task[key] for key in ("source", "target", "embedding_rows")}
     parts |= {"output_rows": task["embedding_rows"], "width": scale["width"], "depth": scale["depth"]}
-    parts |= {"rows": [config["base"], scale["base"], (config["experiments"] | config["claims"])[model]]}
+    models = config["experiments"] | config["claims"] | {"parser": config["parsing"]["parser"]}
+    parts |= {"rows": [config["base"], scale["base"], models[model]]}
     experiment = resolve(parts)
     text, dev = random_text(1, pairs, task["vocabulary"]), random_text(2, 100, task["vocabulary"])
     return Workload(unending(experiment), text, dev, None, f"paper-{model}")

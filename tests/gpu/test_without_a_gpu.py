@@ -1,6 +1,6 @@
 """The GPU's path at the paper's full size, on a device that has shapes and types but no numbers (support/pretend.py).
 
-It cannot show the flash kernel's numbers, copies and events, NCCL, time, or the memory that is really used.
+It cannot show the attention kernels' numbers, copies and events, NCCL, time, or the memory that is really used.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from support.tools import needs
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent
 TESTS = HERE.parent
+TRITON = TESTS.parent / ".triton"
 SOURCE = TESTS / "support" / "pretend.cpp"
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch's build for CUDA has a CUDA of its own")
@@ -43,12 +44,14 @@ def library(tmp_path_factory) -> Path:
 def trace(library):
     """Return a function that runs trace.py: its process."""
 
-    def run(*words: str) -> subprocess.CompletedProcess:
+    def run(*words: str, program: str = "trace.py") -> subprocess.CompletedProcess:
         environment = os.environ | {
             "PRETEND": str(library),
-            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+            "PYTHONPATH": os.pathsep.join(
+                map(str, [TESTS.parent, TESTS, *([TRITON] if program == "kernels.py" else [])])
+            ),
         }
-        command = [sys.executable, HERE / "trace.py", *words]
+        command = [sys.executable, HERE / program, *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     return run
@@ -60,19 +63,26 @@ def seen(process: subprocess.CompletedProcess) -> dict:
     return json.loads(process.stdout)
 
 
-def forward_types(result: dict) -> set[str]:
-    """Return the types that flash attention's forward pass is given."""
-    return {line.rpartition(" ")[2] for line in result["attention"] if "_varlen_attn.default" in line}
-
-
-@pytest.mark.parametrize("model", ["base", "big"])
-def test_a_step(trace, model):
+@pytest.mark.parametrize(
+    ("model", "parameters", "most"), [("base", 193, 2356), ("big", 193, 2356), ("parser", 129, 1725)]
+)
+def test_a_step_that_is_not_compiled(trace, model, parameters, most):
     """It waits for nothing, or trace.py would fail. The bound is what was counted: fewer operators are better."""
     result = seen(trace("step", model))
     assert result["views"]
-    assert result["parameters"] == 193
-    assert forward_types(result) == {"torch.bfloat16"}
-    assert 500 < result["operators"] <= 1448
+    assert result["parameters"] == parameters
+    assert 500 < result["operators"] <= most
+
+
+def test_one_graph_serves_all_batches(trace):
+    """Of sentences of any length, and of any number of them; what was compiled for one is compiled for none again."""
+    result = seen(trace("compiled", "base"))
+    assert result["longest"][0] < 128 < result["longest"][-1]
+    assert len(set(result["pairs"])) == 3
+    assert (result["graphs"], result["breaks"]) == ([1, 1], 0)
+    assert result["attention"] == ["torch.bfloat16"]
+    assert result["views"]
+    assert 4e9 < result["saved_bytes"] < 7e9
 
 
 def test_evaluation(trace):
@@ -88,41 +98,58 @@ def test_a_step_of_beam_search(trace):
 
 
 @pytest.mark.parametrize(
-    ("broken", "message"),
+    ("part", "broken", "message"),
     [
-        ("wait", "DataDependentOutputException: aten._local_scalar_dense"),
-        ("shape", "DynamicOutputShapeException: aten.nonzero"),
+        ("step", "wait", "DataDependentOutputException: aten._local_scalar_dense"),
+        ("step", "shape", "DynamicOutputShapeException: aten.nonzero"),
+        ("compiled", "wait", "DataDependentOutputException: aten._local_scalar_dense"),
+        ("compiled", "shape", "data-dependent expression u0"),
     ],
 )
-def test_a_step_that_waits_is_found(trace, broken, message):
-    process = trace("step", "base", "--break", broken)
+def test_a_step_that_waits_is_found(trace, part, broken, message):
+    process = trace(part, "base", "--break", broken)
     assert process.returncode != 0
     assert message in process.stderr
 
 
 def test_attention_in_float32_is_found(trace):
-    assert forward_types(seen(trace("step", "base", "--break", "float32"))) == {"torch.float32"}
-
-
-@pytest.mark.slow
-def test_one_graph_serves_all_batches_of_like_lengths(trace):
-    """Each pair of bounds on the sentences' lengths has a graph, which no other batch compiles again."""
-    result = seen(trace("compiled", "base"))
-    assert result["batches"] > result["bounds"] > 1
-    assert result["graphs"] == [result["bounds"]] * 2
-    assert result["breaks"] == 0
-    assert 4e9 < result["saved_bytes"] < 7e9
+    assert seen(trace("compiled", "base", "--break", "float32"))["attention"] == ["torch.float32"]
 
 
 @pytest.mark.slow
 def test_every_row_of_tables_3_and_5(trace):
-    """What flash attention cannot train is not compiled: heads wider than 256, and scores that are no products."""
+    """What attention in blocks does not know is not compiled: heads wider than 256, and scores that are no products."""
     rows = seen(trace("rows"))
-    padded = {name for name, row in rows.items() if not row["flash"]}
+    padded = {name for name, row in rows.items() if not row["blocks"]}
     assert padded == {"heads-1", "unscaled-heads-1", "additive"}
     assert len(rows) > 20
     for name, row in rows.items():
-        if name in padded:
-            assert row["views"], name
-        else:
+        assert row["views"], name
+        if name not in padded:
             assert (row["graphs"], row["breaks"]) == ([1, 1], 0), name
+
+
+def kernels(trace, *words: str) -> dict:
+    """Return what kernels.py printed."""
+    needs(str(TRITON / "triton" / "__init__.py"), "pip install --target .triton --no-deps triton==3.7.1")
+    return seen(trace(*words, program="kernels.py"))
+
+
+@pytest.mark.slow
+def test_inductors_code_for_a_step(trace):
+    """The bounds are what was counted."""
+    result = kernels(trace, "base")
+    launches = result["launches"]
+    assert set(launches) == {"elementwise", "products", "attention"}
+    assert launches["attention"] == 36
+    assert launches["elementwise"] <= 486
+    assert launches["products"] <= 219
+    assert 40 < result["gigabytes"] <= 58
+    assert 4 < result["planned_gigabytes"] <= 8.5
+
+
+@pytest.mark.slow
+def test_each_kernel_compiles(trace):
+    """Those of one layer are those of all."""
+    result = kernels(trace, "base", "--layers", "1", "--compile")
+    assert result["compiled"] > 30

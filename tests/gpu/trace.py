@@ -10,8 +10,8 @@ A broken part shows that what is tested can fail.
 import argparse
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
@@ -31,7 +31,6 @@ install()
 from benchmarks.workload import CONFIG, of_paper  # noqa: E402 (after `install`)
 from transformer.config.experiment import read_yaml  # noqa: E402
 from transformer.model import attention  # noqa: E402
-from transformer.model.packed import bounds  # noqa: E402
 from transformer.runtime.distributed import World  # noqa: E402
 from transformer.training import compiling  # noqa: E402
 from transformer.training import step as step_module  # noqa: E402
@@ -45,10 +44,9 @@ WORLD = World(0, 1, CUDA)
 
 
 def waiting(model, batch, epsilon, dtype):
-    """Compute the losses, and ask for one of them."""
-    losses = batch_losses(model, batch, epsilon, dtype)
-    losses[1].item()
-    return losses
+    """Compute the losses, and ask for one of them, as a whole number: compiled code needs no processor for others."""
+    smoothed, plain = batch_losses(model, batch, epsilon, dtype)
+    return smoothed + torch.full((1,), int(plain.item()), device=plain.device).sum(), plain
 
 
 def growing(model, batch, epsilon, dtype):
@@ -57,31 +55,38 @@ def growing(model, batch, epsilon, dtype):
     return batch_losses(model, replace(batch, labels=labels), epsilon, dtype)
 
 
-def wide(flash):
-    """Return flash attention that is given float32."""
-    return lambda Q, K, V, *rest: flash(Q.float(), K.float(), V.float(), *rest).to(Q.dtype)
+def wide(compute):
+    """Return attention that is given float32."""
+
+    def computed(Q, K, V, *rest):
+        with torch.autocast("cuda", enabled=False):
+            return compute(Q.float(), K.float(), V.float(), *rest).to(Q.dtype)
+
+    return computed
 
 
 BREAKS = {
-    "nothing": lambda: patch.object(step_module, "batch_losses", batch_losses),
-    "wait": lambda: patch.object(step_module, "batch_losses", waiting),
-    "shape": lambda: patch.object(step_module, "batch_losses", growing),
-    "float32": lambda: patch.object(attention, "flash", wide(attention.flash)),
+    "nothing": {},
+    "wait": {(step_module, "batch_losses"): waiting, (compiling, "batch_losses"): waiting},
+    "shape": {(step_module, "batch_losses"): growing, (compiling, "batch_losses"): growing},
+    "float32": {(attention, "block_attention"): wide(attention.block_attention)},
 }
 
 
 def step(name: str) -> dict:
-    """Train the model by one eager step, at full size."""
-    return eager(learner_of(name))
+    """Train the model by one step that is not compiled, at full size."""
+    learner = learner_of(name)
+    learner.room = None
+    with Watch() as seen:
+        return made(learner, learner.batches_of(0)[0]) | report(seen)
 
 
-def eager(learner: Learner) -> dict:
-    """Make one step; return what it did, and whether the gradients are still views of one buffer."""
-    (batch, *_) = learner.batches_of(0)
-    with FAKE, Watch() as seen:
+def made(learner: Learner, batch: np.ndarray) -> dict:
+    """Make one step; return whether the gradients are still views of one buffer."""
+    with FAKE:
         learner.update("step 1", batch, 1, False)
     views = [parameter.grad._base is learner.gradients for parameter in learner.model.parameters()]
-    return {"views": all(views), "parameters": len(views), **report(seen)}
+    return {"views": all(views), "parameters": len(views)}
 
 
 def learner_of(name: str, layers: int | None = None) -> Learner:
@@ -89,19 +94,19 @@ def learner_of(name: str, layers: int | None = None) -> Learner:
     work = of_paper(name, PAIRS)
     model = replace(work.experiment.model, N=min(work.experiment.model.N, layers or math.inf))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
-    compiles = patch.object(step_module, "WORTH_COMPILING", math.inf)
+    compiles = patch.object(Learner, "compile", lambda learner: setattr(learner, "room", learner.largest_piece()))
     moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
     with FAKE, CUDA, measures_memory, compiles, moves:
         return Learner(replace(work.experiment, model=model), work.text, None, WORLD, 0)
 
 
 def compiled(name: str) -> dict:
-    """Compile the step for two batches of each pair of length bounds."""
-    learner, by_bounds = learner_of(name), defaultdict(list)
-    for batch in learner.batches_of(0):
-        by_bounds[bounds(learner.text.lengths[:, batch])].append(batch)
-    chosen = [batch for group in by_bounds.values() for batch in group[:2]]
-    return {"bounds": len(by_bounds), "batches": len(chosen), **compile_step(learner, chosen)}
+    """Compile the step, and make some more with batches as different as there are."""
+    learner = learner_of(name)
+    batches = sorted(learner.batches_of(0), key=lambda batch: learner.text.lengths[:, batch].max())
+    chosen = [batches[0], batches[len(batches) // 2], batches[-1]]
+    longest = [int(learner.text.lengths[:, batch].max()) for batch in chosen]
+    return {"longest": longest, "pairs": [len(batch) for batch in chosen], **compile_step(learner, chosen)}
 
 
 def compile_step(learner: Learner, batches: list[np.ndarray]) -> dict:
@@ -122,16 +127,21 @@ def compile_step(learner: Learner, batches: list[np.ndarray]) -> dict:
         decompositions=select_decomp_table(),
     )
     with patch.object(torch, "compile", partial(torch.compile, backend=backend)):
-        compute = compiling.compiled()
-    with FAKE:
-        for indices in batches:
-            batch = learner.text.batch(indices, CUDA, learner.room)
-            compute(learner.model, batch, 0.1, torch.bfloat16)[0].backward()
+        learner.compiled = compiling.compiled()
+    steps = [made(learner, batch) for batch in batches]
     return {
         "graphs": [len(graphs["forward"]), len(graphs["backward"])],
         "breaks": sum(counters["graph_break"].values()),
         "saved_bytes": max(map(saved, graphs["forward"])),
+        "attention": sorted({kind for graph in graphs["forward"] for kind in attention_types(graph)}),
+        "views": all(step["views"] for step in steps),
     }
+
+
+def attention_types(graph: torch.fx.GraphModule) -> set[str]:
+    """Return the types that attention in blocks is given."""
+    nodes = graph.graph.find_nodes(op="call_function", target=torch.ops.higher_order.flex_attention)
+    return {str(x.meta["val"].dtype) for node in nodes for x in node.args[:3]}
 
 
 def saved(graph: torch.fx.GraphModule) -> int:
@@ -142,7 +152,7 @@ def saved(graph: torch.fx.GraphModule) -> int:
 
 
 def rows(_: str) -> dict:
-    """Compile one batch of each model of Tables 3 and 5, with two layers; without flash attention, run it eagerly."""
+    """Make one step of each model of Tables 3 and 5, with two layers: compiled, where attention in blocks knows it."""
     config, models, found = read_yaml(CONFIG), [], {}
     for name in config["experiments"] | config["claims"]:
         learner = learner_of(name, layers=2)
@@ -150,8 +160,9 @@ def rows(_: str) -> dict:
             continue
         models.append(model)
         torch._dynamo.reset()
-        result = compile_step(learner, learner.batches_of(0)[:1]) if learner.flash else eager(learner)
-        found[name] = {"flash": learner.flash, **result}
+        blocks = learner.room is not None
+        batches = learner.batches_of(0)[:1]
+        found[name] = {"blocks": blocks, **(compile_step(learner, batches) if blocks else made(learner, *batches))}
     return found
 
 
@@ -185,7 +196,9 @@ def main() -> None:
     parser.add_argument("--break", dest="broken", choices=BREAKS, default="nothing")
     args = parser.parse_args()
     # The numbers of a step go to the processor by pinned memory and an event, which have no fake.
-    with BREAKS[args.broken](), patch.object(step_module, "on_its_way", lambda numbers: (numbers, None)):
+    with ExitStack() as broken, patch.object(step_module, "on_its_way", lambda numbers: (numbers, None)):
+        for place, worse in BREAKS[args.broken].items():
+            broken.enter_context(patch.object(*place, worse))
         print(json.dumps(globals()[args.part](args.model)))
 
 

@@ -1,7 +1,7 @@
 """§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
 
     attention         padded sentences; additive_scores in the place of its products (Table 5)
-    flash             sentences laid end to end, on a GPU
+    block_attention   sentences laid end to end, in a GPU's compiled step
     cached_attention  one more token of each hypothesis, in beam search
 
 Shapes: B sentences, L the longest sentence's length, n tokens of all sentences.
@@ -15,8 +15,15 @@ from torch import Tensor, nn
 
 from transformer.common.files import InputError
 from transformer.config.experiment import Model
+from transformer.model.blocks import BLOCK, Blocks
 from transformer.model.kernels import Pad, Softmax, Unpad, dropout
 from transformer.model.packed import Packed
+
+# The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
+# 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
+TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
+TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
+CLAIMED = (128, 128)
 
 
 def attention(
@@ -64,40 +71,32 @@ def additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
     return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
 
 
-def flash(
-    Q: Tensor,
-    K: Tensor,
-    V: Tensor,
-    q_offsets: Tensor,
-    k_offsets: Tensor,
-    L_q: int,
-    L_k: int,
-    causal: bool,
-    scale: float | None = None,
+def block_attention(
+    Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks, causal: bool, scale: float
 ) -> Tensor:
-    """Compute equation 1 on a GPU, without padding. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v].
+    """Compute equation 1 without padding. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v].
 
-    Returns [n_q, h, d_v]. d_k is at most d_v. offsets: [B + 1] int32, where each sentence begins. L: what no sentence
-    is longer than. scale: another factor than 1 / sqrt(d_k). See `flashes`.
+    Returns [n_q, h, d_v]. Only compiled code leaves blocks out; else all n_q * n_k products are taken. See
+    `fits_blocks`.
     """
-    from torch.nn.attention.varlen import varlen_attn  # loads Dynamo, a second and more that only a GPU is worth
+    from torch.nn.attention.flex_attention import BlockMask, flex_attention  # loads Dynamo, which takes a second
 
-    scale = Q.shape[-1] ** -0.5 if scale is None else scale
-    if (narrower := V.shape[-1] - Q.shape[-1]) > 0:  # the kernel wants heads of one width
-        Q, K = (F.pad(x, (0, narrower)) for x in (Q, K))
-    window = (-1, 0) if causal else (-1, -1)
-    return varlen_attn(Q, K, V, q_offsets, k_offsets, L_q, L_k, scale=scale, window_size=window)
+    def seen(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        together = queries.sentences[query] == keys.sentences[key]
+        return together & (query >= key) if causal else together
+
+    to_keys = (blocks.key_counts, blocks.keys, None, None)  # None: of blocks that need no mask, which are few
+    to_queries = (blocks.query_counts, blocks.queries, None, None)
+    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=CLAIMED, mask_mod=seen)
+    heads = (x.transpose(0, 1)[None] for x in (Q, K, V))
+    return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=TILES)[0].transpose(0, 1)
 
 
-def flashes(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether `flash` can train this model there: it knows dot products, 16 bits, and no dropout.
-
-    Queries and keys may be narrower than values: zeros fill them up, which change no product.
-    """
-    if model.attention != "dot":
-        return False
-    heads = model.d_k <= model.d_v <= 256 and model.d_v % 8 == 0
-    return device.type == "cuda" and dtype == torch.bfloat16 and heads and model.P_drop_attention == 0
+def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether `block_attention` can train this model there: it knows dot products, 16 bits, and no dropout."""
+    heads = all(16 <= width <= 256 for width in (model.d_k, model.d_v))  # narrower: no kernel; wider: one, but slow
+    plain = model.attention == "dot" and model.P_drop_attention == 0
+    return plain and heads and device.type == "cuda" and dtype == torch.bfloat16
 
 
 def cached_attention(
@@ -127,17 +126,18 @@ class MultiHead(nn.Module):
         self.output = nn.Linear(config.h * config.d_v, config.d_model)  # W^O
         self.additive = nn.Parameter(torch.empty(config.h, config.d_k)) if config.attention == "additive" else None
 
-    def mix(self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, causal: bool) -> Tensor:
+    def mix(
+        self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks | None, causal: bool
+    ) -> Tensor:
         """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v].
 
-        Packed as well, Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v].
+        Packed as well, Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v]. blocks: None for padded attention.
         """
-        if queries.offsets is not None:
+        if blocks is not None:
             if self.additive is not None:
-                raise InputError("attention 'additive': expected padded sentences, found those of flash attention")
+                raise InputError("attention 'additive': expected padded sentences, found those in blocks")
             heads = (x.view(len(x), self.h, -1) for x in (Q, K, V))
-            places = (queries.offsets, keys.offsets, queries.shape[1], keys.shape[1])
-            return flash(*heads, *places, causal, self.scale).flatten(1)
+            return block_attention(*heads, queries, keys, blocks, causal, self.scale).flatten(1)
         # Causal needs no mask of the padding: it follows every real token of its sentence.
         mask = None if causal else keys.mask
         heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)
@@ -169,7 +169,7 @@ class SelfAttention(MultiHead):
 
     def forward(self, x: Tensor, packed: Packed) -> Tensor:
         Q, K, V = self.query_key_value(x).split(self.widths, dim=-1)
-        return self.output(self.mix(Q, K, V, packed, packed, self.causal))
+        return self.output(self.mix(Q, K, V, packed, packed, packed.own, self.causal))
 
 
 class CrossAttention(MultiHead):
@@ -183,4 +183,4 @@ class CrossAttention(MultiHead):
 
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
         K, V = self.key_value(memory).split(self.widths, dim=-1)
-        return self.output(self.mix(self.query(x), K, V, target, source, causal=False))
+        return self.output(self.mix(self.query(x), K, V, target, source, target.memory, causal=False))

@@ -1,6 +1,6 @@
 """Sentences laid end to end, without padding between them: what the model reads (§5.1).
 
-Only attention knows where sentences begin: by a padded grid, or by the offsets that flash attention takes.
+Only attention knows where sentences begin: by a padded grid, or by each token's sentence and tables of blocks.
 """
 
 import math
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.model.blocks import Blocks, tables
+
 POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
 
 
@@ -18,7 +20,7 @@ class Packed:
     """Sentences laid end to end.
 
     ids: [n] token ids. positions: [n] place of each token in its sentence. Attention works on either of two layouts:
-    a padded grid [B, L], or, where `offsets` is given, flash attention's.
+    a padded grid [B, L], or, where `sentences` is given, blocks of the stream itself.
     """
 
     ids: Tensor
@@ -26,11 +28,12 @@ class Packed:
     shape: tuple[int, int]  # (B, L)
     slots: Tensor | None = None  # [n] place of each token in the grid, row by row; None where they fill it in order
     mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None where there is no padding
-    offsets: Tensor | None = None  # [B + 1] int32, where each sentence begins, and the end of the last
+    sentences: Tensor | None = None  # [n] int32, the number of each token's sentence
+    own: Blocks | None = None  # of attention to the stream itself
+    memory: Blocks | None = None  # of a target's attention to the source
 
 
 FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
-LONGEST = (128, 512, POSITIONS)  # what no sentence of a batch is longer than; flash attention works on 128 at once
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
@@ -58,16 +61,21 @@ def extended(tokens: np.ndarray, grain: int) -> np.ndarray:
     return np.pad(tokens, (0, -len(tokens) % grain))
 
 
-def lay_flat(ids: np.ndarray, lengths: np.ndarray, device: torch.device) -> Packed:
-    """Lay sentences out for flash attention, as `lay` does. L is one of a few values: each has code compiled for it."""
-    (L,) = bounds(lengths[None])
-    offsets = put(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), device)
-    return Packed(put(ids, device), put(places(lengths), device), (len(lengths), L), offsets=offsets)
+def lay_flat(
+    ids: np.ndarray, lengths: np.ndarray, device: torch.device, causal: bool, memory: Blocks | None = None
+) -> Packed:
+    """Lay sentences out for attention in blocks, as `lay` does for padded attention; ids and lengths make whole blocks.
+
+    causal: whether a token attends only to those before it. memory: a target's blocks of attention to the source.
+    """
+    sentences = put(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), device)
+    shape, own = (len(lengths), int(lengths.max())), blocks(lengths, lengths, causal, device)
+    return Packed(put(ids, device), put(places(lengths), device), shape, None, None, sentences, own, memory)
 
 
-def bounds(lengths: np.ndarray) -> tuple[int, ...]:
-    """Return for each side of sentences of these lengths [sides, sentences] what none of them is longer than."""
-    return tuple(next(bound for bound in LONGEST if bound >= longest) for longest in lengths.max(axis=1))
+def blocks(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch.device) -> Blocks:
+    """Return the `Blocks` of attention between sentences of these lengths [B] on either side."""
+    return Blocks(*(put(table, device) for table in tables(queries, keys, causal)))
 
 
 def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:

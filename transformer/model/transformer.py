@@ -189,9 +189,9 @@ class Embedding(nn.Module):
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Return for each token how many words have begun in its sentence, less one: [n], sentences laid end to end."""
         new = self.new_word[ids].long()
-        count, first = new.cumsum(0), positions == 0
-        before = (count - new)[first]  # words that began before each sentence
-        return count - before[first.cumsum(0) - 1] - 1
+        count = new.cumsum(0)
+        first = torch.arange(len(ids), device=ids.device) - positions  # of the token's sentence
+        return count - (count - new)[first] - 1
 
 
 def sinusoids(length: int, d_model: int, layout: str) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from transformer.common.files import InputError
 from transformer.config.experiment import PAD, Training
 from transformer.data.corpus import TokenArray
-from transformer.model.packed import POSITIONS, Packed, extended, fill, lay, lay_flat, put
+from transformer.model.packed import POSITIONS, Packed, blocks, extended, fill, lay, lay_flat, put
 
 
 def batch_budgets(training: Training) -> tuple[int, int]:
@@ -77,8 +77,8 @@ class ParallelText:
     ) -> Batch:
         """Return the pairs at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
 
-        With `room`, for flash attention: sentences of PAD fill both sides up to `packed.sizes`, so that compiled code
-        always meets the same shapes. Their labels are PAD, which no loss counts.
+        With `room`, for attention in blocks: sentences of PAD fill both sides up to `packed.sizes`, so that compiled
+        code always meets the same shapes. Their labels are PAD, which no loss counts.
         """
         source, source_lengths = self.source.gather(indices)
         labels, target_lengths = self.target.gather(indices)
@@ -94,4 +94,6 @@ class ParallelText:
             np.pad(ids, (0, n - len(ids)), constant_values=PAD)
             for ids, n in ((source, n_source), (target, n_target), (labels, n_target))
         )
-        return Batch(lay_flat(source, lengths[0], device), lay_flat(target, lengths[1], device), put(labels, device))
+        memory = blocks(lengths[1], lengths[0], False, device)
+        source = lay_flat(source, lengths[0], device, causal=False)
+        return Batch(source, lay_flat(target, lengths[1], device, causal=True, memory=memory), put(labels, device))

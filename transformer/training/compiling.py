@@ -13,7 +13,7 @@ from transformer.model.transformer import Transformer
 from transformer.training.batches import Batch
 from transformer.training.loss import batch_losses
 
-GRAPHS = 64  # compiled at most: one for each L of either side, and some for batches of another size
+GRAPHS = 64  # compiled at most: nearly all batches are filled up to one size, and a larger one has a graph of its own
 
 Losses = Callable[[Transformer, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
@@ -28,14 +28,12 @@ def prepare(cache: Path, threads: int) -> None:
 
 
 def compiled() -> Losses:
-    """Return `batch_losses` as one compiled graph; of a batch's shapes only the number of sentences may vary in it."""
-    importlib.import_module("torch.nn.attention.varlen")  # for `flash`; not while its code is being compiled
-    compute = torch.compile(batch_losses, fullgraph=True)
+    """Return `batch_losses` as one compiled graph, which serves all batches of one size."""
+    importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
+    compute = torch.compile(batch_losses, fullgraph=True, dynamic=False)
 
     def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        for side in (batch.source, batch.target):
-            torch._dynamo.mark_dynamic(side.offsets, 0)
-        with torch._dynamo.config.patch(automatic_dynamic_shapes=False, recompile_limit=GRAPHS):
+        with torch._dynamo.config.patch(recompile_limit=GRAPHS):
             return compute(model, batch, epsilon, dtype)
 
     return losses

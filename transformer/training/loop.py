@@ -210,7 +210,7 @@ class Run:
             "processes": self.world.size,
             "accumulation": learner.accumulation,
             "products": str(learner.dtype).removeprefix("torch."),
-            "attention": "flash" if learner.flash else "padded",
+            "attention": "padded" if learner.room is None else "blocks",
             "compiled": learner.compiled is not None,
             "versions": provenance.versions(),
         } | ({"compiler_error": learner.compiler_error} if learner.compiler_error else {})

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from transformer.config.experiment import Experiment
 from transformer.data.subwords import Subwords
-from transformer.model.attention import flashes
-from transformer.model.packed import FILLER, bounds, sizes
+from transformer.model.attention import fits_blocks
+from transformer.model.packed import sizes
 from transformer.model.transformer import Transformer
 from transformer.runtime import memory
 from transformer.runtime.distributed import World
@@ -37,7 +37,7 @@ class Update:
 
     where: str  # the step and its batch, for a person
     lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
-    padding: int  # places without a token: in attention's grids, or with flash attention in what fills up a batch
+    padding: int  # places without a token: in attention's grids, or in blocks in what fills up a batch
     numbers: Tensor  # [4]
     ready: torch.cuda.Event | None
 
@@ -74,7 +74,6 @@ class Learner:
         self.budgets = batch_budgets(experiment.training)
         self.dtype = product_dtype(world.device, experiment.model.d_model)
         self.grain = GRAIN if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
-        self.flash = flashes(experiment.model, world.device, self.dtype)
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(world.device)
         if self.model.embedding.new_word is not None:
@@ -83,25 +82,25 @@ class Learner:
         self.adam = adam(self.model, experiment.training)
         self.gradients, self.sums = gradient_buffer(self.model)
         self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
-        self.room = self.largest_piece()
+        self.room: tuple[int, int] | None = None  # source and target tokens to which pieces of batches are filled up
         self.compiled: Losses | None = None
         self.compiler_error: str | None = None
-        if self.flash and experiment.training.steps * experiment.training.target_tokens >= WORTH_COMPILING:
+        large = experiment.training.steps * experiment.training.target_tokens >= WORTH_COMPILING
+        if large and fits_blocks(experiment.model, world.device, self.dtype):
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step for each pair of bounds on sentences' lengths that the first epoch has.
+        """Compile the step, with attention in blocks.
 
-        Where that fails, in whichever process, all go on without, and remember why.
+        Where that fails, in whichever process, all go on without, with padded attention, and remember why.
         """
-        parts, compute, problem = self.world.size * self.accumulation, compiled(), None
-        pieces = [batch[::parts] for batch in self.batches_of(0)]
-        for piece in {bounds(self.text.lengths[:, piece]): piece for piece in pieces}.values():
-            batch = self.text.batch(piece, self.world.device, self.room, self.grain)
-            problem = problem or tried(compute, self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
+        compute, room = compiled(), self.largest_piece()
+        piece = self.batches_of(0)[0][:: self.world.size * self.accumulation]
+        batch = self.text.batch(piece, self.world.device, room, self.grain)
+        problem = tried(compute, self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(problem)) if error]
         self.compiler_error = found[0] if found else None
-        self.compiled = None if found else compute
+        self.compiled, self.room = (None, None) if found else (compute, room)
         if found and self.world.rank == 0:
             say(f"the step cannot be compiled, and runs uncompiled, which takes longer: {found[0]}", error=True)
 
@@ -153,9 +152,7 @@ class Learner:
         """
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
         pair = int(longest.argmax())
-        # What fills up a batch for flash attention must not hide the difference.
-        few, room = (-(-2 * FILLER // int(self.text.lengths[:, pair].min())), (1, 1)) if self.flash else (1, None)
-        batches = [self.text.batch(np.full(n, pair), self.world.device, room) for n in (few, 2 * few)]
+        batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]
         epsilon = self.experiment.training.epsilon_ls
         once, twice = (
             memory.saved_bytes(lambda batch=batch: batch_losses(self.model, batch, epsilon, self.dtype))
@@ -167,17 +164,10 @@ class Learner:
         each = memory.per_parameter(self.world.device)
         return memory.pieces(available, parameters * each, (twice - once) / (large - small), room_for)
 
-    def largest_piece(self) -> tuple[int, int] | None:
-        """Return the source and target tokens to which flash attention's pieces are filled up; None without it.
-
-        They are those of the largest piece in the first epoch.
-        """
-        if not self.flash:
-            return None
-        parts = self.world.size * self.accumulation
-        lengths = self.text.lengths
-        batches = plan(self.experiment.seed, 0, lengths, self.budgets)
-        tokens = [lengths[:, batch[piece::parts]].sum(axis=1) for batch in batches for piece in range(parts)]
+    def largest_piece(self) -> tuple[int, int]:
+        """Return the source and target tokens of the largest piece in the first epoch."""
+        parts, lengths = self.world.size * self.accumulation, self.text.lengths
+        tokens = [lengths[:, batch[piece::parts]].sum(axis=1) for batch in self.batches_of(0) for piece in range(parts)]
         return tuple(np.max(tokens, axis=0).tolist())
 
 
