@@ -1,6 +1,6 @@
 """Let Inductor write a training step's CUDA code for an H200, without one, and print as JSON what it would do there.
 
-    export PRETEND=pretend.so PYTHONPATH=.:tests:triton  # as trace.py; and pip install --target triton triton==3.7.1
+    export PRETEND=pretend.so PYTHONPATH=.:tests:.triton  # as trace.py; .ci/run says how .triton is made
     python tests/gpu/kernels.py base            # launches, bytes, planned memory, and milliseconds by a model
     python tests/gpu/kernels.py base --compile  # also each Triton kernel, by ptxas: minutes
 
@@ -57,7 +57,7 @@ def described(files: list[Path], parameters: int, tensors: int, attention: float
                 (m, k), (_, n) = (shape_of(x, shapes) for x in arguments(product[2])[-2:])
                 volume, kind = 2 * (m * k + k * n + m * n), "products"
                 seconds[kind] += LAUNCH + max(product_seconds(m, n, k), volume / BANDWIDTH)
-            elif re.match(r"\s+\w+ = torch\.ops\.", line):
+            elif re.match(r"\s+(\w+ = torch\.ops\.|extern_kernels\.)", line):
                 volume, kind = 0.0, "others"
             else:
                 continue
@@ -68,10 +68,17 @@ def described(files: list[Path], parameters: int, tensors: int, attention: float
     return {
         "launches": dict(launches),
         "gigabytes": round(moved / 1e9, 1),
+        "tiles": tiles(files),
         "planned_gigabytes": round(planned(files[0].read_text("utf-8")) / 1e9, 2),
         "milliseconds": {kind: round(1e3 * value, 1) for kind, value in seconds.items()},
         "total_milliseconds": round(1e3 * seconds.total(), 1),
     }
+
+
+def tiles(files: list[Path]) -> list[int]:
+    """Return the sizes of attention's tiles, and of the tables' blocks as its kernels take them to be."""
+    size = r"(?:SPARSE_(?:Q|KV)_BLOCK_SIZE|BLOCK_[MN]\d?) : tl\.constexpr = (\d+)"
+    return sorted({int(found) for path in files for found in re.findall(size, path.read_text("utf-8"))})
 
 
 def named_shapes(line: str, shapes: dict) -> dict:

@@ -181,6 +181,29 @@ def test_tables_of_any_batch_are_those_of_its_mask(pairs):
     assert (found[1] == transposed).all()
 
 
+def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
+    """The encoder's, the decoder's and that to the memory, in both directions."""
+    calls, attend = [], flex_attention.flex_attention
+
+    def heard(*heads, block_mask, **options):
+        calls.append(block_mask)
+        return attend(*heads, block_mask=block_mask, **options)
+
+    monkeypatch.setattr(flex_attention, "flex_attention", heard)
+    model = make_model(N=1)
+    batch = TEXT.batch(INDICES, CPU, ROOM)
+    model(batch.source, batch.target)
+    assert len(calls) == 3
+    for mask in calls:
+        theirs = flex_attention.create_block_mask(
+            mask.mask_mod, 1, 1, *mask.seq_lengths, device="cpu", BLOCK_SIZE=BLOCK
+        )
+        ours = [(mask.kv_num_blocks, mask.kv_indices), (mask.q_num_blocks, mask.q_indices)]
+        dense = [flex_attention.BlockMask.from_kv_blocks(*table, compute_q_blocks=False).to_dense() for table in ours]
+        assert (dense[0] == theirs.to_dense()).all()
+        assert (dense[1] == theirs.to_dense().mT).all()
+
+
 def test_tables_have_the_size_of_the_streams():
     """Whatever the sentences, so that no shape changes."""
     shapes = set()

@@ -142,8 +142,10 @@ def test_each_task_has_a_row_in_the_order_of_its_scores(make):
     ours = [(row["training"], row["label"], float(row["f1"]), row["seeds"]) for row in rows[len(PRINTED) :]]
     one, other = ((task["training"], task["label"]) for task in TASKS.values())
     assert ours == [(*one, 80.0, "1"), (*other, 82.0, "2")]
-    # From the paper's 91.3 by WSJ only, and its 92.7 semi-supervised.
-    assert [float(row["difference"]) for row in rows[len(PRINTED) :]] == pytest.approx([80 - 91.3, 82 - 92.7])
+    # From the paper's 91.3 by WSJ only; its semi-supervised trees, which reached 92.7, are not public.
+    supervised, semi = rows[len(PRINTED) :]
+    assert (float(supervised["paper"]), float(supervised["difference"])) == (91.3, pytest.approx(80 - 91.3))
+    assert (float(semi["paper"]), semi["difference"]) == (92.7, "")
     assert [(row["Learned from"], row["Test trees"]) for row in further(markdown)] == [one, other]
     assert [row["Training"] for row in cells(markdown)[len(PRINTED) :]] == ["supervised", "self-trained"]
     rows, _ = make(*reversed(both))

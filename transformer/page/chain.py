@@ -66,7 +66,7 @@ def chain(path: Path) -> Iterator[Link]:
     weights = folder / ("last.safetensors" if ".last" in path.name else "average.safetensors")
     shown, used = f"{weights}: {averaged_text(run['averaged_steps'])}", run["weights_sha256"]
     if used is None:
-        yield Link("weights", f"{shown}; not taken with the run, so not checked")
+        yield Link("weights", f"{shown}; not taken with the run as they were, so not checked")
     else:
         yield checked("weights", shown, used, lambda: sha256(weights))
     shown = f"commit {run['commit']}, {run['steps']:,} steps in {run['seconds']:,.0f} s on {run['hardware']}"

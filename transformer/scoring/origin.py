@@ -18,8 +18,9 @@ ADDED = ("averaged_steps", "weights_sha256", "decoding")  # by `describe` to the
 def describe(run: Path | None, weights: Path | None, untaken: bool = False) -> dict | None:
     """Return run.json with the checksum of the weights (average.safetensors if None), their steps and the decoding.
 
-    Return None if there is no run. Weights that are `untaken`, left where the run was taken from, have None as their
-    checksum, whatever lies in their place. Raises InputError where weights are missing, or another training's.
+    Return None if there is no run. Weights that are `untaken`, left where the run was taken from, or of which only a
+    rounded copy was taken, have None as their checksum, whatever lies in their place. Raises InputError where weights
+    are missing, or another training's.
     """
     if run is None:
         return None
@@ -30,6 +31,7 @@ def describe(run: Path | None, weights: Path | None, untaken: bool = False) -> d
         steps = [training.steps - left * training.checkpoint_every for left in reversed(range(count))]
     else:
         steps = averaged_steps(weights, record["digest"])
+        untaken = read_header(weights).get("rounded", False)
     return record | {
         "averaged_steps": steps,
         "weights_sha256": None if untaken else sha256(weights),

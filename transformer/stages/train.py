@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
         except (TrainingError, MemoryError, RuntimeError, *EXPECTED) as error:
             cause = error.__cause__ if isinstance(error, TrainingError) else error
             if not (isinstance(cause, EXPECTED) or out_of_memory(cause)):
-                if cause is error:
+                if cause is error and "RANK" not in os.environ:
                     raise
                 traceback.print_exception(cause)
             leave(f"error: {reason(error)}", 1)

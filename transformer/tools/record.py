@@ -6,7 +6,8 @@
 Copies settings, log, translations, scores and measurements of every run that was trained in results/SCALE, what was
 measured beside them, and tables, figures and page. Of --weights, it copies the averaged weights, too, rounded to half
 precision. What the folder holds of other runs stays. TO/config.yaml then takes all runs from there (`from` in
-config/README.md): the second command makes everything again without training.
+config/README.md): the second command makes everything again without training. Recorded once more, without
+--weights, tables, figures and page are those that this command makes from then on, byte for byte.
 """
 
 import argparse
@@ -20,10 +21,12 @@ from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing, sha256
 from transformer.common.records import read_json
 from transformer.config.elsewhere import SUMS
+from transformer.config.experiment import load
 from transformer.config.runs import PARSER
 from transformer.scoring.records import Run
 
 OF_RUN = (".yaml", ".json", ".jsonl", ".hyp")  # of a run's files: what is small, and what the tables are made from
+WEIGHTS = "average.safetensors"
 MEASURED = ("attention.json", "layers.json")
 MADE = ("tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "report.html", "REPRODUCIBILITY.md")
 
@@ -36,7 +39,8 @@ def main(argv: list[str] | None = None) -> None:
     if unknown := set(args.weights) - set(runs):
         raise InputError(f"{results}/runs: expected a trained run {min(unknown)}, found {', '.join(runs) or 'none'}")
     for name, run in runs.items():
-        record_run(run, args.to / "runs" / name, weights=name in args.weights)
+        target = args.to / "runs" / name
+        record_run(run, target, weights=name in args.weights or (target / WEIGHTS).exists())
     for pattern in ("data/*/data.json", *MEASURED, *MADE):
         for path in sorted(results.glob(pattern)):
             copy(path, args.to / path.relative_to(results))
@@ -46,14 +50,24 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def trained_runs(results: Path) -> dict[str, Path]:
-    """Return the folders of the finished translators by task/experiment/seed, without those taken from elsewhere."""
-    folders = (path.parent for path in sorted(results.glob("runs/*/*/*/run.json")))
-    named = {"/".join(folder.parts[-3:]): folder for folder in folders if folder.parts[-2] != PARSER}
-    return {name: folder for name, folder in named.items() if "taken" not in read_json(folder / "run.json", Run)}
+    """Return the folders of the finished translators by task/experiment/seed, without those taken from elsewhere.
+
+    Say which are left out because their settings have changed since.
+    """
+    trained = {}
+    for folder in (path.parent for path in sorted(results.glob("runs/*/*/*/run.json"))):
+        run = read_json(folder / "run.json", Run)
+        if folder.parts[-2] == PARSER or "taken" in run:
+            continue
+        if load(folder / "experiment.yaml").digest(run["data_sha256"]) == run["digest"]:
+            trained["/".join(folder.parts[-3:])] = folder
+        else:
+            print(f"left out: {folder}, whose experiment.yaml has changed since it was trained")
+    return trained
 
 
 def record_run(run: Path, target: Path, weights: bool) -> None:
-    """Copy a run's small files in place of older ones, and list them.
+    """Copy a run's small files in place of older ones, and list them. Weights that were there come along again.
 
     The vocabulary comes with base, whose translations the table `why` splits again.
     """
@@ -64,7 +78,7 @@ def record_run(run: Path, target: Path, weights: bool) -> None:
     for path in kept:
         copy(path, target / path.name)
     if weights:
-        halve(run / "average.safetensors", target / "average.safetensors")
+        halve(run / WEIGHTS, target / WEIGHTS)
     write_list(target, target.iterdir())
 
 
@@ -75,7 +89,8 @@ def halve(path: Path, target: Path) -> None:
     from transformer.model import weights
 
     tensors, header = weights.load(path)
-    weights.save(target, {name: tensor.to(torch.float16) for name, tensor in tensors.items()}, header)
+    halves = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
+    weights.save(target, halves, header | {"rounded": True})
 
 
 def copy(path: Path, target: Path) -> None:

@@ -52,7 +52,8 @@ class SmoothedCrossEntropy(torch.autograd.Function):
                 continue
             # The gradient is p - q. Of q, `off` is the same for all rows, and goes into the products as one vector; p
             # is the exponentials over their total, by which the smaller factors are divided.
-            gradient = add_at(exponentials, label, (off - 1 + epsilon) * total, compare=output.is_cuda).to(dtype)
+            compare = output.is_cuda and torch.compiler.is_compiling()
+            gradient = add_at(exponentials, label, (off - 1 + epsilon) * total, compare).to(dtype)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
             embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
         embedding_gradient -= off * (counted * output).sum(dim=0)

@@ -40,6 +40,11 @@ def base_is_trained(scale):
     )
 
 
+def attention_is_known(scale):
+    """Return whether the attention of the base model is there, or can be worked out."""
+    return base_is_trained(scale) or is_there(f"results/{scale}/attention.json")
+
+
 def base_model(scale):
     """Return the configuration of the base model; on a partial page that of the run which is there."""
     (path,) = base_run(scale, "experiment.yaml")
@@ -58,10 +63,9 @@ def not_drawn(scale):
             "the base model is trained, but its heads were not measured"
         )
     if not base_is_trained(scale):
+        of_attention = [] if attention_is_known(scale) else [*OF_SENTENCES, "attention"]
         untrained = "the base model that it shows is not trained"
-        reasons |= dict.fromkeys(
-            [*OF_SENTENCES, "positions", "attention", *reasons], untrained
-        )
+        reasons |= dict.fromkeys([*of_attention, "positions", *reasons], untrained)
     for figure in OF_SENTENCES - set(config["scales"][scale].get("figures", {})):
         reasons[figure] = "config.yaml has no sentence for it at this scale"
     if model.positions == "none":

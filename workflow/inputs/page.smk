@@ -116,7 +116,7 @@ def why_not_made(scale, part):
 
 def parts_not_made(scale):
     """Return the tables, figures and attention that this scale does not have, with the reasons, as options."""
-    attention = ["attention"] if base_is_trained(scale) else []
+    attention = ["attention"] if attention_is_known(scale) else []
     made = [*tables_of_scale(scale), *figures_of_scale(scale), *attention]
     missing = [part for part in [*TABLES, *FIGURES, "attention"] if part not in made]
     return [

@@ -15,7 +15,7 @@ rule report:
         scores=lambda wildcards: present(files_of_page(wildcards.scale)),
         attention=lambda wildcards: (
             f"results/{wildcards.scale}/attention.json"
-            if base_is_trained(wildcards.scale)
+            if attention_is_known(wildcards.scale)
             else []
         ),
         samples=files_of_samples,
