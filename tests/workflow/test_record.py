@@ -71,6 +71,18 @@ def test_runs_that_were_taken_stay_as_they_were_recorded(small, recorded):
     assert not list((recorded / RECORD).rglob("last.safetensors"))
 
 
+def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
+    """The weights that were recorded before are gone from the run."""
+    project = shutil.copytree(small, tmp_path / "project")
+    shutil.copytree(recorded / RECORD, project / RECORD)
+    (project / "results/small" / BASE / "average.safetensors").unlink()
+    before = {path: path.read_bytes() for path in (project / RECORD / BASE).iterdir()}
+    result = transformer(project, "record", "small", "--to", RECORD)
+    assert result.returncode == 1
+    assert f"results/small/{BASE}/average.safetensors: cannot be read" in result.stderr
+    assert {path: path.read_bytes() for path in (project / RECORD / BASE).iterdir()} == before
+
+
 def test_recorded_weights_translate(small, recorded, tmp_path):
     """In half precision, which is within its rounding of what was trained."""
     path = f"{BASE}/average.safetensors"

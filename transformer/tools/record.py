@@ -40,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{results}/runs: expected a trained run {min(unknown)}, found {', '.join(runs) or 'none'}")
     for name, run in runs.items():
         target = args.to / "runs" / name
+        # Weights that were recorded before come along again.
         record_run(run, target, weights=name in args.weights or (target / WEIGHTS).exists())
     for pattern in ("data/*/data.json", *MEASURED, *MADE):
         for path in sorted(results.glob(pattern)):
@@ -67,19 +68,24 @@ def trained_runs(results: Path) -> dict[str, Path]:
 
 
 def record_run(run: Path, target: Path, weights: bool) -> None:
-    """Copy a run's small files in place of older ones, and list them. Weights that were there come along again.
+    """Copy a run's small files and list them, and when all are there, put them in place of older ones.
 
     The vocabulary comes with base, whose translations the table `why` splits again.
     """
-    shutil.rmtree(target, ignore_errors=True)
+    aside = target.with_name(f".{target.name}.part")
+    if aside.exists():  # of an attempt that failed
+        shutil.rmtree(aside)
     kept = [path for path in sorted(run.iterdir()) if path.suffix in OF_RUN and path.is_file()]
     if weights or run.parts[-2] == "base":
         kept.append(run / "vocabulary.model")
     for path in kept:
-        copy(path, target / path.name)
+        copy(path, aside / path.name)
     if weights:
-        halve(run / WEIGHTS, target / WEIGHTS)
-    write_list(target, target.iterdir())
+        halve(run / WEIGHTS, aside / WEIGHTS)
+    write_list(aside, aside.iterdir())
+    if target.exists():
+        shutil.rmtree(target)
+    aside.rename(target)
 
 
 def halve(path: Path, target: Path) -> None:
@@ -106,7 +112,7 @@ def write_list(folder: Path, paths: Iterable[Path]) -> None:
 
 
 def recorded_runs(folder: Path) -> dict[str, Path]:
-    return {"/".join(path.parts[-4:-1]): path.parent for path in sorted(folder.glob(f"runs/*/*/*/{SUMS}"))}
+    return {"/".join(path.parts[-4:-1]): path.parent for path in sorted(folder.glob(f"runs/*/*/[0-9]*/{SUMS}"))}
 
 
 def write_config(folder: Path, scale: str) -> None:
