@@ -6,8 +6,8 @@ encoder's position table, and a model without positions has a table of zeros.
 
 The search is CTranslate2's own, and differs from search.py in three ways. It stops once PATIENCE times as many
 hypotheses have ended as the beam is wide; ours goes on until no alive one can win. A hypothesis ends only among the
-`beam` best continuations; ours looks at twice as many, so that a beam of one is greedy there and nearly greedy here.
-And probabilities are normalised over the tokens that may be written; ours over all rows of the embedding.
+`beam` best continuations; ours looks at twice as many, but for a beam of one, which is greedy in both. And
+probabilities are normalised over the tokens that may be written; ours over all rows of the embedding.
 """
 
 import os

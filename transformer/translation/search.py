@@ -49,9 +49,10 @@ def n_best(
     A score is log-probability over length penalty. limits: [B] the most tokens that a translation may have, EOS
     included; on the device that does the work. The ids end in EOS, unless no hypothesis ended within the limit. Each
     step takes the 2 * beam best continuations: those that end compete for the n best finished ones, the beam best of
-    the others stay alive. A hypothesis is dropped when it can no longer be among the n: its log-probability can only
-    fall, and no penalty is larger than the limit's. That changes no result: whatever takes its place in the beam is
-    less likely still. A sentence is done at its limit, or when none is left.
+    the others stay alive. A beam of one takes the likeliest alone: it is greedy, as in the authors' code. A hypothesis
+    is dropped when it can no longer be among the n: its log-probability can only fall, and no penalty is larger than
+    the limit's. That changes no result: whatever takes its place in the beam is less likely still. A sentence is done
+    at its limit, or when none is left.
 
     enough: with it, none is dropped, and a sentence is done when so many have ended, each among the beam best of its
     step, as in CTranslate2. A better one may then be missed.
@@ -62,9 +63,10 @@ def n_best(
     ended = np.zeros(len(limits), np.int64)
     sentences = np.arange(len(limits))  # the b of the B that are still searched
     alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
+    most = 2 * beam if beam > 1 else 1
     for length in itertools.count(1):
         log_probabilities = decoder.step(torch.from_numpy(tokens).to(device))
-        best = expand(torch.from_numpy(alive).to(log_probabilities), log_probabilities, 2 * beam)
+        best = expand(torch.from_numpy(alive).to(log_probabilities), log_probabilities, most)
         scores, parents, tokens = to_host(*best, log_probabilities.shape[2])
         if (ends := (tokens == EOS) & (scores > -np.inf)).any():
             results.offer(sentences, np.where(ends, scores, -np.inf), parents, tokens, length, alpha)
