@@ -74,6 +74,7 @@ def test_means_and_deviations_over_seeds(folder):
         "− paper": "+6.2",
         "− base, paper": "",
         "− base, ours": "",
+        "Here": "",
     }
     assert further(markdown)[0] == {
         "Row": "",
@@ -88,7 +89,7 @@ def test_means_and_deviations_over_seeds(folder):
     }
 
 
-@pytest.mark.parametrize(("of_paper", "most"), [(False, 130), (True, 140)])
+@pytest.mark.parametrize(("of_paper", "most"), [(False, 138), (True, 148)])
 def test_the_first_grid_can_be_read_without_scrolling(folder, of_paper, most):
     folder.paper = ROOT / "workflow" / "paper" / "table3.csv"
     for experiment in read_variations(folder.paper).index:
@@ -107,12 +108,12 @@ def test_rows_in_the_papers_order_then_our_own(folder):
     assert list(rows) == ["base", "heads-1", "N-2", "big", "mine"]
     assert [row["row"] for row in rows.values()] == ["", "A", "C", "", ""]
     shown, more = ({row["Experiment"]: list(row.values()) for row in part(markdown)} for part in (cells, further))
-    assert shown["heads-1"] == ["A", "heads-1", "5.29", "", "24.9", "", "", "", "−0.9", ""]
+    assert shown["heads-1"] == ["A", "heads-1", "5.29", "", "24.9", "", "", "", "−0.9", "", ""]
     assert more["heads-1"] == ["A", "heads-1", "h=1, d_k=512", *[""] * 6]
     ours = ["30.0", "29.5 – 30.5"]
-    assert shown["N-2"] == ["C", "N-2", "6.11", "5.05", "23.7", *ours, "+6.3", "−2.1", "+0.0 ?"]
+    assert shown["N-2"] == ["C", "N-2", "6.11", "5.05", "23.7", *ours, "+6.3", "−2.1", "+0.0 ?", "?"]
     assert more["N-2"] == ["C", "N-2", "N=2", "29.0", "36", "0.268", "1", "", "6,000"]
-    assert shown["mine"] == ["", "mine", "", "5.05", "", *ours, "", "", "+0.0 ?"]
+    assert shown["mine"] == ["", "mine", "", "5.05", "", *ours, "", "", "+0.0 ?", ""]
     assert more["mine"] == ["", "mine", "", "29.0", "", "0.268", "1", "", "6,000"]
     assert "nan" not in markdown.lower()
     assert "<na>" not in markdown.lower()
@@ -134,6 +135,7 @@ def test_on_other_data_than_the_papers_nothing_is_compared_with_it(folder):
         "95 %": "26.5 – 27.5",
         "− base, paper": "+0.6",
         "− base, ours": "+1.0 ?",
+        "Here": "?",
     }
     assert "‡" not in markdown
     assert "− paper" not in markdown
@@ -156,6 +158,28 @@ def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.08)  # from the t distribution
     shown = {row["Experiment"]: row["− base, ours"] for row in cells(markdown)}
     assert shown == {"base": "", "heads-1": "+0.0 †", "N-2": "−4.6 †", "big": "+5.3"}
+
+
+def here(markdown: str) -> dict[str, str]:
+    return {row["Experiment"]: row["Here"] for row in cells(markdown)}
+
+
+def test_whether_the_papers_difference_is_seen(folder):
+    """The paper has −0.9, −2.1 and +0.6; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
+    flat(folder, "base", 29, 30, 31)
+    for experiment, bleu in (("heads-1", 20), ("N-2", 30), ("big", 10), ("mine", 10)):
+        flat(folder, experiment, bleu)
+    rows, markdown = folder.make()
+    assert here(markdown) == {"base": "", "heads-1": "seen", "N-2": "open", "big": "not seen", "mine": ""}
+    assert [rows[name]["here"] for name in ("heads-1", "N-2")] == ["seen here", "cannot be told"]
+
+
+def test_a_difference_as_large_as_the_papers_can_be_ruled_out(folder):
+    """Seeds lie 0.1 apart: ours are within 0.5 of 0; the paper's +0.6 is not, and of −2.1 it is 1 that is not."""
+    flat(folder, "base", 29.9, 30, 30.1)
+    for experiment in ("heads-1", "N-2", "big"):
+        flat(folder, experiment, 30)
+    assert here(folder.make()[1]) == {"base": ""} | dict.fromkeys(("heads-1", "N-2", "big"), "not seen")
 
 
 def test_the_csv_has_the_interval_of_the_difference_and_holms_p(folder):
@@ -241,7 +265,7 @@ def test_notes_say_how_and_where_from(folder):
     folder.add("base")
     folder.add("big")
     _, markdown = folder.make(width=8, depth=3)
-    caption, _, _, _, shrinking, _, _, mark, chance, _, perplexity, *_ = markdown.split("\n\n")
+    caption, _, _, _, shrinking, _, _, mark, _, chance, _, perplexity, *_ = markdown.split("\n\n")
     assert "toy: dev" in caption
     assert "newstest2013" in caption
     assert "without averaging" in caption

@@ -24,7 +24,7 @@ from transformer.tables.cells import (
     ours,
 )
 from transformer.tables.csvfiles import read_csv
-from transformer.tables.differences import LEVEL, paired
+from transformer.tables.differences import LEVEL, MARGIN, NO_VERDICT, TRANSLATES, Difference, paired, verdict
 from transformer.tables.notes import (
     CHANCE_NOTE,
     PERPLEXITY_NOTE,
@@ -55,6 +55,13 @@ MARK_NOTE = (
     f"no verdict: not tested, as p is missing. Without either: told from base, p < {LEVEL}. The CSV file has p, and as "
     "difference_low and difference_high the 95 % interval of the difference: by the same chances that p knows, or "
     "where p is missing, by the choice of sentences alone."
+)
+HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", NO_VERDICT: UNTESTED}
+HERE_NOTE = (
+    f"Here: whether the paper's difference from base is seen in ours. seen: ours is on the same side, p < {LEVEL}. "
+    f"not seen: it is on the other side, p < {LEVEL}; or one as large as the paper's, or as {MARGIN:g} BLEU where that "
+    f"is less, lies outside the interval. open: anything else, and where neither reaches {TRANSLATES:g} BLEU. "
+    f"{UNTESTED}: not tested."
 )
 SHRINKING_NOTE = (
     "The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {} and N by {}, and may set "
@@ -97,13 +104,24 @@ def read_runs(scores: list[str]) -> pd.DataFrame:
     return runs
 
 
-def against_base(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return by experiment but base, if that was run, `COMPARED`: its BLEU less base's, the interval and p."""
+def from_base(runs: pd.DataFrame) -> dict[str, Difference]:
+    """Return by experiment but base, if that was run, by how much its BLEU is above base's."""
     base = runs[runs["experiment"] == "base"]
     others = runs[runs["experiment"] != "base"] if len(base) else base
-    differences = {experiment: paired(same, base) for experiment, same in others.groupby("experiment")}
+    return {experiment: paired(same, base) for experiment, same in others.groupby("experiment")}
+
+
+def against_base(differences: dict[str, Difference]) -> pd.DataFrame:
+    """Return `COMPARED` by experiment: its BLEU less base's, the interval and p; differences: from `from_base`."""
     rows = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
     return pd.DataFrame.from_dict(rows, orient="index", columns=COMPARED)
+
+
+def goes_the_same_way(ours: Difference | None, papers: float) -> str:
+    """Return whether our difference from base is seen to go the paper's way; blank without one of them."""
+    if ours is None or pd.isna(papers) or papers == 0:
+        return ""
+    return verdict("higher" if papers > 0 else "lower", ours, min(abs(papers), MARGIN))
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
@@ -112,8 +130,8 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     paper: from `read_variations`; runs: from `read_runs`. Columns: row and changed; the paper's cells as `paper_bleu`
     and so on; of ours the means over seeds with their standard deviations (`bleu`, `bleu_sd`), parameters, steps,
     number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`COMPARED`), with
-    Holm's p (`p_holm`); then the paper's above its base's (`paper_difference`), and if the data are the paper's, ours
-    above the paper's (`from_paper`).
+    Holm's p (`p_holm`); then the paper's above its base's (`paper_difference`), whether that is seen in ours (`here`),
+    and if the data are the paper's, ours above the paper's (`from_paper`).
     """
     means = runs.groupby("experiment", sort=False).agg(
         **{f"{name}{end}": (column, how) for name, column in MEASURED.items() for end, how in MEAN.items()},
@@ -126,10 +144,14 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     limits = pd.DataFrame.from_dict(intervals, orient="index", columns=["low", "high"])
     printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
-    frame = printed.reindex(experiments, fill_value="").join(means.join([limits, against_base(runs)]))
-    frame["p_holm"] = holm(frame["p"])
+    frame = printed.reindex(experiments, fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
+    differences = from_base(runs)
+    frame = frame.join(means.join([limits, against_base(differences)]))
+    papers = frame["paper_difference"].items()
+    frame["here"] = [goes_the_same_way(differences.get(experiment), paper) for experiment, paper in papers]
+    frame["p_holm"] = holm(frame["p"])
     frame["from_paper"] = frame["bleu"] - numbers if data_of_paper else float("nan")
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
@@ -152,7 +174,7 @@ def for_readers(
     grid, further = Grid(WORDS, rows).split(NAMES, BEHIND)
     notes: list[Note] = [BEHIND_NOTE, further]
     notes += [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
-    notes += [*gaps(expected, runs), *interval_notes(compared), MARK_NOTE, CHANCE_NOTE]
+    notes += [*gaps(expected, runs), *interval_notes(compared), MARK_NOTE, HERE_NOTE, CHANCE_NOTE]
     notes += [tests_note(frame["p"][frame["difference"].notna()], LEVEL), PERPLEXITY_NOTE]
     if len(runs):
         base = runs[runs["experiment"] == "base"]
@@ -178,6 +200,7 @@ def cells(row: dict, runs: pd.DataFrame, compared: bool) -> Row:
         **({"− paper": difference} if compared else {}),
         "− base, paper": "" if is_base else difference_text(row["paper_difference"], 1),
         "− base, ours": against_base_cell(row, runs),
+        "Here": HERE.get(row["here"], ""),
         "sacreBLEU, ours": ours(mean_text(row["sacrebleu"], row["sacrebleu_sd"], 1), own),
         "Parameters, paper": row["paper_parameters"],
         "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), own),

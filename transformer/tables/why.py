@@ -36,7 +36,7 @@ from transformer.tables.csvfiles import read_csv
 from transformer.tables.notes import CHANCE_NOTE, gaps, provenance
 from transformer.tables.render import Grid, Table
 from transformer.tables.table2 import system_name
-from transformer.tables.table3 import against_base, read_runs
+from transformer.tables.table3 import against_base, from_base, read_runs
 
 TITLE = "What each choice is worth"
 WORDS = ("Kind", "Choice")
@@ -91,7 +91,7 @@ def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     rows = [row for path in args.measures for row in of_others(path)]
     rows += of_test(args, runs) if len(runs) else []
     experiments = dict.fromkeys(name.split("/")[1] for name in args.expected)
-    rows += training(dev, against_base(dev), list(experiments))
+    rows += training(dev, against_base(from_base(dev)), list(experiments))
     frame = pd.DataFrame(rows, columns=COLUMNS)
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
     return for_readers(frame, both, printed_bleu(args.paper), (args.label, args.dev_label), args.expected), frame
