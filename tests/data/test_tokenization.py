@@ -54,6 +54,25 @@ def test_what_is_switched_off_is_not_done(changes, expected):
     assert Moses("en", replace(MOSES, **changes)).tokenize("“A & B” \u2013 [c]") == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "raw", "expected"),
+    [
+        ("en", "A man and A Dog.", "a man and A Dog ."),
+        ("en", "A man. He is.", "a man . He is ."),
+        ("de", "Dr. Müller kam.", "dr. Müller kam ."),
+        ("fr", "À l'école", "à l&apos; école"),
+        ("en", "USA wins", "USA wins"),
+        ("en", "3 Dogs", "3 Dogs"),
+        ("en", '"No"', "&quot; No &quot;"),
+        ("en", "", ""),
+    ],
+)
+def test_the_first_letter_is_written_small_and_large_again(language, raw, expected):
+    moses = Moses(language, replace(MOSES, decapitalize=True))
+    assert moses.tokenize(raw) == expected
+    assert moses.detokenize(expected) == moses.detokenize(moses.tokenize(raw)) == raw
+
+
 @pytest.mark.parametrize("escape", [True, False])
 @pytest.mark.parametrize(
     ("language", "text"),

@@ -251,24 +251,28 @@ def code_of(page):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize("page", ["docs", "card", "card, nothing normalised"])
+@pytest.mark.parametrize("page", ["docs", "card", "card, nothing normalised", "card, decapitalised"])
 def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page):
     """This holds for a sentence whose punctuation is normalised, escaped and, in the translation, joined to words.
 
     The search is greedy, as beam searches differ.
     """
     copy, text = tmp_path / "run", "ab cd’s “ef”"
+    changes = {
+        "card, nothing normalised": {"normalize_punctuation": False, "escape": False},
+        "card, decapitalised": {"decapitalize": True},
+    }.get(page, {})
     shutil.copytree(run, copy)
     save(replace(load(run / "decoding.yaml", Decoding), beam=1), copy / "decoding.yaml")
-    if page == "card, nothing normalised":
+    if changes:
         experiment = load(run / "experiment.yaml")
-        preparation = replace(experiment.preparation, normalize_punctuation=False, escape=False)
-        save(replace(experiment, preparation=preparation), copy / "experiment.yaml")
+        save(replace(experiment, preparation=replace(experiment.preparation, **changes)), copy / "experiment.yaml")
     do("export", "--run", copy, "--to", tmp_path / "en-de", "--format", "marian")
     code = code_of(ROOT / "docs/export.md" if page == "docs" else tmp_path / "en-de/README.md")
     if page == "docs":
         assert code.count('"Two dogs play in the snow."') == 1
         code = code.replace('"Two dogs play in the snow."', repr(text))
+    text = text.capitalize() if "decapitalize" in changes else text
     monkeypatch.chdir(tmp_path / ("" if page == "docs" else "en-de"))
     monkeypatch.setattr("builtins.input", lambda: text)
     with redirect_stdout(StringIO()) as printed:

@@ -148,6 +148,7 @@ class Preparation(Section):
     max_words: Positive
     max_ratio: Amount
     vocabulary_sentences: Positive
+    decapitalize: bool = False  # the first letter of a sentence is written small, and of a translation large again
 
 
 @dataclass(frozen=True)

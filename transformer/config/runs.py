@@ -105,7 +105,7 @@ def parts(config: dict, run: RunName) -> dict:
         "width": scale["width"],
         "depth": scale["depth"],
         "optimizer": config["optimizer"],
-        "preparation": config["preparation"],
+        "preparation": preparation_of(config, run.task),
         "running": config["running"] | scale.get("running", {}) | own["running"],
     }
 
@@ -124,6 +124,12 @@ def translator_parts(config: dict, run: RunName) -> dict:
         "output_rows": task["embedding_rows"],
         "running": {},
     }
+
+
+def preparation_of(config: dict, task: str) -> dict:
+    """Return how the text of a task is prepared; a translation task may add to what holds for all."""
+    own = scale_of(config)["tasks"].get(task, {})
+    return config["preparation"] | {key: value for key, value in own.items() if key == "decapitalize"}
 
 
 def parser_parts(config: dict, name: str) -> dict:

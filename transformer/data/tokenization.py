@@ -84,8 +84,15 @@ class Moses:
         """Turn a raw sentence into a tokenised one."""
         if self.preparation.normalize_punctuation:
             line = self.normalizer.normalize(line)
-        return self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True)
+        words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True)
+        return decapitalized(words) if self.preparation.decapitalize else words
 
     def detokenize(self, line: str) -> str:
-        """Turn a tokenised sentence into plain text; undoes the escapes, not the normalisation."""
-        return self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
+        """Turn a tokenised sentence into plain text; undoes the escapes and the small first letter, nothing else."""
+        text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
+        return text[:1].upper() + text[1:] if self.preparation.decapitalize else text
+
+
+def decapitalized(words: str) -> str:
+    """Write the first letter small, so that a word is one word wherever it stands; but not in words such as USA."""
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]

@@ -29,6 +29,7 @@ def card(
             run=vars(experiment) | record,
             normalize=experiment.preparation.normalize_punctuation,
             escape=experiment.preparation.escape,
+            decapitalize=experiment.preparation.decapitalize,
             extra_length=decoding.extra_length,
             own_tables=own_tables,
             scores=variants(score["scores"]) if score else {},

@@ -1,8 +1,16 @@
 # The questions of rules/prepare.smk: languages, subsets of a test set, and the parts that a training set is prepared in.
+import json
 import os
 import re
 
 from snakemake.io import IOFile
+
+from transformer.config.runs import preparation_of
+
+
+def preparation(wildcards):
+    """Return how a task's text is prepared, as JSON for the tokenize stage."""
+    return json.dumps(preparation_of(at(config, wildcards.scale), wildcards.task))
 
 
 def subsets_of(wildcards):

@@ -26,7 +26,7 @@ rule tokenize:
         languages=lambda wildcards: [
             task_of(wildcards)[name] for name in ("source", "target")
         ],
-        preparation=json.dumps(config["preparation"]),
+        preparation=preparation,
         clean=lambda wildcards: "--clean" if wildcards.split == "train" else "",
         part=gather_option,
         output=subpath(output[2], strip_suffix=".json"),
