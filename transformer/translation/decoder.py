@@ -168,8 +168,7 @@ class CachedDecoder:
         room = seen.shape[2] - self.past[0][1].shape[2]
         if room:
             self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
-        mask = np.where(seen, np.float32(0), np.float32(-np.inf))[:, None]
-        return self.on_device(np.arange(B)[:, None], taken), *self.on_device(mask)
+        return self.on_device(np.arange(B)[:, None], taken), *self.on_device(seen[:, None])
 
     def on_device(self, *arrays: np.ndarray) -> list[Tensor]:
         """Return NumPy's arrays as tensors beside the weights."""
@@ -196,19 +195,20 @@ class Places:
     """
 
     def __init__(self, B: int):
-        self.seen = np.zeros((B, 1, BLOCK), dtype=bool)  # [B, K, M]
+        self.seen = np.full((B, 1, BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
 
     def take(self, K: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a place for each of K hypotheses [B, K], and what each sees from now on, that among it: [B, K, M]."""
         if self.seen.shape[1] < K:  # none has been selected yet, and none sees a place
             self.seen = self.seen.repeat(K, axis=1)
-        taken = self.seen.any(axis=1)
-        lack = K - (~taken).sum(axis=1).min()
+        taken = np.maximum.reduce(self.seen, axis=1) == 0
+        lack = K + np.add.reduce(taken, axis=1).max() - taken.shape[1]
         if lack > 0:
             room = -(-lack // BLOCK) * BLOCK
-            self.seen, taken = np.pad(self.seen, ((0, 0), (0, 0), (0, room))), np.pad(taken, ((0, 0), (0, room)))
+            self.seen = np.pad(self.seen, ((0, 0), (0, 0), (0, room)), constant_values=-np.inf)
+            taken = np.pad(taken, ((0, 0), (0, room)))
         places = taken.argsort(axis=1, kind="stable")[:, :K]
-        self.seen[np.arange(len(places))[:, None], np.arange(K), places] = True
+        self.seen[np.arange(len(places))[:, None], np.arange(K), places] = 0
         return places, self.seen
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:

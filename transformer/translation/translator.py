@@ -22,6 +22,11 @@ from transformer.translation.search import Decoder, n_best
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
 
+# With fewer weights in its softmax, a step of the model is so short that threads mostly wait for one another, be it for
+# Python's lock or for the last part of a product, above all on a machine that does other work.
+LARGE = 2**22
+SHARE = 500  # source tokens that are worth a thread of their own all the same
+
 
 class TooLong(InputError):
     """An error: the line `index` of a text has more subwords than the model has positions for."""
@@ -145,25 +150,29 @@ def search_n_best(
         return n_best(decoder, limits, decoding.beam, decoding.alpha, n, enough)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    fair = -(-sum(map(len, sentences)) // threads)
+    fair, alone = -(-sum(map(len, sentences)) // threads), threads
+    if weights.output.numel() < LARGE:
+        fair, alone = max(fair, SHARE), 1
     batches = by_length(sentences, min(decoding.batch_tokens, fair))
     results: list[list[tuple[list[int], float]]] = [[([], 0.0)]] * len(sentences)
-    for batch, translations in zip(batches, side_by_side(decode, batches, threads), strict=True):
+    for batch, translations in zip(batches, side_by_side(decode, batches, threads, alone), strict=True):
         for index, ranked in zip(batch, translations, strict=True):
             results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
     return results
 
 
-def side_by_side(function: Callable, items: list, threads: int) -> list:
-    """Return `function` of each item, in order. Each thread has its own items: one step is too small to share."""
-    if min(threads, len(items)) < 2:
-        return list(map(function, items))
-    torch.set_num_threads(1)
+def side_by_side(function: Callable, items: list, threads: int, alone: int) -> list:
+    """Return `function` of each item, in order, several at a time, or a single one with PyTorch on `alone` threads."""
+    several = min(threads, len(items)) > 1
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if several else alone)
     try:
+        if not several:
+            return list(map(function, items))
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(function, items))
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
 
 
 def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:
