@@ -19,6 +19,8 @@ from transformer.model.transformer import Transformer
 from transformer.translation.decoder import CachedDecoder, Weights
 from transformer.translation.search import Decoder, n_best
 
+GPU = 8  # times a processor's batch is a GPU's: a step is bound by launching, and takes it no longer
+
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
 
@@ -145,13 +147,17 @@ def search_n_best(
         return n_best(decoder, limits, decoding.beam, decoding.alpha, n, enough)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    fair = -(-sum(map(len, sentences)) // threads)
-    batches = by_length(sentences, min(decoding.batch_tokens, fair))
+    batches = by_length(sentences, most_tokens(decoding, sum(map(len, sentences)), device, threads))
     results: list[list[tuple[list[int], float]]] = [[([], 0.0)]] * len(sentences)
     for batch, translations in zip(batches, side_by_side(decode, batches, threads), strict=True):
         for index, ranked in zip(batch, translations, strict=True):
             results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
     return results
+
+
+def most_tokens(decoding: Decoding, tokens: int, device: torch.device, threads: int) -> int:
+    """Return how many of all `tokens` are decoded together at most; each thread has its share."""
+    return min(decoding.batch_tokens * (GPU if device.type == "cuda" else 1), -(-tokens // threads))
 
 
 def side_by_side(function: Callable, items: list, threads: int) -> list:
