@@ -332,6 +332,27 @@ def test_a_compiled_step_is_used_where_it_works(monkeypatch, tmp_path):
     assert run.circumstances("a commit")["compiled"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda smoothed, plain, _: (1.02 * smoothed, plain), "smoothed loss: expected about "),
+        (lambda smoothed, plain, weight: (smoothed + weight.sum() - weight.sum().detach(), plain), "gradient of "),
+        (lambda smoothed, plain, _: (smoothed, plain * math.nan), "plain loss: expected about "),
+    ],
+    ids=["loss", "gradient", "nan"],
+)
+def test_a_compiled_step_that_computes_something_else_is_not_used(monkeypatch, tmp_path, capsys, wrong, message):
+    def compute(model, *rest):
+        return wrong(*batch_losses(model, *rest), model.decoder[1].cross_attention.query.weight)
+
+    monkeypatch.setattr(step, "compiled", lambda: compute)
+    run = start(tmp_path, True)
+    run.learner.compile()
+    assert (run.learner.compiled, run.learner.room) == (None, None)
+    assert run.circumstances("a commit")["compiler_error"].startswith(f"process 0: {message}")
+    assert "as uncompiled, found" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_a_full_memory_is_no_compiler_error(monkeypatch, tmp_path):
     def fails(graph, inputs):

@@ -92,12 +92,13 @@ class Learner:
     def compile(self) -> None:
         """Compile the step, with attention in blocks.
 
-        Where that fails, in whichever process, all go on without, with padded attention, and remember why.
+        Where that fails, or computes something else, in whichever process, all go on without, with padded attention,
+        and remember why.
         """
         compute, room = compiled(), self.largest_piece()
         piece = self.batches_of(0)[0][:: self.world.size * self.accumulation]
-        batch = self.text.batch(piece, self.world.device, room, self.grain)
-        problem = tried(compute, self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
+        batches = [self.text.batch(piece, self.world.device, size, self.grain) for size in (room, None)]
+        problem = tried(compute, self.model, *batches, self.experiment.training.epsilon_ls, self.dtype)
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(problem)) if error]
         self.compiler_error = found[0] if found else None
         self.compiled, self.room = (None, None) if found else (compute, room)
