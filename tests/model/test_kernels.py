@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.model.attention import attention
-from transformer.model.kernels import STEPS, Dropout, Softmax, dropout
+from transformer.model.kernels import STEPS, Dropout, Softmax, dropout, narrowed
 
 # Softmax.
 
@@ -27,6 +27,12 @@ def test_softmax_is_pytorchs(scores, masked):
         torch.autograd.grad((result * towards).sum(), leaf)[0] for result, leaf in zip(results, leaves, strict=True)
     ]
     torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+
+
+def test_a_processor_adds_its_layers_in_32_bits():
+    x = torch.randn(3)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert narrowed(x) is x
 
 
 # Attention; test_reference.py has the equation.
