@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, Model
 from transformer.model.attention import CrossAttention, SelfAttention
-from transformer.model.kernels import Dropout, narrowed
+from transformer.model.kernels import Dropout, linear_relu, narrowed
 from transformer.model.packed import POSITIONS, Packed
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
@@ -139,7 +139,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.d_ff, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(F.relu(self.inner(x)))
+        return self.outer(linear_relu(self.inner, x))
 
 
 class Embedding(nn.Module):
