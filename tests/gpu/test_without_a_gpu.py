@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch'
 def library(tmp_path_factory) -> Path:
     """Return pretend.cpp, compiled once for all processes of the tests."""
     compiler = needs("g++", "apt-get install g++")
-    source = SOURCE.read_bytes() + torch.__version__.encode()
+    source = SOURCE.read_bytes() + f"{torch.__version__} {TORCH}".encode()
     path = tmp_path_factory.getbasetemp().parent / f"pretend-{hashlib.sha256(source).hexdigest()[:16]}.so"
     with FileLock(f"{path}.lock"):
         if not path.exists():
