@@ -74,9 +74,14 @@ def with_tokens(workload: Workload, tokens: int) -> Workload:
 def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:
     """Draw sentence pairs with WMT's lengths, whose subwords are as frequent as in Zipf's law."""
     random = np.random.default_rng(seed)
+    return ParallelText(*(random_side(random, side, vocabulary) for side in random_lengths(random, pairs)))
+
+
+def random_lengths(random: np.random.Generator, pairs: int) -> np.ndarray:
+    """Draw the tokens of each pair's sides, EOS included: [2, pairs]."""
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = (lengths, lengths * np.exp(random.normal(0, SPREAD, pairs)))
-    return ParallelText(*(random_side(random, 1 + side.clip(1, LONGEST).astype(int), vocabulary) for side in sides))
+    return np.stack([1 + side.clip(1, LONGEST).astype(int) for side in sides])
 
 
 def random_side(random: np.random.Generator, lengths: np.ndarray, vocabulary: int) -> TokenArray:

@@ -32,10 +32,12 @@ PART = 2048  # of a product's sums, at least, where they are divided
 SHALLOW = ((512, 0.82), (1024, 0.9))  # of that speed, where rows are not longer
 ATTENTION = 180e12  # FLOP/s in the tiles that attention works on, masked or not
 ATTENTION_PRODUCTS = 2 + 7  # in each tile, forward and backward
-OPTIMIZER = 4 * (1 + 1 + 3 + 7)  # bytes a parameter: zero the gradient, its norm, add to it, and Adam
+OPTIMIZER = 4 * (2 + 1 + 7)  # bytes a parameter: put the gradient into the buffer, its norm, and Adam
+GROUP = 320 * 2**16  # numbers that one launch takes, of what works on all parameters at once
+RELU = "torch.ops.aten._addmm_activation.default"  # a product that ends with ReLU
 
 
-def described(files: list[Path], parameters: int, tensors: int, attention: float) -> dict:
+def described(files: list[Path], parameters: int, attention: float) -> dict:
     """Return what the step's code does, and how long that takes by the model. attention: FLOPs of all its tiles.
 
     The gigabytes are those of all but attention.
@@ -53,7 +55,7 @@ def described(files: list[Path], parameters: int, tensors: int, attention: float
                 kind = "attention" if "_tem_" in kernel[1] else "elementwise"
                 volume = volumes.get(kernel[1], 0.0) * 1e9 if kind == "elementwise" else 0.0
                 seconds[kind] += LAUNCH + volume / BANDWIDTH
-            elif product := re.match(r"\s+extern_kernels\.(mm|addmm)\((.*)\)$", line):
+            elif product := re.match(rf"\s+(extern_kernels\.mm|extern_kernels\.addmm|\w+ = {RELU})\((.*)\)$", line):
                 (m, k), (_, n) = (shape_of(x, shapes) for x in arguments(product[2])[-2:])
                 volume, kind = 2 * (m * k + k * n + m * n), "products"
                 seconds[kind] += LAUNCH + max(product_seconds(m, n, k), volume / BANDWIDTH)
@@ -64,7 +66,7 @@ def described(files: list[Path], parameters: int, tensors: int, attention: float
             launches[kind] += 1
             moved += volume
     seconds["attention"] += attention / ATTENTION
-    seconds["optimizer"] = tensors * LAUNCH + parameters * OPTIMIZER / BANDWIDTH
+    seconds["optimizer"] = 3 * math.ceil(parameters / GROUP) * LAUNCH + parameters * OPTIMIZER / BANDWIDTH
     return {
         "launches": dict(launches),
         "gigabytes": round(moved / 1e9, 1),
@@ -127,6 +129,10 @@ def planned(code: str) -> int:
             held[found[1]] = math.prod(numbers(found[2])) * getattr(torch, found[3]).itemsize
             now += held[found[1]]
             most = max(most, now)
+        elif found := re.match(rf"\s+assert_size_stride\((\w+), \(([\d, ]*)\), .*'{RELU}'", line):
+            held[found[1]] = math.prod(numbers(found[2])) * torch.bfloat16.itemsize  # it brings its own memory
+            now += held[found[1]]
+            most = max(most, now)
         elif found := re.match(
             r"\s+(\w+) = (\w+); del \w+  # reuse|\s+(\w+) = reinterpret_tensor\((\w+), .*; del", line
         ):
@@ -164,10 +170,10 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="also compile each kernel")
     args = parser.parse_args()
     learner = learner_of(args.model, args.layers)
-    parameters = [parameter.numel() for parameter in learner.model.parameters()]
+    parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     with tempfile.TemporaryDirectory() as folder:
         files = write(learner, Path(folder))
-        result = described(files, sum(parameters), len(parameters), attention_flops(learner))
+        result = described(files, parameters, attention_flops(learner))
         if args.compile:
             result["compiled"] = compile_kernels(files, Path(folder))
     print(json.dumps(result))

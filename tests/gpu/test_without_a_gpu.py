@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch'
 def library(tmp_path_factory) -> Path:
     """Return pretend.cpp, compiled once for all processes of the tests."""
     compiler = needs("g++", "apt-get install g++")
-    source = SOURCE.read_bytes() + torch.__version__.encode()
+    source = SOURCE.read_bytes() + f"{torch.__version__} {TORCH}".encode()
     path = tmp_path_factory.getbasetemp().parent / f"pretend-{hashlib.sha256(source).hexdigest()[:16]}.so"
     with FileLock(f"{path}.lock"):
         if not path.exists():
@@ -66,7 +66,7 @@ def seen(process: subprocess.CompletedProcess) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("model", "parameters", "most"), [("base", 193, 2356), ("big", 193, 2356), ("parser", 129, 1725)]
+    ("model", "parameters", "most"), [("base", 193, 2200), ("big", 193, 2200), ("parser", 129, 1602)]
 )
 def test_a_step_that_is_not_compiled(trace, model, parameters, most):
     """It waits for nothing, or trace.py would fail. The bound is what was counted: fewer operators are better."""
@@ -84,11 +84,11 @@ def test_one_graph_serves_all_batches(trace):
     assert (result["graphs"], result["breaks"]) == ([1, 1], 0)
     assert result["attention"] == ["torch.bfloat16"]
     assert result["views"]
-    assert 4e9 < result["saved_bytes"] < 7e9
+    assert 4e9 < result["saved_bytes"] < 5.8e9
 
 
 def test_evaluation(trace):
-    assert 100 < seen(trace("evaluation", "base"))["operators"] <= 908
+    assert 100 < seen(trace("evaluation", "base"))["operators"] <= 923
 
 
 def test_a_step_of_beam_search(trace):
@@ -96,7 +96,7 @@ def test_a_step_of_beam_search(trace):
     result = seen(trace("decoding", "base"))
     assert result["shapes"] == [[40, 8], [40, 8]]
     assert result["devices"] == ["cuda:0", "cuda:0"]
-    assert 100 < result["operators"] <= 219
+    assert 100 < result["operators"] <= 161
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_inductors_code_for_a_step(trace):
     assert set(launches) == {"elementwise", "products", "attention"}
     assert launches["attention"] == 36
     assert result["tiles"] == [BLOCK]  # although the mask claims others
-    assert launches["elementwise"] <= 486
+    assert launches["elementwise"] <= 479
     assert launches["products"] <= 219
-    assert 40 < result["gigabytes"] <= 58
-    assert 4 < result["planned_gigabytes"] <= 8.5
+    assert 40 < result["gigabytes"] <= 50
+    assert 4 < result["planned_gigabytes"] <= 6.2
 
 
 @pytest.mark.slow

@@ -23,10 +23,11 @@ from transformer.common.files import InputError
 from transformer.config.experiment import PAD
 from transformer.model.attention import block_attention, fits_blocks
 from transformer.model.blocks import BLOCK, Blocks
-from transformer.model.packed import FILLER, fill, lay_flat, sizes
+from transformer.model.packed import FILLER, SPARE, fill, lay_flat, sizes
 from transformer.model.packed import blocks as blocks_of
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import Interrupted, StopSignals
+from transformer.training import step
 from transformer.training.batches import plan
 from transformer.training.compiling import compiled, prepare
 from transformer.training.loop import Run, TrainingError
@@ -75,12 +76,12 @@ def make_model(**changes) -> Transformer:
 
 
 def test_a_batch_laid_flat():
-    """Two pairs, and what fills them up: four sentences on either side, of a hundred tokens and of fifty."""
+    """Two pairs, and what fills them up: three sentences on either side, of a hundred tokens and of sixty."""
     batch = TEXT.batch(np.array([3, 5]), CPU, (300, 100))
-    for side, lengths, size in ((batch.source, TEXT.lengths[0], 512), (batch.target, TEXT.lengths[1], 256)):
+    for side, lengths, size in ((batch.source, TEXT.lengths[0], 384), (batch.target, TEXT.lengths[1], 256)):
         n = int(lengths[[3, 5]].sum())
-        fillers = [(size - n) // 4 + (i < (size - n) % 4) for i in range(4)]
-        ids = np.repeat(np.arange(6), [lengths[3], lengths[5], *fillers])
+        fillers = [(size - n) // 3 + (i < (size - n) % 3) for i in range(3)]
+        ids = np.repeat(np.arange(5), [lengths[3], lengths[5], *fillers])
         assert side.sentences.tolist() == ids.tolist()
         assert side.positions.tolist() == [i for length in (lengths[3], lengths[5], *fillers) for i in range(length)]
         assert side.ids[n:].tolist() == [PAD] * (size - n)
@@ -102,7 +103,8 @@ def test_batches_within_the_room_have_one_size(pairs, room):
     assert (lengths.sum(axis=1) + fillers.sum(axis=1) == full).all()
     assert fillers.min() > 0
     # As many on both sides, so that a side with little room may have shorter ones, and the other longer ones.
-    assert fillers.max() <= max(FILLER, math.ceil(full.max() / FILLER))
+    assert fillers.max() <= max(FILLER, math.ceil(full.max() / SPARE))
+    assert (full <= np.maximum(lengths.sum(axis=1), room) + SPARE + FILLER).all()
     assert (full % FILLER == 0).all()
 
 
@@ -328,6 +330,27 @@ def test_a_compiled_step_is_used_where_it_works(monkeypatch, tmp_path):
     run.learner.compile()
     assert run.learner.compiled is not None
     assert run.circumstances("a commit")["compiled"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda smoothed, plain, _: (1.02 * smoothed, plain), "smoothed loss: expected about "),
+        (lambda smoothed, plain, weight: (smoothed + weight.sum() - weight.sum().detach(), plain), "gradient of "),
+        (lambda smoothed, plain, _: (smoothed, plain * math.nan), "plain loss: expected about "),
+    ],
+    ids=["loss", "gradient", "nan"],
+)
+def test_a_compiled_step_that_computes_something_else_is_not_used(monkeypatch, tmp_path, capsys, wrong, message):
+    def compute(model, *rest):
+        return wrong(*batch_losses(model, *rest), model.decoder[1].cross_attention.query.weight)
+
+    monkeypatch.setattr(step, "compiled", lambda: compute)
+    run = start(tmp_path, True)
+    run.learner.compile()
+    assert (run.learner.compiled, run.learner.room) == (None, None)
+    assert run.circumstances("a commit")["compiler_error"].startswith(f"process 0: {message}")
+    assert "as uncompiled, found" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")

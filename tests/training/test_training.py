@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,6 +261,24 @@ def test_loss_and_gradient_are_per_target_token(tmp_path):
     for parameter, gradient in zip(run.learner.model.parameters(), gradients, strict=True):
         first_moment = run.learner.adam.state[parameter]["exp_avg"]  # (1 - beta1) * gradient after one step
         torch.testing.assert_close(first_moment / (1 - 0.9), gradient, rtol=1e-3, atol=1e-6)
+
+
+def test_no_step_has_gradients_of_the_one_before(tmp_path):
+    """In however many pieces it comes; a process that gets none of them adds nothing to the others' sum."""
+    learner = start(tmp_path, make_experiment(model={"P_drop": 0.0})).learner
+    learner.update("", np.arange(9), 1, False)
+    weights = {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
+    sums = []
+    for learner.accumulation in (1, 3):
+        learner.update("", np.arange(20), 2, False)
+        sums.append(learner.gradients.clone())
+        learner.model.load_state_dict(weights)
+    torch.testing.assert_close(*sums, rtol=1e-4, atol=1e-6)
+    assert sums[0].count_nonzero() > len(sums[0]) / 2
+    learner.world = SimpleNamespace(rank=1, size=2, sum=lambda tensor: tensor)
+    learner.accumulation = 1
+    learner.update("", np.arange(1), 3, False)
+    assert not learner.gradients.any()
 
 
 def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):

@@ -13,7 +13,7 @@ from transformer.config.experiment import EOS, PAD, UNK
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
 from transformer.model.packed import POSITIONS
-from transformer.translation.translator import Translator, by_length, search
+from transformer.translation.translator import Translator, by_length, most_tokens, search
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,17 @@ def test_lines_keep_their_order(translator):
 def test_batch_tokens_change_no_translation(translator, batch_tokens):
     other = replace(translator, decoding=replace(DECODING, batch_tokens=batch_tokens))
     assert other.translate(LINES) == translator.translate(LINES)
+
+
+def test_a_gpu_decodes_eight_times_as_many_tokens_together():
+    decoding, (cpu, cuda) = replace(DECODING, batch_tokens=100), map(torch.device, ("cpu", "cuda"))
+    assert most_tokens(decoding, 10_000, cpu, 4, share=1) == 100
+    assert most_tokens(decoding, 10_000, cuda, 1, share=1) == 800
+    assert most_tokens(decoding, 300, cpu, 4, share=1) == 75
+
+
+def test_a_few_sentences_are_not_divided():
+    assert most_tokens(replace(DECODING, batch_tokens=100), 120, torch.device("cpu"), 4, share=50) == 50
 
 
 def test_threads_change_no_translation(translator):

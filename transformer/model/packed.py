@@ -34,6 +34,7 @@ class Packed:
 
 
 FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
+SPARE = 64  # tokens at least that fill up each side, in as many sentences on both: none is much longer than FILLER
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
@@ -86,8 +87,8 @@ def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
 
 
 def sizes(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
-    """Return [2] the tokens of each filled side: its room, or what it has, and FILLER more; a multiple of FILLER."""
-    return (np.maximum(lengths.sum(axis=1), room) // FILLER + 2) * FILLER
+    """Return [2] the tokens of each filled side: its room, or what it has, and SPARE more; a multiple of FILLER."""
+    return -(-(np.maximum(lengths.sum(axis=1), room) + SPARE) // FILLER) * FILLER
 
 
 def places(lengths: np.ndarray) -> np.ndarray:

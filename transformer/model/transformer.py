@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, Model
 from transformer.model.attention import CrossAttention, SelfAttention
-from transformer.model.kernels import Dropout
+from transformer.model.kernels import Dropout, linear_relu, narrowed
 from transformer.model.packed import POSITIONS, Packed
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
@@ -60,17 +60,21 @@ class Transformer(nn.Module):
         x = self.embedding(source.ids, source.positions)
         if self.target_spaces is not None:
             x = x + self.target_spaces[TARGET_SPACE]
-        x = self.dropout(x)
+        x = self.dropout(self.stream(x))
         for layer in self.encoder:
             x = layer(x, source)
         return self.encoder_norm(x)
 
     def decode(self, target: Packed, memory: Tensor, source: Packed) -> Tensor:
         """Decode all target tokens at once, each seeing only those before it: [n_target, d_model]."""
-        x = self.dropout(self.target_embedding(target.ids, target.positions))
+        x = self.dropout(self.stream(self.target_embedding(target.ids, target.positions)))
         for layer in self.decoder:
             x = layer(x, target, memory, source)
         return self.decoder_norm(x)
+
+    def stream(self, x: Tensor) -> Tensor:
+        """Return embeddings as the first layer adds to them; pre-norm adds to one sum throughout, in 32 bits."""
+        return narrowed(x) if self.config.norm == "post" else x
 
 
 def last_norm(config: Model) -> nn.Module:
@@ -123,7 +127,7 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         out = self.dropout(sublayer(x if self.post else self.norm(x)))
         out = x + out if self.residual else out
-        return self.norm(out) if self.post else out
+        return narrowed(self.norm(out)) if self.post else out
 
 
 class FeedForward(nn.Module):
@@ -135,7 +139,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.d_ff, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(F.relu(self.inner(x)))
+        return self.outer(linear_relu(self.inner, x))
 
 
 class Embedding(nn.Module):

@@ -92,12 +92,13 @@ class Learner:
     def compile(self) -> None:
         """Compile the step, with attention in blocks.
 
-        Where that fails, in whichever process, all go on without, with padded attention, and remember why.
+        Where that fails, or computes something else, in whichever process, all go on without, with padded attention,
+        and remember why.
         """
         compute, room = compiled(), self.largest_piece()
         piece = self.batches_of(0)[0][:: self.world.size * self.accumulation]
-        batch = self.text.batch(piece, self.world.device, room, self.grain)
-        problem = tried(compute, self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
+        batches = [self.text.batch(piece, self.world.device, size, self.grain) for size in (room, None)]
+        problem = tried(compute, self.model, *batches, self.experiment.training.epsilon_ls, self.dtype)
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(problem)) if error]
         self.compiler_error = found[0] if found else None
         self.compiled, self.room = (None, None) if found else (compute, room)
@@ -123,13 +124,14 @@ class Learner:
         """
         lengths = self.text.lengths[:, indices]
         parts = self.world.size * self.accumulation
-        self.gradients.zero_()
+        pieces = range(self.world.rank, min(parts, len(indices)), self.world.size)
+        (self.sums if pieces else self.gradients).zero_()  # a piece's gradients are written over the last step's
         self.sums[2] = stopping
-        for piece in range(self.world.rank, min(parts, len(indices)), self.world.size):
+        for piece in pieces:
             seed = np.random.SeedSequence((self.experiment.seed, step, piece)).generate_state(1)
             torch.manual_seed(int(seed[0]))  # 32 bits, all that a processor's generator takes
             losses = self.losses(indices[piece::parts])
-            (losses[0] / int(lengths[1].sum())).backward()
+            self.differentiate(losses[0] / int(lengths[1].sum()), first=piece == self.world.rank)
             self.sums[:2] += torch.stack(losses).detach()
         self.world.sum(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
@@ -138,6 +140,12 @@ class Learner:
             group["lr"] = rate(self.experiment, step)
         self.adam.step()
         return update
+
+    def differentiate(self, loss: Tensor, first: bool) -> None:
+        """Write the loss's gradients into the buffer, over the last step's, or add them to the first piece's."""
+        parameters = list(self.model.parameters())
+        gradients = torch.autograd.grad(loss, parameters)
+        (torch._foreach_copy_ if first else torch._foreach_add_)([p.grad for p in parameters], gradients)
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         """Return (smoothed, plain): sums over the target tokens of these pairs (loss.py)."""

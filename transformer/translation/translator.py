@@ -22,6 +22,7 @@ from transformer.translation.search import Decoder, n_best
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
 
+GPU = 8  # times a processor's batch is a GPU's: a step is bound by launching, and takes it no longer
 # With fewer weights in its softmax, a step of the model is so short that threads mostly wait for one another, be it for
 # Python's lock or for the last part of a product, above all on a machine that does other work.
 LARGE = 2**22
@@ -150,15 +151,20 @@ def search_n_best(
         return n_best(decoder, limits, decoding.beam, decoding.alpha, n, enough)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    fair, alone = -(-sum(map(len, sentences)) // threads), threads
-    if weights.output.numel() < LARGE:
-        fair, alone = max(fair, SHARE), 1
-    batches = by_length(sentences, min(decoding.batch_tokens, fair))
+    share = SHARE if weights.output.numel() < LARGE else 1
+    batches = by_length(sentences, most_tokens(decoding, sum(map(len, sentences)), device, threads, share))
+    alone = threads if share == 1 else 1
     results: list[list[tuple[list[int], float]]] = [[([], 0.0)]] * len(sentences)
     for batch, translations in zip(batches, side_by_side(decode, batches, threads, alone), strict=True):
         for index, ranked in zip(batch, translations, strict=True):
             results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
     return results
+
+
+def most_tokens(decoding: Decoding, tokens: int, device: torch.device, threads: int, share: int) -> int:
+    """Return how many of all `tokens` are decoded together at most; threads share them, if each has `share` of them."""
+    most = decoding.batch_tokens * (GPU if device.type == "cuda" else 1)
+    return min(most, max(-(-tokens // threads), share))
 
 
 def side_by_side(function: Callable, items: list, threads: int, alone: int) -> list:
