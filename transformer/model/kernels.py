@@ -1,7 +1,7 @@
 """Softmax and dropout for a processor, where PyTorch's are slow, and the way between packed and padded rows.
 
 At a sentence's length softmax is several times as fast written out, and so is a dropout mask of 16-bit numbers instead
-of Bernoulli draws. For a GPU, whose memory is what it waits for: 16 bits between layers, and ReLU within a product.
+of Bernoulli draws. A GPU waits for its memory, so layers hand on 16 bits there, and a product applies ReLU itself.
 """
 
 import math

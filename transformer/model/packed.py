@@ -34,7 +34,7 @@ class Packed:
 
 
 FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
-SPARE = 64  # tokens at least that fill up each side, in as many sentences on both: none is much longer than FILLER
+SPARE = 64  # tokens at least that fill up each side, in as many sentences on both
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:

@@ -59,8 +59,8 @@ MARK_NOTE = (
 HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", NO_VERDICT: UNTESTED}
 HERE_NOTE = (
     f"Here: whether the paper's difference from base is seen in ours. seen: ours is on the same side, p < {LEVEL}. "
-    f"not seen: it is on the other side, p < {LEVEL}; or one as large as the paper's, or as {MARGIN:g} BLEU where that "
-    f"is less, lies outside the interval. open: anything else, and where neither reaches {TRANSLATES:g} BLEU. "
+    f"not seen: ours is on the other side, p < {LEVEL}; or its interval excludes a difference as large as the paper's, "
+    f"of which at most {MARGIN:g} BLEU is asked for. open: anything else, and where neither has {TRANSLATES:g} BLEU. "
     f"{UNTESTED}: not tested."
 )
 SHRINKING_NOTE = (

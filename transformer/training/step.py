@@ -103,7 +103,7 @@ class Learner:
         self.compiler_error = found[0] if found else None
         self.compiled, self.room = (None, None) if found else (compute, room)
         if found and self.world.rank == 0:
-            say(f"the step cannot be compiled, and runs uncompiled, which takes longer: {found[0]}", error=True)
+            say(f"the step runs uncompiled, which takes longer: {found[0]}", error=True)
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch, as `plan` does; those of the first are kept, as several ask for them."""

@@ -16,15 +16,15 @@ from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
-from transformer.translation.decoder import CachedDecoder, Weights
+from transformer.translation.decoder import BLOCK, CachedDecoder, Weights
 from transformer.translation.search import Decoder, n_best
 
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
 
-GPU = 8  # times a processor's batch is a GPU's: a step is bound by launching, and takes it no longer
-# With fewer weights in its softmax, a step of the model is so short that threads mostly wait for one another, be it for
-# Python's lock or for the last part of a product, above all on a machine that does other work.
+GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bound by launching, not by rows
+# With fewer weights in its softmax, a model's step is short. Threads then mostly wait: for Python's lock, or for the last
+# part of a product, above all on a machine that does other work.
 LARGE = 2**22
 SHARE = 500  # source tokens that are worth a thread of their own all the same
 
@@ -151,20 +151,24 @@ def search_n_best(
         return n_best(decoder, limits, decoding.beam, decoding.alpha, n, enough)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    share = SHARE if weights.output.numel() < LARGE else 1
-    batches = by_length(sentences, most_tokens(decoding, sum(map(len, sentences)), device, threads, share))
-    alone = threads if share == 1 else 1
+    large, on_gpu = weights.output.numel() >= LARGE, device.type == "cuda"
+    tokens = sum(map(len, sentences))
+    most = decoding.batch_tokens * GPU if on_gpu else min(decoding.batch_tokens, divided(tokens, threads, large))
+    # A GPU's caches have BLOCK places for the shortest sentence.
+    batches = by_length(sentences, most, least=BLOCK if on_gpu else 1)
     results: list[list[tuple[list[int], float]]] = [[([], 0.0)]] * len(sentences)
-    for batch, translations in zip(batches, side_by_side(decode, batches, threads, alone), strict=True):
+    for batch, translations in zip(
+        batches, side_by_side(decode, batches, threads, threads if large else 1), strict=True
+    ):
         for index, ranked in zip(batch, translations, strict=True):
             results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
     return results
 
 
-def most_tokens(decoding: Decoding, tokens: int, device: torch.device, threads: int, share: int) -> int:
-    """Return how many of all `tokens` are decoded together at most; threads share them, if each has `share` of them."""
-    most = decoding.batch_tokens * (GPU if device.type == "cuda" else 1)
-    return min(most, max(-(-tokens // threads), share))
+def divided(tokens: int, threads: int, large: bool) -> int:
+    """Return how many of `tokens` a thread has where they share them, in a small model as many as have SHARE each."""
+    parts = threads if large else max(1, min(threads, tokens // SHARE))
+    return -(-tokens // parts)
 
 
 def side_by_side(function: Callable, items: list, threads: int, alone: int) -> list:
@@ -181,11 +185,14 @@ def side_by_side(function: Callable, items: list, threads: int, alone: int) -> l
         torch.set_num_threads(before)
 
 
-def by_length(sentences: list[list[int]], batch_tokens: int) -> list[list[int]]:
-    """Return indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, or of one."""
+def by_length(sentences: list[list[int]], batch_tokens: int, least: int = 1) -> list[list[int]]:
+    """Return indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, or of one.
+
+    least: the tokens that the shortest sentence counts as.
+    """
     batches: list[list[int]] = []
     for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):
-        if batches and len(sentences[batches[-1][0]]) * (len(batches[-1]) + 1) <= batch_tokens:
+        if batches and max(least, len(sentences[batches[-1][0]])) * (len(batches[-1]) + 1) <= batch_tokens:
             batches[-1].append(index)
         else:
             batches.append([index])
