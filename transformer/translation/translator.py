@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
 
 GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bound by launching, not by rows
-# With fewer weights in its softmax, a model's step is short. Threads then mostly wait for Python's lock, or for the last
-# part of a product, above all on a machine that does other work.
+# With fewer weights in its softmax, a model's step is short. Threads then mostly wait for Python's lock,
+# or for the last part of a product, above all on a machine that does other work.
 LARGE = 2**22
 SHARE = 500  # source tokens that are worth a thread of their own all the same
 
