@@ -16,7 +16,7 @@ from support.project import ENVIRONMENT, LONG, ROOT, RUN, SNAKEMAKE, TRAINED, pr
 from support.slurm import Cluster, until
 
 pytestmark = pytest.mark.slow
-LONGER = LONG.replace("steps: 1000", "steps: 3000")
+LONGER = LONG.replace("steps: 1000", "steps: 5000")
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
 SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
 SIGNAL = "'--signal=USR1@60 --open-mode=append'"
