@@ -37,7 +37,7 @@ from transformer.training import step as step_module  # noqa: E402
 from transformer.training.loss import batch_losses  # noqa: E402
 from transformer.training.step import Learner  # noqa: E402
 from transformer.translation.decoder import CachedDecoder  # noqa: E402
-from transformer.translation.search import expand_there  # noqa: E402
+from transformer.translation.search import expand  # noqa: E402
 
 PAIRS = 20_000  # random sentences: some twenty batches
 WORLD = World(0, 1, CUDA)
@@ -181,7 +181,7 @@ def decoding(name: str) -> dict:
         decoder = CachedDecoder(model, work.dev.batch(np.arange(40), CUDA).source, 37_000)
         tokens, alive = torch.zeros(40, 4, dtype=torch.long, device=CUDA), torch.zeros(40, 4, device=CUDA)
         with Watch() as seen:
-            ranked = expand_there(alive, decoder.step(tokens), 8)
+            ranked = expand(alive, decoder.step(tokens), 8)
     return {"shapes": [list(x.shape) for x in ranked], "devices": [str(x.device) for x in ranked], **report(seen)}
 
 

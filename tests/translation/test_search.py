@@ -16,7 +16,7 @@ from support.toy import DECODING, random_model, random_sentences
 from transformer.config.experiment import EOS, PAD
 from transformer.model.packed import pack
 from transformer.translation.decoder import CachedDecoder
-from transformer.translation.search import beam_search, compact, expand, expand_there, length_penalty, n_best
+from transformer.translation.search import beam_search, compact, expand, length_penalty, n_best
 
 CPU = torch.device("cpu")
 
@@ -247,18 +247,18 @@ def test_the_full_model_reproduces_the_score(seed):
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
 def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
-    """Vocabularies are smaller than a group of tokens, as large as some groups, and in between."""
+    """Vocabularies are smaller than a group of tokens, as large as some groups, and in between; PAD is impossible."""
     torch.manual_seed(seed)
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
+    log_probabilities[:, :, PAD] = -math.inf
+    count = min(count, K * (V - 1))  # of those that are impossible, any may come first
     everything = (alive[:, :, None] + log_probabilities).flatten(1)
-    expected = [x[:, :count].numpy() for x in everything.sort(dim=1, descending=True)]
+    expected = everything.sort(dim=1, descending=True)
     for few in (0, 2**15):  # a group at a time, and all at once
         with patch("transformer.translation.search.FEW", few):
-            found = expand(alive.double().numpy(), log_probabilities, count)
-            there = expand_there(alive, log_probabilities, min(count, K * V))
-        for each, ours, tensor in zip(expected, found, there, strict=True):
-            assert np.array_equal(ours, each)
-            assert np.array_equal(tensor.numpy(), each)
+            scores, continuations = expand(alive, log_probabilities, count)
+        assert torch.equal(scores, expected.values[:, :count])
+        assert torch.equal(continuations, expected.indices[:, :count])
 
 
 @given(st.lists(st.booleans(), min_size=1))

@@ -66,8 +66,8 @@ def n_best(
     most = 2 * beam if beam > 1 else 1
     for length in itertools.count(1):
         log_probabilities = decoder.step(torch.from_numpy(tokens).to(device))
-        scores, continuations = expand(alive, log_probabilities, most)
-        parents, tokens = np.divmod(continuations, log_probabilities.shape[2])
+        best = expand(torch.from_numpy(alive).to(log_probabilities), log_probabilities, most)
+        scores, parents, tokens = to_host(*best, log_probabilities.shape[2])
         if (ends := (tokens == EOS) & (scores > -np.inf)).any():
             results.offer(sentences, np.where(ends, scores, -np.inf), parents, tokens, length, alpha)
             ended[sentences] += ends[:, :beam].sum(axis=1)
@@ -90,31 +90,16 @@ def n_best(
         decoder.select(going, parents)
 
 
-def expand(alive: np.ndarray, log_probabilities: Tensor, most: int) -> tuple[np.ndarray, np.ndarray]:
+def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor, Tensor]:
     """Return the `most` best continuations of each sentence, or all, the best first: [B, most].
 
-    That is the log-probability of each, and parent * V + token. alive: [B, K]. log_probabilities: [B, K, V].
-    """
-    B, K, V = log_probabilities.shape
-    most = min(most, K * V)
-    if B * K * V > FEW or log_probabilities.device.type != "cpu":
-        return to_host(*expand_there(torch.from_numpy(alive).to(log_probabilities), log_probabilities, most))
-    scores = (log_probabilities.numpy() + alive.astype(np.float32)[:, :, None]).reshape(B, -1)
-    best = scores.argpartition(K * V - most, axis=1)[:, K * V - most :]
-    found = np.take_along_axis(scores, best, axis=1)
-    order = (-found).argsort(axis=1)
-    return np.take_along_axis(found, order, axis=1).astype(float), np.take_along_axis(best, order, axis=1)
-
-
-def expand_there(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Return what `expand` does, as tensors, on the device of log_probabilities.
-
-    The best `most` tokens are all in the `most` groups whose likeliest tokens are the likeliest; to rank groups, and
-    then the tokens of those, is faster than to rank all tokens where there are many.
+    That is the log-probability of each, and parent * V + token. alive: [B, K]. log_probabilities: [B, K, V]. The best
+    `most` tokens are all in the `most` groups whose likeliest tokens are the likeliest; to rank groups, and then the
+    tokens of those, is faster than to rank all tokens where there are many.
     """
     B, K, V = log_probabilities.shape
     if B * K * V <= FEW:
-        return (log_probabilities + alive[:, :, None]).flatten(1).topk(most, dim=1)
+        return (log_probabilities + alive[:, :, None]).flatten(1).topk(min(most, K * V), dim=1)
     groups = V // GROUP  # each with every groups-th token; the few that are left over are in none
     grouped = log_probabilities[:, :, : groups * GROUP].unflatten(2, (GROUP, groups))
     likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
@@ -124,14 +109,14 @@ def expand_there(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[T
     others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * GROUP :].flatten().expand(B, -1)
     candidates = torch.cat([(first + members).flatten(1), others], dim=1)
     scores = log_probabilities.flatten(1).gather(1, candidates) + alive.gather(1, candidates // V)
-    scores, order = scores.topk(most, dim=1)
+    scores, order = scores.topk(min(most, K * V), dim=1)
     return scores, candidates.gather(1, order)
 
 
-def to_host(scores: Tensor, continuations: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as NumPy's; takes one transfer."""
+def to_host(scores: Tensor, continuations: Tensor, V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return scores, and the parents and tokens of `expand`'s continuations, as NumPy's; takes one transfer."""
     scores, continuations = torch.stack([scores.double(), continuations.double()]).cpu().numpy()
-    return scores, continuations.astype(np.int64)
+    return scores, *np.divmod(continuations.astype(np.int64), V)
 
 
 def compact(going: np.ndarray) -> np.ndarray:
