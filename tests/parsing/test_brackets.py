@@ -308,3 +308,23 @@ def test_read(tmp_path):
 def test_bad_files(tmp_path, gold, test, message):
     with pytest.raises(InputError, match=message):
         list(read_gold_and_test(*write(tmp_path, gold, test)))
+
+
+def test_trees_without_words_have_those_of_gold(tmp_path):
+    """Their scores are the same; a tree with a word of its own, or too few, is left as it is."""
+    gold, test, bare = (tmp_path / name for name in ("gold", "test", "bare"))
+    gold.write_text("(S (NP (-NONE- *)) (VP (V go) (RP on)) (. .))\n" * 4)
+    lines = ["(S (VP (V go) (NN on)) (. .))", "", "(S (VP (V go) (RP in)) (. .))", "(S (V go))"]
+    test.write_text("".join(f"{line}\n" for line in lines))
+    bare.write_text("\n".join(["(S (VP (V _) (NN _)) (. _))", "", "(S (VP (V _) (RP in)) (. _))", "(S (V _))", ""]))
+    pairs = list(read_gold_and_test(gold, bare))
+    (_, whole), *others = pairs
+    assert whole == read_line(lines[0])
+    assert [test for _, test in others] == [
+        [],
+        read_line("(S (VP (V _) (RP in)) (. _))"),
+        read_line("(S (V _))"),
+    ]
+    statuses = [compare(*pair, number).status for number, pair in enumerate(pairs, start=1)]
+    assert statuses == ["ok", "skip", "error", "error"]
+    assert statuses == [compare(*pair, 1).status for pair in read_gold_and_test(gold, test)]

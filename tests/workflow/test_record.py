@@ -64,6 +64,24 @@ def test_a_record_makes_its_tables_again_byte_for_byte(recorded):
     assert of_pages(recorded / "results/small") == expected
 
 
+def test_parses_are_recorded_without_their_words_and_scored_with_them(small, recorded):
+    paths = sorted((recorded / RECORD / "runs").rglob("*.trees"))
+    assert len(paths) >= 2
+    for path in paths:
+        assert {word for line in path.read_text().splitlines() for word in re.findall(r" ([^ ()]+)\)", line)} == {"_"}
+        scores, expected = (
+            json.loads(
+                (project / "results/small/runs" / path.relative_to(recorded / RECORD / "runs"))
+                .with_suffix(".json")
+                .read_text()
+            )
+            for project in (recorded, small)
+        )
+        assert [scores[name] for name in ("scores", "strict", "draws")] == [
+            expected[name] for name in ("scores", "strict", "draws")
+        ]
+
+
 def test_runs_that_were_taken_stay_as_they_were_recorded(small, recorded):
     folder = recorded / RECORD / BASE
     for name in ("run.json", "test.hyp", "metrics.jsonl", "heads.json"):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from transformer.common.files import InputError
 from transformer.common.text import count_lines, read_lines
-from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse
+from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse, with_words_of
 
 DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 SAME = {"PRT": "ADVP"}  # labels that count as another
@@ -190,8 +190,9 @@ def percent(part: int, whole: int) -> float | None:
 def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tree, Tree]]:
     """Yield the trees of two files, line by line; several trees on a line are one sentence.
 
-    An empty line in `test` is an empty tree. Raises InputError on files of unequal length or without a line, and,
-    naming the file and the line, on an empty line in `gold` and on what `trees.parse` cannot read.
+    An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError on
+    files of unequal length or without a line, and, naming the file and the line, on an empty line in `gold` and on what
+    `trees.parse` cannot read.
     """
     number = 0
     for number, (right, guess) in enumerate(zip_longest(read_lines(gold), read_lines(test)), start=1):
@@ -201,7 +202,8 @@ def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tre
             raise InputError(f"expected as many lines in gold and test, found: {counts}; {short} has no line {number}")
         if not right.strip():
             raise InputError(f"{gold}, line {number}: expected a tree, found an empty line")
-        yield parse_line(right, gold, number), parse_line(guess, test, number)
+        expected = parse_line(right, gold, number)
+        yield expected, with_words_of(expected, parse_line(guess, test, number))
     if not number:
         raise InputError(f"expected trees, found none: {gold} and {test} are empty")
 

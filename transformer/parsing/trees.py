@@ -7,7 +7,7 @@ In files, treebanks write the round brackets in words -LRB- and -RRB-; here they
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from transformer.common.text import read_lines
 TOP = "TOP"  # the label of every cleaned tree's root
 TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and parsers' output, which say nothing
 TRACE = "-NONE-"  # the tag of what is understood but not written
+WITHHELD = "_"  # stands for each word where a tree is passed on without its text, as in GUM's own files
 
 TOKEN = re.compile(r"[()]|[^\s()]+")
 BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
@@ -165,6 +166,20 @@ def written(event: Open | Leaf | Close) -> str:
 def words(tree: Tree) -> list[str]:
     """Return the words of the leaves."""
     return [event.word for event in tree if isinstance(event, Leaf)]
+
+
+def without_words(tree: Tree) -> Tree:
+    """Return the tree with every word withheld."""
+    return [replace(event, word=WITHHELD) if isinstance(event, Leaf) else event for event in tree]
+
+
+def with_words_of(gold: Tree, tree: Tree) -> Tree:
+    """Return `tree` with the words of `gold`, without its traces, if all of its own are withheld; else as it is."""
+    found = [event.word for event in gold if isinstance(event, Leaf) and event.tag != TRACE]
+    if words(tree) != [WITHHELD] * len(found):
+        return tree
+    given = iter(found)
+    return [replace(event, word=next(given)) if isinstance(event, Leaf) else event for event in tree]
 
 
 def clean(tree: Tree) -> Tree:

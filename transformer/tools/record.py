@@ -4,10 +4,11 @@
     snakemake --cores all --configfile results/record/multi30k/config.yaml
 
 Copies settings, log, translations, scores and measurements of every run that was trained in results/SCALE, what was
-measured beside them, and tables, figures and page. Of --weights, it copies the averaged weights, too, rounded to half
+measured beside them, and tables, figures and page. A parser's trees come without their words, which are the treebank's:
+they are put back when the trees are scored. Of --weights, it copies the averaged weights, too, rounded to half
 precision. What the folder holds of other runs stays. TO/config.yaml then takes all runs from there (`from` in
-config/README.md): the second command makes everything again without training. Recorded once more, without
---weights, tables, figures and page are those that this command makes from then on, byte for byte.
+config/README.md): the second command makes everything again without training. Recorded once more, without --weights,
+tables, figures and page are those that this command makes from then on, byte for byte.
 """
 
 import argparse
@@ -20,12 +21,20 @@ import yaml
 from transformer.commandline import stage_parser
 from transformer.common.files import InputError, replacing, sha256
 from transformer.common.records import read_json
+from transformer.common.text import read_lines
 from transformer.config.elsewhere import SUMS
 from transformer.config.experiment import load
-from transformer.config.runs import PARSER
+from transformer.parsing.brackets import parse_line
+from transformer.parsing.trees import bracketed, without_words
 from transformer.scoring.records import Run
 
-OF_RUN = (".yaml", ".json", ".jsonl", ".hyp")  # of a run's files: what is small, and what the tables are made from
+OF_RUN = (
+    ".yaml",
+    ".json",
+    ".jsonl",
+    ".hyp",
+    ".trees",
+)  # of a run's files: what is small, and what the tables are made from
 WEIGHTS = "average.safetensors"
 MEASURED = ("attention.json", "layers.json")
 MADE = ("tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "report.html", "REPRODUCIBILITY.md")
@@ -51,14 +60,14 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def trained_runs(results: Path) -> dict[str, Path]:
-    """Return the folders of the finished translators by task/experiment/seed, without those taken from elsewhere.
+    """Return the folders of the finished runs by task/experiment/seed, without those taken from elsewhere.
 
     Say which are left out because their settings have changed since.
     """
     trained = {}
     for folder in (path.parent for path in sorted(results.glob("runs/*/*/*/run.json"))):
         run = read_json(folder / "run.json", Run)
-        if folder.parts[-2] == PARSER or "taken" in run:
+        if "taken" in run:
             continue
         if load(folder / "experiment.yaml").digest(run["data_sha256"]) == run["digest"]:
             trained["/".join(folder.parts[-3:])] = folder
@@ -79,7 +88,7 @@ def record_run(run: Path, target: Path, weights: bool) -> None:
     if weights or run.parts[-2] == "base":
         kept.append(run / "vocabulary.model")
     for path in kept:
-        copy(path, aside / path.name)
+        (withhold if path.suffix == ".trees" else copy)(path, aside / path.name)
     if weights:
         halve(run / WEIGHTS, aside / WEIGHTS)
     write_list(aside, aside.iterdir())
@@ -97,6 +106,13 @@ def halve(path: Path, target: Path) -> None:
     tensors, header = weights.load(path)
     halves = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
     weights.save(target, halves, header | {"rounded": True})
+
+
+def withhold(path: Path, target: Path) -> None:
+    """Copy a parser's trees without their words, which `parsing.brackets` puts back from the treebank."""
+    with replacing(target) as file:
+        for number, line in enumerate(read_lines(path), start=1):
+            file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")
 
 
 def copy(path: Path, target: Path) -> None:
