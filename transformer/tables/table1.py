@@ -166,15 +166,17 @@ def for_readers(frame: pd.DataFrame, measured: Measured) -> Table:
         f"and what waits for what, and how far it is, followed through layers at n = {lengths}."
     )
     times = pd.DataFrame(measured["times"])
-    notes = [timing_note(times), EXPONENTS_NOTE, power_grid(frame), SEQUENTIAL_NOTE, PATH_NOTE]
-    for grid, of_grid in times.groupby("grid", sort=False):
-        fixed = "d" if grid == "n" else "n"
-        notes += [f"Milliseconds for {fixed} = {of_grid[fixed].iloc[0]}:", time_grid(of_grid, grid)]
-    rows = [cells(layer, row) for layer, row in frame.iterrows()]
+    rows = Grid(WORDS, [cells(layer, row) for layer, row in frame.iterrows()])
+    grid, counts = rows.split(WORDS, ("Multiply-adds, ours",))
+    notes = ["The same rows: what one layer multiplies and adds.", counts]
+    notes += [timing_note(times), EXPONENTS_NOTE, power_grid(frame), SEQUENTIAL_NOTE, PATH_NOTE]
+    for size, of_size in times.groupby("grid", sort=False):
+        fixed = "d" if size == "n" else "n"
+        notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", time_grid(of_size, size)]
     machine = {"Hardware": measured["hardware"], "PyTorch": measured["versions"]["torch"]}
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
-    return Table("table1", TITLE, caption, Grid(WORDS, rows), notes)
+    return Table("table1", TITLE, caption, grid, notes)
 
 
 def timing_note(times: pd.DataFrame) -> str:
