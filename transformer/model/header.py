@@ -21,7 +21,7 @@ class Header(TypedDict, total=False):
     digest: Checksum  # of the training
     step: Count
     steps: Steps
-    rounded: bool  # whether these are not the weights that were trained, but those in half precision
+    rounded: bool  # whether these are not the weights that were trained, but those in 8 bits
 
 
 def read_about(path: str | Path, metadata: dict[str, str] | None) -> tuple[Header, str]:

@@ -14,6 +14,7 @@ from transformer.common.files import InputError, readable, replacing
 from transformer.config.experiment import Model
 from transformer.model.cost import parameters
 from transformer.model.header import KEY, Header, Unusable, origin, read_about
+from transformer.model.rounded import restored
 from transformer.model.transformer import Transformer
 
 
@@ -60,11 +61,9 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode, in float32, with the weights at `path`. Raises InputError if they do not fit.
 
-    All of them may be in half precision, as recorded ones are.
+    Recorded ones are in 8 bits (rounded.py).
     """
-    tensors, _ = load(path)
-    if {tensor.dtype for tensor in tensors.values()} == {torch.float16}:
-        tensors = {name: tensor.float() for name, tensor in tensors.items()}
+    tensors = restored(load(path)[0])
     # What cannot fit is described without memory: its sizes may be anything. It takes seconds to load what that needs.
     with nullcontext() if resembles(config, tensors) else torch.device("meta"):
         model = Transformer(config)

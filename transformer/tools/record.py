@@ -5,8 +5,8 @@
 
 Copies settings, log, translations, scores and measurements of every run that was trained in results/SCALE, what was
 measured beside them, and tables, figures and page. A parser's trees come without their words, which are the treebank's:
-they are put back when the trees are scored. Of --weights, it copies the averaged weights, too, rounded to half
-precision. What the folder holds of other runs stays. TO/config.yaml then takes all runs from there (`from` in
+they are put back when the trees are scored. Of --weights, it copies the averaged weights, too, rounded to 8 bits. What
+the folder holds of other runs stays. TO/config.yaml then takes all runs from there (`from` in
 config/README.md): the second command makes everything again without training. Recorded once more, without --weights,
 tables, figures and page are those that this command makes from then on, byte for byte.
 """
@@ -90,22 +90,20 @@ def record_run(run: Path, target: Path, weights: bool) -> None:
     for path in kept:
         (withhold if path.suffix == ".trees" else copy)(path, aside / path.name)
     if weights:
-        halve(run / WEIGHTS, aside / WEIGHTS)
+        shrink(run / WEIGHTS, aside / WEIGHTS)
     write_list(aside, aside.iterdir())
     if target.exists():
         shutil.rmtree(target)
     aside.rename(target)
 
 
-def halve(path: Path, target: Path) -> None:
-    """Copy weights in half precision, with the header that they have."""
-    import torch  # here, as it takes seconds
-
-    from transformer.model import weights
+def shrink(path: Path, target: Path) -> None:
+    """Copy weights in 8 bits, with the header that they have."""
+    from transformer.model import weights  # here, as it takes seconds
+    from transformer.model.rounded import rounded
 
     tensors, header = weights.load(path)
-    halves = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
-    weights.save(target, halves, header | {"rounded": True})
+    weights.save(target, rounded(tensors), header | {"rounded": True})
 
 
 def withhold(path: Path, target: Path) -> None:
