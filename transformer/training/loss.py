@@ -35,10 +35,11 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
         chunk = CHUNK_CUDA if output.is_cuda else CHUNK
+        low, high = rooms(output, len(E), dtype)
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
-            logits = (x.to(dtype) @ E.T).float()
+            logits = converted(product(x.to(dtype), E.T, low), torch.float32, high)
             largest = logits.amax(dim=1, keepdim=True)
             true = logits.gather(1, label)
             exponentials = logits.sub_(largest).exp_()
@@ -53,7 +54,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
             # The gradient is p - q. Of q, `off` is the same for all rows, and goes into the products as one vector; p
             # is the exponentials over their total, by which the smaller factors are divided.
             compare = output.is_cuda and torch.compiler.is_compiling()
-            gradient = add_at(exponentials, label, (off - 1 + epsilon) * total, compare).to(dtype)
+            gradient = converted(add_at(exponentials, label, (off - 1 + epsilon) * total, compare), dtype, low)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
             embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
         embedding_gradient -= off * (counted * output).sum(dim=0)
@@ -65,6 +66,26 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx, smoothed_gradient: Tensor, _) -> tuple:
         output_gradient, embedding_gradient = ctx.saved_tensors
         return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
+
+
+def rooms(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """Return memory for a chunk's [CHUNK, V] numbers in `dtype` and in 32 bits; None for a GPU, which keeps its own.
+
+    On a processor, memory that is new for each chunk costs as much time as the products.
+    """
+    if output.is_cuda:
+        return None, None
+    return output.new_empty(CHUNK, V, dtype=dtype), output.new_empty(CHUNK, V, dtype=torch.float32)
+
+
+def product(x: Tensor, y: Tensor, room: Tensor | None) -> Tensor:
+    """Return the matrix x y, in `room` where there is one."""
+    return x @ y if room is None else torch.mm(x, y, out=room[: len(x)])
+
+
+def converted(x: Tensor, dtype: torch.dtype, room: Tensor | None) -> Tensor:
+    """Return `x` in `dtype`: itself where it has it, else a copy, in `room` where there is one."""
+    return x.to(dtype) if room is None or x.dtype == dtype else room[: len(x)].copy_(x)
 
 
 def add_at(x: Tensor, columns: Tensor, added: Tensor, compare: bool) -> Tensor:
