@@ -322,6 +322,15 @@ def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
     assert [text.get_text() for text in missing.texts] == ["none logged"]
 
 
+def test_on_other_data_the_papers_values_are_not_drawn(tmp_path):
+    """4.92 would lie within the axes."""
+    base = write_metrics(tmp_path / "en-de/base/1", *({"step": n, "dev_perplexity": 10.0 - n} for n in range(1, 8)))
+    drawing = curves([base], [], read_variations(TABLE_3), None, "toy")
+    assert [len(axes.lines) for axes in drawing.figure.axes] == [1, 1]
+    assert drawing.data["outside"] == []
+    assert "paper's" not in drawing.caption
+
+
 def test_parsers_share_a_panel_of_perplexity(tmp_path):
     names = ("en-de/base/1", "supervised/parser/1", "semi/parser/1")
     paths = [write_metrics(tmp_path / name, {"step": 9, "dev_perplexity": 1.0 + n}) for n, name in enumerate(names)]

@@ -20,10 +20,14 @@ def identity() -> str:
 
 
 def commit() -> str:
-    """Return the commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout."""
+    """Return the commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout.
+
+    Files in results/ do not count: they change with every run that is recorded, and no run depends on them unasked.
+    """
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # pip may install into somebody else's checkout
-        changes = "+changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        edited = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results")
+        changes = "+changes" if edited else ""
         return git("rev-parse", "HEAD") + changes
     except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
         return UNKNOWN

@@ -19,11 +19,12 @@ OTHERS = "other rows of Table 3"
 PARSER = "parser"  # the experiment of runs that write trees, of which no BLEU is logged
 
 
-def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task: str, label: str) -> Drawing:
+def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task: str | None, label: str) -> Drawing:
     """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column.
 
     metrics: files task/experiment/seed/metrics.jsonl. gaps: the runs that have none. paper: table3.csv by experiment;
-    its numbers are lines in the column of `paper_task`, where they are within the range of ours.
+    its numbers are lines in the column of `paper_task`, the task with the paper's data, if there is one, where they are
+    within the range of ours.
     """
     logged = {name_of(path): read_curve(path) for path in metrics}
     columns = list(dict.fromkeys(column_of(name) for name in [*logged, *gaps]))
@@ -41,7 +42,7 @@ def curves(metrics: list[Path], gaps: list[str], paper: pd.DataFrame, paper_task
             outside += draw_printed(axes, paper, measure)
         finish(axes, f"{'Parsers' if column == PARSER else column.upper()}: {MEASURES[measure]}")
     add_legend(figure, list(looks))
-    caption = caption_of(label, outside, gaps)
+    caption = caption_of(label, bool(paper_task), outside, gaps)
     return Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
 
 
@@ -121,13 +122,15 @@ def draw_printed(axes: Axes, paper: pd.DataFrame, measure: str) -> list[str]:
     return outside
 
 
-def caption_of(label: str, outside: list[str], gaps: list[str]) -> str:
+def caption_of(label: str, dashed: bool, outside: list[str], gaps: list[str]) -> str:
     """Return what is shown and what is not."""
     text = (
         f"Learning curves on the dev set of {label}: perplexity per subword, and BLEU by a beam of one on the first "
         "sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity per symbol "
-        "alone. Dashed lines are where the paper's models ended, on other data unless ours is newstest2013."
+        "alone."
     )
+    if dashed:
+        text += " Dashed lines are where the paper's models ended."
     if outside:
         text += f" Beyond these axes: {'; '.join(outside)}."
     return text + (f" Without metrics.jsonl, and so not shown: {', '.join(gaps)}." if gaps else "")

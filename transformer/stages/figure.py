@@ -3,7 +3,7 @@ r"""Draw one figure, from a model, a run, its attention, or scores.
     python -m transformer figure figure1 --experiment results/demo/runs/en-de/base/1/experiment.yaml \
         --output results/demo/figures/figure1
     python -m transformer figure curves --metrics results/demo/runs/en-de/*/1/metrics.jsonl --expected en-de/base/1 \
-        --paper workflow/paper/table3.csv --task en-de --label demo --output results/demo/figures/curves
+        --paper workflow/paper/table3.csv --label demo --output results/demo/figures/curves
 
 Leaves OUTPUT.pdf, .svg and .png, and OUTPUT.json with the title, the caption, a text for those who cannot see the
 figure, its width, and the numbers behind it. `transformer figure NAME --help` says what a figure needs. Runs that are
@@ -29,7 +29,7 @@ OPTIONS = {
     "attention": {"type": Path, "metavar": "JSON", "help": "what the attend stage wrote"},
     "measured": {"type": Path, "metavar": "JSON", "help": "what the measure stage wrote"},
     "metrics": {"type": Path, "metavar": "JSONL", "nargs": "*", "help": "files task/experiment/seed/metrics.jsonl"},
-    "task": {"help": "the task that the paper's numbers belong to"},
+    "task": {"required": False, "help": "the task whose data are the paper's, so that its numbers are drawn, too"},
     "paper": {"metavar": "CSV", "help": "what the paper printed in Table 3, or 2 for bleu_flops"},
     "label": {"metavar": "TEXT", "help": "the data behind our numbers"},
     "score": {"metavar": "JSON", "nargs": "*", "help": "score files, written with --run"},
@@ -158,6 +158,6 @@ def parse(argv: list[str] | None) -> Namespace:
     for name, (_, options) in DRAWN.items():
         figure = names.add_parser(name)
         for option in options:
-            figure.add_argument(f"--{option}", required=True, **OPTIONS[option])
+            figure.add_argument(f"--{option}", **{"required": True} | OPTIONS[option])
         figure.add_argument("--output", required=True, metavar="PATH", help="the files to write, without their endings")
     return parser.parse_args(argv)

@@ -121,8 +121,7 @@ def sources_of_figure(figure, scale):
                 "paper": paper("table3"),
             }
             return files, [
-                "--task",
-                task,
+                *(["--task", task] if data_of_paper(scale) else []),
                 f"--label={label_of_table_3(scale)}",
                 "--expected",
                 *names(runs),
