@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import lxml.html
+import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import Markup
@@ -88,7 +89,21 @@ def test_texts_of_others_are_text(text: str):
     """One holds <b>, another </script>."""
     assert "A cat &lt;b&gt;sees&lt;/b&gt; it." in text
     (weights,) = re.findall('<script type="application/json" id="weights">(.*?)</script>', text)
-    assert json.loads(weights) == page.attention()
+    assert json.loads(weights)["sentences"][0]["title"] == page.attention()["sentences"][0]["title"]
+
+
+def test_weights_are_whole_numbers_of_a_unit(text: str):
+    """Digits are most of what a page weighs."""
+    (weights,) = re.findall('<script type="application/json" id="weights">(.*?)</script>', text)
+    shown, given = json.loads(weights), page.attention()
+    assert shown.pop("unit") == 1000
+    for sentence, expected in zip(shown.pop("sentences"), given.pop("sentences"), strict=True):
+        for kind in ("encoder", "decoder", "cross"):
+            numbers = np.array(sentence.pop(kind))
+            assert numbers.dtype == int
+            assert numbers / 1000 == pytest.approx(np.array(expected.pop(kind)), abs=0.0005)
+        assert sentence == expected
+    assert shown == given
 
 
 def test_what_is_not_there_is_named(text: str):

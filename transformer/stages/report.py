@@ -19,7 +19,7 @@ from pathlib import Path
 from transformer.commandline import stage_parser
 from transformer.common.files import replacing
 from transformer.common.records import read_json
-from transformer.figures.attention import read_attention
+from transformer.figures.attention import read_attention, whole
 from transformer.page.page import (
     Gap,
     cards,
@@ -73,7 +73,7 @@ def content(args: argparse.Namespace) -> tuple[dict, list[Gap]]:
         "figures": [figure_part(path) for path in figures],
         "translations": translated,
         "parses": parsed,
-        "attention": read_attention(args.attention) if attention else None,
+        "attention": whole(read_attention(args.attention)) if attention else None,
         "cards": run_cards,
     }
     gaps = [Gap(title(name), why) for name, why in missing.items()]

@@ -10,7 +10,7 @@ const viewer = (() => {
   const part = (id) => document.getElementById(id);
   const color = (head) => COLORS[head % COLORS.length];
   const columns = [part("queries"), part("keys")];
-  let data; // as attention.json has it
+  let data; // as attention.json has it; with a `unit`, weights are whole numbers of 1 / unit
   let held = null; // the word that is chosen, as [column, place]
   let pointed = null; // the word under the pointer or the focus
 
@@ -26,7 +26,8 @@ const viewer = (() => {
   const heads = () => [...part("heads").querySelectorAll("input:checked")].map((box) => Number(box.value));
 
   function weight(head, column, place, other) {
-    return column === 0 ? weights()[head][place][other] : weights()[head][other][place];
+    const [query, key] = column === 0 ? [place, other] : [other, place];
+    return weights()[head][query][key] / (data.unit ?? 1);
   }
 
   // Mean weight over the chosen heads between a word and each of the other column.
@@ -65,7 +66,7 @@ const viewer = (() => {
     heads().forEach((head, number, chosen) => {
       for (let query = 0; query < queries.length; query++)
         for (let key = 0; key < keys.length; key++) {
-          const value = weights()[head][query][key];
+          const value = weight(head, 0, query, key);
           const hidden = word && word[1] !== (word[0] === 0 ? query : key);
           if (value < FAINT || hidden) continue;
           const ends = `M0 ${(query + 0.5) * ROW} L100 ${end(key, number, chosen.length) * ROW}`;
