@@ -1,6 +1,5 @@
 """What `record` keeps of a scale makes the same tables, figures and page again, without training."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -9,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from support.project import snakemake, transformer
+from support.recorded import of_pages
 
 from transformer.model import weights
 from transformer.model.rounded import restored
-from transformer.tools.record import MADE
 
 RECORD = "results/record/small"
 BASE = "runs/en-de/base/1"
@@ -40,12 +39,6 @@ def made_again(project: Path) -> str:
 def check_rules(output: str) -> None:
     assert {"take", "score", "table", "figure", "report"} <= rules(output)
     assert not DEAR & rules(output)
-
-
-def of_pages(folder: Path) -> dict[str, str]:
-    """Return the checksums of all tables, figures and pages."""
-    paths = sorted(path for pattern in MADE for path in folder.glob(pattern))
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 @pytest.fixture(scope="module")
