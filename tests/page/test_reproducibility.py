@@ -17,7 +17,7 @@ from support.scored import score
 
 from transformer.common.files import InputError
 from transformer.data.manifest import checksum_of
-from transformer.page.energy import Power, totals
+from transformer.page.energy import Power, number_text, totals
 from transformer.page.summary import work
 from transformer.stages import reproducibility
 
@@ -371,13 +371,14 @@ def test_the_record_tells_what_its_files_tell(tmp_path):
     rows = table(text, "Run")
     assert [row["Parameters"] for row in rows] == [f"{run['parameters']:,}" for run in contents]
     hours = sum(run["seconds"] * int(re.search(r"(\d+) of \d+ cores", run["hardware"])[1]) for run in contents) / 3600
-    assert f"{f'{hours:,.3f}'.rstrip('0')} unit-hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
+    consumed = number_text(hours * 12 * 1.56 / 1000)
+    assert f"{number_text(hours)} unit-hours × 12 W × 1.56 / 1000 = {consumed} kWh" in text
     printed = {row["Runs of"]: row["test.json"].partition(" ±")[0] for row in table(text, "Runs of")}
     with open(record / "tables/table2.csv", encoding="utf-8", newline="") as file:
         ours = [row for row in csv.DictReader(file) if row["by"] == "ours"]
-    for row in ours:
-        for task in ("en-de", "en-fr"):
-            experiment = re.search(r"\((\w+)\)", row["model"])[1]
-            if row.get(f"{task}_bleu"):
-                assert printed[f"{task}/{experiment}"] == f"{float(row[f'{task}_bleu']):.2f}"
+    scored = [(row, task) for row in ours for task in ("en-de", "en-fr") if row[f"{task}_bleu"]]
+    assert scored
+    for row, task in scored:
+        experiment = re.search(r"\((\w+)\)", row["model"])[1]
+        assert printed[f"{task}/{experiment}"] == f"{float(row[f'{task}_bleu']):.2f}"
     assert "not here" not in {row["data.json"] for row in table(text, "Task")}

@@ -80,6 +80,10 @@ def test_table_in_readme_is_the_recorded_one():
     assert f"\n{grid}\n" in TEXT[README]
 
 
+def test_the_record_is_small_as_a_whole():
+    assert sum(path.stat().st_size for path in (ROOT / "results/record").rglob("*") if path.is_file()) < 25e6
+
+
 @pytest.mark.parametrize(
     ("name", "limit"), [("average.safetensors", 4e6), ("report.html", 2e6), ("*", 1e6)], ids=["weights", "page", "rest"]
 )

@@ -156,7 +156,8 @@ BESIDE_RUN = ["experiment.yaml", "decoding.yaml", "metrics.jsonl"]
 def data_of_page(scale):
     """Return data.json of the tasks of all runs in a table.
 
-    Where no run of a task will be trained here, only if it is there: it is no reason to prepare and train again.
+    Where no run of a task will be trained here, only if it is there, or beside what was measured elsewhere: it is no
+    reason to prepare and train again.
     """
     tables = [table for table in SCORES if table in tables_of_scale(scale)]
     runs = dict.fromkeys(run for table in tables for run in runs_of(table, scale))
@@ -167,20 +168,19 @@ def data_of_page(scale):
         and not os.path.exists(moved(f"results/{scale}/runs/{name}/run.json"))
     }
     paths = {run.task: f"results/{scale}/data/{run.task}/data.json" for run in runs}
-    there = {
-        task
-        for task, path in paths.items()
-        if os.path.exists(moved(path)) or path.removeprefix("results/") in TAKEN
-    }
-    wanted = [path for task, path in paths.items() if task in to_train | there]
-    return [
-        (
-            os.path.abspath(moved(path))
-            if config["partial"] and os.path.exists(moved(path))
-            else path
-        )
-        for path in wanted
-    ]
+    beside = config["scales"][scale].get("measured", {"path": os.devnull})["path"]
+    found = []
+    for task, path in paths.items():
+        recorded = os.path.abspath(f"{beside}/data/{task}/data.json")
+        if config["partial"] and os.path.exists(moved(path)):
+            found.append(os.path.abspath(moved(path)))
+        elif os.path.exists(moved(path)) or path.removeprefix("results/") in TAKEN:
+            found.append(path)
+        elif os.path.exists(recorded) and (config["partial"] or task not in to_train):
+            found.append(recorded)
+        elif task in to_train:
+            found.append(path)
+    return found
 
 
 def files_of_reproducibility(wildcards):
