@@ -45,8 +45,8 @@ def test_every_run_is_listed():
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     """Make everything from the record alone, as a clone would, with downloads from the mirror."""
-    mirrored("multi30k-test_2016_flickr.en")
-    project = copy_project(tmp_path_factory.mktemp("clone") / "project")
+    mirrored("multi30k-test_2016_flickr.en.gz")
+    project = copy_project(tmp_path_factory.mktemp("clone"))
     shutil.copytree(ROOT / RECORD, project / RECORD)
     mirror = f"mirror={os.environ['TRANSFORMER_MIRROR']}"
     result = snakemake(project, "--configfile", str(RECORD / "config.yaml"), "--config", mirror)
