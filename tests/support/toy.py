@@ -31,10 +31,12 @@ from transformer.training.batches import ParallelText
 
 torch.set_num_threads(1)
 
-# The environment of processes that tests start: no GPU, one thread each, this package.
+# The environment of processes that tests start: no GPU, one thread each, this package. Threads that wait for each other
+# sleep: by turning in a circle, those of several tests at once would keep the cores from one another.
 PROCESSOR = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
     "PYTHONPATH": os.pathsep.join(str(Path(__file__).parents[level]) for level in (2, 1)),  # the package; support
 }
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
