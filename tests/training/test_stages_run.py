@@ -115,12 +115,18 @@ def test_a_trained_run_translates(trained, tmp_path):
     assert right > 0.75 * len(lines)
 
 
+def untrained_copy(run, to):
+    """Copy a run and put beside its weights others that no step has trained; return the copy and them."""
+    shutil.copytree(run, to)
+    torch.manual_seed(1)
+    weights = to / "untrained.safetensors"
+    checkpoints.save(weights, Transformer(load(to / "experiment.yaml").model).state_dict(), {})
+    return to, weights
+
+
 def test_translate_takes_the_weights_that_it_is_given(trained, tmp_path):
     """Without any it takes the average."""
-    run = tmp_path / "1"
-    shutil.copytree(trained, run)
-    untrained = run / "untrained.safetensors"
-    checkpoints.save(untrained, Transformer(load(run / "experiment.yaml").model).state_dict(), {})
+    run, untrained = untrained_copy(trained, tmp_path / "1")
     nonsense = do_translate(run, UNSEEN, tmp_path, "--weights", str(untrained))
     assert nonsense != do_translate(run, UNSEEN, tmp_path)
     untrained.replace(run / "average.safetensors")
@@ -128,9 +134,12 @@ def test_translate_takes_the_weights_that_it_is_given(trained, tmp_path):
 
 
 def test_translate_decodes_otherwise_as_it_is_told(trained, tmp_path):
-    """--decoding acts like another decoding.yaml; settings that it does not name are the run's."""
-    run = tmp_path / "1"
-    shutil.copytree(trained, run)
+    """--decoding acts like another decoding.yaml; settings that it does not name are the run's.
+
+    Untrained weights are used, as trained ones find the same copy by every search.
+    """
+    run, untrained = untrained_copy(trained, tmp_path / "1")
+    untrained.replace(run / "average.safetensors")
     decoding = load(run / "decoding.yaml", Decoding)
     short = do_translate(run, UNSEEN, tmp_path, "--decoding", '{"beam": 1, "extra_length": 0}')
     assert short != do_translate(run, UNSEEN, tmp_path)
