@@ -1,5 +1,6 @@
 """The record on Multi30k: its lists are right, and its tables, page and weights give again what it says."""
 
+import csv
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ RECORD = Path("results/record/multi30k")
 CONFIG = yaml.safe_load((ROOT / RECORD / "config.yaml").read_text(encoding="utf-8"))
 TAKEN = CONFIG["scales"]["multi30k"]["from"]
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))
+VERDICTS = {"seen here", "not seen here", "cannot be told"}
 LOSS = 0.05  # BLEU by which another processor may change a score; the 32-bit weights differ by more
 
 
@@ -40,6 +42,36 @@ def test_a_model_of_each_task_is_shipped():
 def test_every_run_is_listed():
     folders = {str(path.parent.relative_to(ROOT)) for path in (ROOT / RECORD).glob("runs/*/*/*/run.json")}
     assert folders == {place["path"] for place in TAKEN.values()}
+
+
+def findings() -> list[tuple[str, str]]:
+    """Return each finding in the record's README: its cells joined, from what is compared to the verdict."""
+    lines = (ROOT / RECORD / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [(row[1].strip("`"), " | ".join(row[-2:])) for row in rows if row[-1] in VERDICTS]
+
+
+def test_the_findings_are_those_of_the_tables():
+    """Verdicts and numbers are copied by hand, so every row of both tables with a verdict is looked up here."""
+    expected = []
+    for row in table("table3"):
+        if row["here"]:
+            expected.append((row["experiment"], difference(row, "difference", "difference_") + f" | {row['here']}"))
+    for row in table("table5"):
+        if row["verdict"] in VERDICTS and row["row"] not in dict(expected):
+            expected.append((row["compared"].strip("`"), difference(row, "value", "") + f" | {row['verdict']}"))
+    assert findings() == expected
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with (ROOT / RECORD / f"tables/{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def difference(row: dict[str, str], value: str, ends: str) -> str:
+    """Return a difference and its interval as the README writes them: +0.6 (−1.0 to +2.2)."""
+    numbers = [f"{round(float(row[key]), 1) + 0:+.1f}" for key in (value, f"{ends}low", f"{ends}high")]
+    return "{} ({} to {})".format(*numbers).replace("-", "−")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Keep what a scale's finished runs say of themselves, and nothing large, so that its tables can be made again.
 
-    python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/1
+    python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/3
     snakemake --cores all --configfile results/record/multi30k/config.yaml
 
 Copies settings, log, translations, scores and measurements of every run that was trained in results/SCALE, what was
