@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,10 +77,12 @@ def difference(row: dict[str, str], value: str, ends: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """Make everything from the record alone, as a clone would, with downloads from the mirror."""
+    """Make everything from the record alone, as a clone at another commit would, with downloads from the mirror."""
     mirrored("multi30k-test_2016_flickr.en.gz")
     project = copy_project(tmp_path_factory.mktemp("clone"))
     shutil.copytree(ROOT / RECORD, project / RECORD)
+    for arguments in (["init", "-q"], ["add", "transformer"], ["commit", "-q", "-m", "another"]):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *arguments], cwd=project, check=True)
     mirror = f"mirror={os.environ['TRANSFORMER_MIRROR']}"
     result = snakemake(project, "--configfile", str(RECORD / "config.yaml"), "--config", mirror)
     assert result.returncode == 0, result.stdout + result.stderr

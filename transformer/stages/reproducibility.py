@@ -14,9 +14,9 @@ import argparse
 import shlex
 from pathlib import Path
 
+import transformer
 from transformer.commandline import json_object, stage_parser
 from transformer.common.files import replacing
-from transformer.common.provenance import identity
 from transformer.common.records import typed
 from transformer.data.manifest import read_manifest
 from transformer.page import datasets, setup
@@ -62,7 +62,7 @@ def content(args: argparse.Namespace) -> dict:
     return {
         "scale": args.scale,
         "label": args.label,
-        "code": identity(),
+        "version": transformer.__version__,
         "unrecorded": UNRECORDED,
         "accounts": read,
         "expected": expected,

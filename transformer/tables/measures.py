@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 import pandas as pd
 
 from transformer.commandline import json_object
-from transformer.common.provenance import commit, versions
+from transformer.common.provenance import versions
 from transformer.common.text import read_lines
 from transformer.scoring.bleu import PAPER
 from transformer.scoring.misleading import marks, warnings
@@ -186,5 +186,4 @@ def provenance(systems: list[System], frame: pd.DataFrame) -> list[Note]:
     names = {PAPER: PAPER_NAME} | MEASURE_NAMES
     lines = [f"{names[row.choice]}: `{row.signature}`" for row in measured.itertuples()]
     lines.append(", ".join(f"{name} {number}" for name, number in versions().items()))
-    lines.append(f"commit {commit()}")
     return ["Where they come from:", Grid(tuple(rows[0]), rows), "Computed with:", lines]
