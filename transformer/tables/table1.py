@@ -18,6 +18,7 @@ from transformer.tables.render import Grid, Table
 TITLE = "Table 1: kinds of layers"
 WORDS = ("Layer type",)
 
+DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
 PRINTED = ["layer", "complexity", "sequential", "path"]
 
 EXPONENTS_NOTE = (
@@ -143,7 +144,7 @@ def powers(measured: Measured) -> pd.DataFrame:
 
 
 def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
-    """Return b of values ~ sizes^b, and the least and the greatest b between neighbouring sizes.
+    """Return b of values ~ sizes^b, and the least and the greatest b between neighbouring sizes, to `DIGITS`.
 
     b is fitted by least squares between logarithms, over the larger half of the sizes: the middle one of an odd number
     counts as large. Raises InputError where these are fewer than two.
@@ -154,7 +155,7 @@ def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     x, y = np.log(large), np.log(values[large.index])
     slope, _ = np.polyfit(x, y, 1)
     between = np.diff(y) / np.diff(x)
-    return float(slope), float(between.min()), float(between.max())
+    return tuple(round(float(b), DIGITS) for b in (slope, between.min(), between.max()))
 
 
 def for_readers(frame: pd.DataFrame, measured: Measured) -> Table:
