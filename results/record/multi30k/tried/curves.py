@@ -20,6 +20,7 @@ OTHER = "text-lower-case"  # scored against other references
 
 def main() -> None:
     figure, (base, big) = pyplot.subplots(1, 2, figsize=(10, 4.2), width_ratios=[3, 2], layout="constrained")
+    base.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)  # the usual ten are too few
     tried = sorted(path.parent for path in HERE.glob("*/metrics.jsonl"))
     for folder in [RUNS / "base/1", *tried]:
         if folder.name != OTHER and not folder.name.startswith("big"):
