@@ -25,13 +25,21 @@ def test_order_is_kept(small_chunks):
     assert list(parallel(tuple, [], 1)) == []
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 11])
+def test_order_is_kept_by_several_processes(monkeypatch, count):
+    """Also of fewer chunks than processes, and of one more."""
+    monkeypatch.setattr(workers, "CHUNK", 1)
+    assert list(parallel(tuple, range(count), 3)) == [(number,) for number in range(count)]
+    assert not multiprocessing.active_children()
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_memory_does_not_grow(small_chunks, processes):
     """When the first results of an endless text come, only the few chunks that the workers hold have been read."""
     endless = itertools.count()
     chunks = parallel(tuple, endless, processes)
     assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
-    assert next(endless) <= 3 * (3 + 2 * processes + 1)
+    assert next(endless) <= 3 * (3 + processes + 1)
     chunks.close()
     assert not multiprocessing.active_children()
 
@@ -49,4 +57,34 @@ def test_a_killed_worker_is_named_and_the_others_end():
     """Long items fill the pipe to the workers, in which the next ones wait."""
     with pytest.raises(InputError, match="a worker process was killed"):
         list(parallel(kill_itself, ["a" * 1000] * 20_000, 2))
+    assert not multiprocessing.active_children()
+
+
+def long_result(_: list) -> bytes:
+    """Return more than a pipe holds, so that a worker writes for as long as nobody reads."""
+    return b"x" * 1_000_000
+
+
+def test_a_worker_may_be_killed_while_it_writes():
+    """Half its result is in the pipe then, and the other worker lives on."""
+    with workers.started(long_result, 2) as pipes:
+        for pipe in pipes:
+            workers.send(pipe, [])
+            assert pipe.poll(timeout=60)
+        first, _ = sorted(multiprocessing.active_children(), key=lambda worker: worker.pid)
+        first.kill()
+        with pytest.raises(InputError, match="a worker process was killed"):
+            workers.receive(pipes[0])
+        assert len(workers.receive(pipes[1])) == 1_000_000
+    assert not multiprocessing.active_children()
+
+
+def refuse(numbers: list) -> None:
+    raise InputError(f"found {numbers[0]}")
+
+
+def test_what_a_task_raises_is_raised_with_where(small_chunks):
+    with pytest.raises(InputError, match=r"^found 0\n") as caught:
+        list(parallel(refuse, range(10), 2))
+    assert "in refuse" in caught.value.__notes__[0]
     assert not multiprocessing.active_children()

@@ -1,14 +1,19 @@
-"""Processes that share a task's work, and end with the process that started them, however it ends."""
+"""Processes that share a task's work, and end with the process that started them, however it ends.
+
+Each has a pipe of its own. In a pipe that all share, as those of `concurrent.futures` do, one that is killed while it
+writes leaves half a result, for whose other half the reader waits for ever.
+"""
 
 import multiprocessing
-import os
 import signal
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
+from contextlib import contextmanager
+from itertools import cycle
 from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any
 
@@ -16,31 +21,31 @@ from transformer.common.files import InputError
 from transformer.common.text import groups
 
 CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
+LEFT = (EOFError, OSError)  # what the other end of a pipe meets when a process has ended; the second, within a message
 
 
 def parallel(
     task: Callable[[list], object], items: Iterable, processes: int, size: Callable[[Any], int] = lambda item: 1
 ) -> Iterator:
-    """Yield `task` of each chunk of `items`, in order, computed by `processes`; few chunks are in flight at any time.
+    """Yield `task` of each chunk of `items`, in order, computed by `processes`, each of which holds one chunk at most.
 
     size: returns the characters of an item, so that long ones make smaller chunks. Processes are spawned: forking a
-    process whose libraries run threads can deadlock. Raises InputError where one of them is killed.
+    process whose libraries run threads can deadlock. Raises what `task` raises, and InputError where a process is
+    killed.
     """
     chunks = groups(items, CHUNK, size)
     if processes == 1:
         yield from map(task, chunks)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=begin, initargs=(task,)) as pool:
-        start(pool, processes)
-        try:
-            yield from results_in_order(pool, chunks, 2 * processes)
-        except BrokenProcessPool:
-            raise InputError("a worker process was killed, as the system does where memory runs out") from None
-        except BaseException:  # an error, Ctrl-C, or nobody reads on: nothing is worth waiting for
-            for worker in multiprocessing.active_children():
-                worker.kill()
-            raise
+    with started(task, processes) as workers:
+        at_work: deque[Connection] = deque()
+        for worker, chunk in zip(cycle(workers), chunks, strict=False):
+            # A worker gets its next chunk before its last result is looked at, so that it never waits for that.
+            results = [receive(at_work.popleft())] if len(at_work) == processes else []
+            send(worker, chunk)
+            at_work.append(worker)
+            yield from results
+        yield from map(receive, at_work)
 
 
 def background(function: Callable, *arguments: object) -> Future:
@@ -57,43 +62,67 @@ def background(function: Callable, *arguments: object) -> Future:
     return promised
 
 
-def start(pool: ProcessPoolExecutor, processes: int) -> None:
-    """Start all workers, deaf to Ctrl-C, which a terminal sends to all: the parent answers it."""
+@contextmanager
+def started(task: Callable, processes: int) -> Iterator[list[Connection]]:
+    """Start workers, and yield a pipe to each; kill them at the end: then nobody reads what they still work on.
+
+    They are deaf to Ctrl-C, which a terminal sends to all: the parent answers it.
+    """
+    context = multiprocessing.get_context("spawn")
     resource_tracker.ensure_running()  # it would lift the block
+    workers, pipes = [], []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # processes inherit it
     try:
-        for _ in range(processes):
-            pool.submit(int)  # each task starts another, as long as none is idle
+        try:
+            for _ in range(processes):
+                ours, theirs = context.Pipe()
+                with theirs:  # once the worker has it, this process must not hold it open
+                    workers.append(context.Process(target=work, args=(task, theirs), daemon=True))
+                    workers[-1].start()
+                pipes.append(ours)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield pipes
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.join()
 
 
-def results_in_order(pool: ProcessPoolExecutor, chunks: Iterable[list], ahead: int) -> Iterator:
-    """Yield the result of each chunk, `ahead` of which wait or are worked on meanwhile."""
-    pending: deque = deque()
-    for chunk in chunks:
-        pending.append(pool.submit(run_task, chunk))
-        if len(pending) > ahead:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
+def work(task: Callable, pipe: Connection) -> None:
+    """Answer each chunk with (result, None) or (None, error), until the parent has ended or wants no more."""
+    try:
+        while True:
+            chunk = pipe.recv()
+            try:
+                answer = (task(chunk), None)
+            except Exception as error:
+                error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+                answer = (None, error)
+            pipe.send(answer)
+    except LEFT:
+        pass
 
 
-def begin(task: Callable) -> None:
-    """Set the task that `run_task` runs in this worker, and have the worker end with its parent."""
-    global _task
-    _task = task
-    Thread(target=end_with_parent, daemon=True).start()
+def send(worker: Connection, chunk: list) -> None:
+    """Give a chunk to a worker that waits for one."""
+    try:
+        worker.send(chunk)
+    except LEFT:
+        raise killed() from None
 
 
-def end_with_parent() -> None:
-    """Wait for the end of the process that started this one; the system closes its end of a pipe, however it ends.
+def receive(worker: Connection) -> object:
+    """Return a worker's result. Raises what the task raised."""
+    try:
+        result, error = worker.recv()
+    except LEFT:
+        raise killed() from None
+    if error is not None:
+        raise error
+    return result
 
-    The pool itself does not see that: each worker holds the pipe by which all are told to end.
-    """
-    wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
 
-
-def run_task(chunk: list) -> object:
-    return _task(chunk)
+def killed() -> InputError:
+    return InputError("a worker process was killed, as the system does where memory runs out")
