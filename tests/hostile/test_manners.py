@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.project import ENVIRONMENT, ROOT, copy_project, last_line
@@ -44,6 +45,23 @@ def test_a_signal_ends_a_stage_in_one_line(tmp_path, number, code):
         _, shown = process.communicate(timeout=20)
     assert shown.decode() == f"transformer tokenize: ended by {number.name}\n"
     assert process.returncode == code
+    assert list((tmp_path / "to").iterdir()) == []
+
+
+def test_a_signal_may_come_while_workers_start(tmp_path):
+    """As soon as a process of its own is there; what is not yet there is not waited for."""
+    text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
+    tokenize = ["--languages", "en", "de", "--processes", "8", "--preparation", json.dumps(vars(PREPARATION))]
+    command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
+    options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
+    with subprocess.Popen(command, **options) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while len(children.read_text().split()) < 3:  # the first watches over resources
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGTERM)
+        _, shown = process.communicate(timeout=20)
+    assert shown.decode() == "transformer tokenize: ended by SIGTERM\n"
+    assert process.returncode == 143
     assert list((tmp_path / "to").iterdir()) == []
 
 

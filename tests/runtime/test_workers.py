@@ -4,6 +4,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+from multiprocessing import resource_tracker, util
 
 import pytest
 
@@ -71,11 +72,40 @@ def test_a_worker_may_be_killed_while_it_writes():
         for pipe in pipes:
             workers.send(pipe, [])
             assert pipe.poll(timeout=60)
-        first, _ = sorted(multiprocessing.active_children(), key=lambda worker: worker.pid)
-        first.kill()
-        with pytest.raises(InputError, match="a worker process was killed"):
-            workers.receive(pipes[0])
-        assert len(workers.receive(pipes[1])) == 1_000_000
+        multiprocessing.active_children()[0].kill()
+        lengths = []
+        for pipe in pipes:
+            try:
+                lengths.append(len(workers.receive(pipe)))
+            except InputError as error:
+                lengths.append(str(error).split(",")[0])
+        assert sorted(lengths, key=str) == [1_000_000, "a worker process was killed"]
+    assert not multiprocessing.active_children()
+
+
+class LargeTask:
+    """A task that does not fit into a pipe, so that it is handed over for as long as the worker does not read."""
+
+    def __init__(self):
+        self.content = b"x" * 1_000_000
+
+    def __call__(self, chunk: list) -> int:
+        return len(self.content)
+
+
+def test_a_worker_may_be_killed_before_it_has_its_task(monkeypatch):
+    """As soon as there is a process, long before its interpreter reads."""
+
+    def spawn(*arguments: object) -> int:
+        pid = spawned(*arguments)
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    resource_tracker.ensure_running()  # which is spawned, too
+    spawned = util.spawnv_passfds
+    monkeypatch.setattr(util, "spawnv_passfds", spawn)
+    with pytest.raises(InputError, match="a worker process was killed"):
+        list(parallel(LargeTask(), range(10), 2))
     assert not multiprocessing.active_children()
 
 

@@ -1,4 +1,4 @@
-"""Processes that share a task's work, and end with the process that started them, however it ends.
+"""Processes that share a task's work. However the process that started them ends, they end after their chunk.
 
 Each has a pipe of its own. In a pipe that all share, as those of `concurrent.futures` do, one that is killed while it
 writes leaves half a result, for whose other half the reader waits for ever.
@@ -37,13 +37,13 @@ def parallel(
     if processes == 1:
         yield from map(task, chunks)
         return
-    with started(task, processes) as workers:
+    with started(task, processes) as pipes:
         at_work: deque[Connection] = deque()
-        for worker, chunk in zip(cycle(workers), chunks, strict=False):
+        for pipe, chunk in zip(cycle(pipes), chunks, strict=False):
             # A worker gets its next chunk before its last result is looked at, so that it never waits for that.
             results = [receive(at_work.popleft())] if len(at_work) == processes else []
-            send(worker, chunk)
-            at_work.append(worker)
+            send(pipe, chunk)
+            at_work.append(pipe)
             yield from results
         yield from map(receive, at_work)
 
@@ -71,17 +71,22 @@ def started(task: Callable, processes: int) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     resource_tracker.ensure_running()  # it would lift the block
     workers, pipes = [], []
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # processes inherit it
+    # Processes inherit the block; and no signal comes between a worker's start and its place on the list.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         try:
             for _ in range(processes):
                 ours, theirs = context.Pipe()
                 with theirs:  # once the worker has it, this process must not hold it open
-                    workers.append(context.Process(target=work, args=(task, theirs), daemon=True))
-                    workers[-1].start()
+                    worker = context.Process(target=work, args=(theirs,), daemon=True)
+                    worker.start()
+                workers.append(worker)
                 pipes.append(ours)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        # Not among the arguments: `start` would wait for ever for a worker that is killed before it has read them all.
+        for pipe in pipes:
+            send(pipe, task)
         yield pipes
     finally:
         for worker in workers:
@@ -90,8 +95,13 @@ def started(task: Callable, processes: int) -> Iterator[list[Connection]]:
             worker.join()
 
 
-def work(task: Callable, pipe: Connection) -> None:
-    """Answer each chunk with (result, None) or (None, error), until the parent has ended or wants no more."""
+def work(pipe: Connection) -> None:
+    """Read the task, then answer each chunk with (result, None) or (None, error), until the parent wants no more."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    try:
+        task = pipe.recv()
+    except EOFError:  # the parent has ended
+        return
     try:
         while True:
             chunk = pipe.recv()
@@ -105,18 +115,18 @@ def work(task: Callable, pipe: Connection) -> None:
         pass
 
 
-def send(worker: Connection, chunk: list) -> None:
-    """Give a chunk to a worker that waits for one."""
+def send(pipe: Connection, message: object) -> None:
+    """Give the task, or a chunk, to a worker that waits for it. Raises InputError where the worker was killed."""
     try:
-        worker.send(chunk)
+        pipe.send(message)
     except LEFT:
         raise killed() from None
 
 
-def receive(worker: Connection) -> object:
-    """Return a worker's result. Raises what the task raised."""
+def receive(pipe: Connection) -> object:
+    """Return a worker's result. Raises what the task raised, and InputError where the worker was killed."""
     try:
-        result, error = worker.recv()
+        result, error = pipe.recv()
     except LEFT:
         raise killed() from None
     if error is not None:
@@ -125,4 +135,5 @@ def receive(worker: Connection) -> object:
 
 
 def killed() -> InputError:
+    """Return the error of a worker that has ended by itself."""
     return InputError("a worker process was killed, as the system does where memory runs out")
