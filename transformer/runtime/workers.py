@@ -112,7 +112,7 @@ def work(pipe: Connection) -> None:
                 answer = (None, error)
             pipe.send(answer)
     except LEFT:
-        pass
+        pass  # the parent has ended: there is nobody left to tell
 
 
 def send(pipe: Connection, message: object) -> None:
