@@ -183,20 +183,26 @@ def test_node_taken_down(begin, weights, shown):
 
 
 def test_node_out_of_reach(begin, cluster, project, weights, shown):
-    """Slurm starts the job on the other node, while on the first the training lives on: one waits for the other."""
+    """Slurm starts the job on the other node, while on the first the training lives on: one waits for the other.
+
+    The first is held still until the second has met it: it might end before Slurm has started the job again.
+    """
     workflow = begin()
     job = workflow.saved()
+    (process,) = re.findall(rf"job {job}, process (\d+)", (project / RUN / "state/lock").read_text())
+    workflow.control("kill", "-STOP", process)
     node = workflow.state(job).split()[-1]
     cluster.kill("slurmd", node)
     try:
         workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+        (job_log,) = project.glob(f"logs/slurm/*/*/{job}.log")
+        until(lambda: f"is in use by job {job}, process {process}" in job_log.read_text(), workflow.log(), 120)
+        workflow.control("kill", "-CONT", process)
         workflow.ends_well(weights(), shown, starts=1)
     finally:
         cluster.start("slurmd", node)
     assert workflow.job() == job
     assert node not in workflow.state(job)
-    (job_log,) = project.glob(f"logs/slurm/*/*/{job}.log")
-    assert f"is in use by job {job}, process" in job_log.read_text()
 
 
 def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
