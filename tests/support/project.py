@@ -56,11 +56,8 @@ def warm() -> Warm:
     return Warm(server, python, {"WARM": str(address)})
 
 
-def snakemake(project: Path, *arguments: str, cold: bool = False) -> subprocess.CompletedProcess:
-    """Run Snakemake in `project`, whose own copy of the package the rules use; if `cold`, each job in a new Python."""
-    if cold:
-        command = [*SNAKEMAKE, *arguments]
-        return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=4500)
+def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run Snakemake in `project`, whose own copy of the package the rules use."""
     return run_warm(project, *SNAKEMAKE[1:], *arguments)
 
 
