@@ -23,6 +23,9 @@ settings.load_profile("any machine")
 def pytest_collection_modifyitems(items):
     """Begin with the longest tests, which would otherwise be waited for at the end."""
     items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
+    first = ["test_cluster_training.py", "test_demo.py", "test_record_multi30k.py", "test_cluster_demo.py"]
+    places = {name: place for place, name in enumerate(first)}
+    items.sort(key=lambda item: places.get(item.path.name, len(first)))
 
 
 @pytest.fixture
