@@ -27,7 +27,7 @@ def test_flops_text(flops, text):
 
 def test_differences_and_intervals():
     assert (difference_text(0.44, 1), difference_text(-1.25, 1)) == ("+0.4", "−1.2")
-    assert difference_text(-0.04, 1) == difference_text(0.0, 1) == "+0.0"
+    assert (difference_text(-0.04, 1), difference_text(0.0, 1)) == ("−0.0", "+0.0")
     assert interval_text(26.94, 27.55, 1) == "26.9 – 27.6"
     assert difference_text(NAN, 1) == interval_text(NAN, NAN, 1) == ""
 

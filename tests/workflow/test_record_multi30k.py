@@ -71,7 +71,7 @@ def table(name: str) -> list[dict[str, str]]:
 
 def difference(row: dict[str, str], value: str, ends: str) -> str:
     """Return a difference and its interval as the README writes them: +0.6 (−1.0 to +2.2)."""
-    numbers = [f"{round(float(row[key]), 1) + 0:+.1f}" for key in (value, f"{ends}low", f"{ends}high")]
+    numbers = [f"{float(row[key]):+.1f}" for key in (value, f"{ends}low", f"{ends}high")]
     return "{} ({} to {})".format(*numbers).replace("-", "−")
 
 

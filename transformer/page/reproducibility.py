@@ -1,6 +1,5 @@
 """REPRODUCIBILITY.md: what reviewers and readers ask of a scale's runs, answered from the runs' files."""
 
-import os
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,7 +15,7 @@ from transformer.tables.cells import Row, flops_text, mean_text
 from transformer.tables.render import Grid, markdown_grid
 
 NOT_RUN = "not run"
-UNSCORED = "not scored"
+UNSCORED = "in no table"
 
 
 def runs_grid(accounts: dict[str, Account], expected: Iterable[str], power: Power) -> Grid:
@@ -114,17 +113,6 @@ def options_of_commands(scale: str, configfiles: list[str], module: bool) -> lis
     """Return how the configuration is named to Snakemake, and to verbs; a `module` gets its scale by its own."""
     named = ["--configfile", *configfiles] if configfiles else []
     return named if module else [*named, "--config", f"scale={scale}"]
-
-
-def linking(docs: str | None, document: str) -> Callable[[str], str]:
-    """Return what sets a path of the project as a link from the document, or as code where `docs` is unknown."""
-
-    def link(path: str) -> str:
-        if docs is None:
-            return f"`{path}`"
-        return f"[{path}]({os.path.relpath(Path(docs).parent / path, Path(document).parent)})"
-
-    return link
 
 
 def signatures(accounts: Iterable[Account]) -> list[str]:

@@ -25,7 +25,6 @@ from transformer.page.energy import Power, totals
 from transformer.page.page import Gap, files, title
 from transformer.page.reproducibility import (
     commands_grid,
-    linking,
     options_of_commands,
     render,
     runs_grid,
@@ -92,7 +91,6 @@ def content(args: argparse.Namespace) -> dict:
         "commands": commands_grid(args.target, args.output, options, args.module),
         "module": args.module,
         "plan": shlex.join(["python", "-m", "transformer", "plan", *options]),
-        "link": linking(args.docs, args.output),
     }
 
 
@@ -108,7 +106,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--described", default=nothing, type=json_object, metavar="JSON", help="config.yaml's entries for the data")
     add("--target", default=[], metavar="FILE", nargs="*", help="the tables and figures of this scale, for Snakemake")
     add("--module", action="store_true", help="whether another workflow uses this one, with its own configuration")
-    add("--docs", metavar="FOLDER", help="the project's docs/, to link to; without it, names alone")
     add("--configfile", default=[], metavar="YAML", nargs="*", help="what Snakemake was given beside config.yaml")
     add("--missing", default=[], metavar=("NAME", "WHY"), nargs=2, action="append", help="a part that is not there")
     add("--core-watts", required=True, type=float, metavar="W", help="power of a processor core at work, assumed")

@@ -35,11 +35,8 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
 
 
 def difference_text(difference: float, decimals: int) -> str:
-    """Return `+0.4` or `−1.2`, or nothing for a missing number."""
-    if pd.isna(difference):
-        return ""
-    rounded = round(difference, decimals) + 0.0  # makes 0.0 of −0.0
-    return f"{rounded:+.{decimals}f}".replace("-", "−")
+    """Return `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
+    return "" if pd.isna(difference) else f"{difference:+.{decimals}f}".replace("-", "−")
 
 
 def interval_text(low: float, high: float, decimals: int) -> str:

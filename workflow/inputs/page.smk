@@ -241,7 +241,7 @@ def options_of_reproducibility(wildcards):
     made = [f"tables/{table}.md" for table in tables_of_scale(scale)]
     made += [f"figures/{figure}.svg" for figure in figures_of_scale(scale)]
     options += ["--target", *(moved(f"results/{scale}/{file}") for file in made)]
-    options += ["--docs", own("docs"), *(["--module"] if IN_MODULE else [])]
+    options += ["--module"] if IN_MODULE else []
     options += ["--configfile", *map(os.path.relpath, workflow.overwrite_configfiles)]
     for key in ("core_watts", "gpu_watts", "pue"):
         options += [f"--{key.replace('_', '-')}", energy[key]]
