@@ -24,7 +24,7 @@ def adapt(project: Path) -> None:
     profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
     profile["groups"]["translate"], profile["group-components"]["translate"] = "translate", 2
-    for rule in ("generate", "tokenize_part", "tokenize", "encode_part", "probe"):  # jobs of seconds, several at a time
+    for rule in ("generate", "tokenize_part", "tokenize", "encode_part"):  # jobs of seconds and of one processor
         profile["groups"][rule], profile["group-components"][rule] = rule, 4
     write_profile(project, profile | {"max-jobs-per-timespan": "100/1s"})
 
@@ -35,7 +35,7 @@ def run(cluster: Cluster, project: Path, shown, *arguments: str) -> list[str]:
     with (project / "output").open("w") as output:
         process = cluster.popen(*command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
         try:
-            assert process.wait(timeout=3000) == 0, (project / "output").read_text()[-5000:]
+            assert process.wait(timeout=1500) == 0, (project / "output").read_text()[-5000:]
         finally:
             process.kill()
     numbers = re.findall(r"SLURM jobid (\d+)", (project / "output").read_text())

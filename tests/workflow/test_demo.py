@@ -38,6 +38,7 @@ def demo(tmp_path_factory) -> Path:
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     for section, names in ROWS.items():
         config[section] = {name: config[section][name] for name in names}
+    config["scales"] = {"demo": config["scales"]["demo"]}  # others may set what is left out
     own = config["scales"]["demo"]["experiments"]
     config["scales"]["demo"]["experiments"] = {"big": own["big"]} | {name: {"steps": 100} for name in SHORT}
     (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), "utf-8")
