@@ -1,6 +1,7 @@
 """The page to try a model, served by a real process: its answers are the model's, and what is wrong is refused."""
 
 import base64
+import ctypes
 import hashlib
 import json
 import os
@@ -9,9 +10,11 @@ import resource
 import shutil
 import signal
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import lxml.html
 import numpy as np
@@ -155,6 +158,17 @@ def test_an_exported_model_is_served_until_ctrl_c(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60) == ("", "transformer serve: ended by SIGINT\n")
         assert process.returncode == 130
+
+
+def test_ctrl_c_ends_a_wait_that_the_signal_did_not_interrupt(run):
+    """Another thread takes it here; one that comes just before the main thread waits is as little heard."""
+    with served(run) as (process, address):
+        question(int(address.rpartition(":")[2].strip("/")), "ab")
+        time.sleep(1)  # by when the main thread waits for the next
+        threads = Path(f"/proc/{process.pid}/task")
+        newest = max(int(thread.name) for thread in threads.iterdir())
+        assert ctypes.CDLL(None).tgkill(process.pid, newest, signal.SIGINT) == 0
+        assert process.communicate(timeout=60) == ("", "transformer serve: ended by SIGINT\n")
 
 
 # Refusals at the start.

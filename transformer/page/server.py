@@ -19,6 +19,7 @@ from transformer.page.request import Handler
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # by which a browser on this machine may call it
 CONNECTIONS = 32  # at once; others wait
+SECONDS = 0.5  # of waiting at most, as Python answers no signal that came just before it waited
 
 
 class Page(NamedTuple):
@@ -65,7 +66,10 @@ class Server(socketserver.ThreadingTCPServer):
         self.page = page
         threading.Thread(target=self.serve_forever, daemon=True).start()
         while True:
-            text, client, promised = self.questions.get()
+            try:
+                text, client, promised = self.questions.get(timeout=SECONDS)
+            except queue.Empty:
+                continue
             if has_left(client):
                 promised.cancel()
                 continue
