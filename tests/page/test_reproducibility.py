@@ -226,7 +226,7 @@ def test_data_are_those_of_the_runs(options, tmp_path):
         "Source tokens": "1,234",
         "Target tokens": "5,678",
         "Other counts": "silver 3",
-        "data.json": "",
+        "data.json": "here",
         "SHA-256 of the data": DATA["sha256"],
     }
     tested = table(text[text.index("What was scored") :], "Task")
@@ -377,4 +377,4 @@ def test_the_record_tells_what_its_files_tell(tmp_path):
     for row, task in scored:
         experiment = re.search(r"\((\w+)\)", row["model"])[1]
         assert printed[f"{task}/{experiment}"] == f"{float(row[f'{task}_bleu']):.2f}"
-    assert "not here" not in {row["data.json"] for row in table(text, "Task")}
+    assert {row["data.json"] for row in table(text, "Task")} == {"here"}

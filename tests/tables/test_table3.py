@@ -37,9 +37,11 @@ class Folder:
         self.contents.append(content | ({"draws": draws} if draws else {}))
         return self.contents[-1]
 
-    def make(self, width: int = 4, depth: int = 2, expected: tuple = (), of_paper: bool = True) -> tuple[dict, str]:
+    def make(
+        self, width: int = 4, depth: int = 2, expected: tuple = (), of_paper: bool = True, own: str = "{}"
+    ) -> tuple[dict, str]:
         """Run the stage, and return the rows of the CSV by experiment, and the Markdown."""
-        options = ["--paper", self.paper, "--label", "toy: dev", "--width", width, "--depth", depth]
+        options = ["--paper", self.paper, "--label", "toy: dev", "--width", width, "--depth", depth, "--own", own]
         options += ["--data-of-paper"] * of_paper
         options += ["--score", *write_scores(self.path, *self.contents), "--expected", *expected]
         rows, markdown = make_table("table3", self.path / "tables/table3", *options)
@@ -279,6 +281,15 @@ def test_notes_say_how_and_where_from(folder):
     assert r"`en-de\|sacrebleu\|v:1`" in markdown
     big = ["en-de/big/1", "30.00", "29.00", "1.5·10^15", "6,000", "step 6,000 alone"]
     assert split(markdown.splitlines()[-1])[: len(big)] == big
+
+
+def test_a_scales_own_values_are_named_where_they_are_of_a_row(folder):
+    folder.add("base")
+    own = {"base": {"P_drop": 0.25, "steps": 9}, "big": {"P_drop": 0.4}, "heads-1": {}, "pre-norm-2N": {"N": 8}}
+    _, markdown = folder.make(own=json.dumps(own))
+    note = "In place of the paper's values this scale has: `base` P_drop=0.25, steps=9; `big` P_drop=0.4."
+    assert note in markdown.split("\n\n")
+    assert "In place of" not in folder.make()[1]
 
 
 def test_rows_of_the_papers_table_are_experiments_of_the_configuration():

@@ -41,7 +41,7 @@ def learned_grid(accounts: list[Account], manifests: list[Manifest]) -> Grid:
             cells = {heading: f"{counts[key]:,}" if key in counts else UNRECORDED for heading, key in COUNTS.items()}
             others = ", ".join(f"{key} {counts[key]:,}" for key in counts if key not in COUNTS.values())
             row = {"Task": task, "Languages": f"{record['source']} to {record['target']}", "Split": split} | cells
-            row |= {"Other counts": others, "data.json": "" if digest in by_sum else "not here"}
+            row |= {"Other counts": others, "data.json": "here" if digest in by_sum else "not here"}
             rows.append(row | {"SHA-256 of the data": digest})
     return Grid(("Task", "Languages", "Split", "Other counts", "data.json", "SHA-256 of the data"), rows)
 

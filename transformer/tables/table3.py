@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from transformer.commandline import compared_arguments
+from transformer.commandline import compared_arguments, json_object
 from transformer.common.files import InputError
 from transformer.scoring.scorefiles import read_scores, require_one
 from transformer.scoring.significance import holm
@@ -64,22 +64,31 @@ HERE_NOTE = (
     f"{UNTESTED}: not tested."
 )
 SHRINKING_NOTE = (
-    "The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {} and N by {}, and may set "
-    "further values of its own (`scales` in config.yaml), so that two rows can be one model."
+    "The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {} and N by {}, so that two "
+    "rows can be one model."
 )
+OWN_NOTE = "In place of the paper's values this scale has: {}."
 
 
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
     parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
     parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
+    parser.add_argument(
+        "--own",
+        default={},
+        type=json_object,
+        metavar="JSON",
+        help="by experiment, the values that the scale has in place of the paper's; those of base are all others', too",
+    )
     compared_arguments(parser)
 
 
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     runs = read_runs(args.score)
     frame = variations(read_variations(args.paper), runs, args.data_of_paper)
-    return for_readers(frame, runs, args.label, (args.width, args.depth), args.expected), frame
+    changes = changes_note(frame, (args.width, args.depth), args.own)
+    return for_readers(frame, runs, args.label, changes, args.expected), frame
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
@@ -156,13 +165,24 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
 
-def for_readers(
-    frame: pd.DataFrame, runs: pd.DataFrame, label: str, shrunk: tuple[int, int], expected: list[str]
-) -> Table:
+def changes_note(frame: pd.DataFrame, shrunk: tuple[int, int], own: dict[str, dict]) -> list[str]:
+    """Return notes on what a scale changes of the paper's values; none where it changes nothing.
+
+    frame: from `variations`. shrunk: what widths and depths are divided by. own: the scale's own values by experiment.
+    """
+    notes = [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
+    rows = [
+        f"`{experiment}` {', '.join(f'{key}={value}' for key, value in values.items())}"
+        for experiment, values in own.items()
+        if values and experiment in frame.index
+    ]
+    return notes + ([OWN_NOTE.format("; ".join(rows))] if rows else [])
+
+
+def for_readers(frame: pd.DataFrame, runs: pd.DataFrame, label: str, changes: list[str], expected: list[str]) -> Table:
     """Return the table, with notes on how each number was computed and where it came from.
 
-    label: the dev set behind ours. shrunk: what the scale divides the paper's widths and depths by. expected: all runs
-    that should be there, by name.
+    label: the dev set behind ours. changes: from `changes_note`. expected: all runs that should be there, by name.
     """
     caption = (
         "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set. “paper” is what the paper "
@@ -172,8 +192,7 @@ def for_readers(
     compared = bool(frame["from_paper"].notna().any())
     rows = [cells(row, runs, compared) for row in frame.reset_index().to_dict("records")]
     grid, further = Grid(WORDS, rows).split(NAMES, BEHIND)
-    notes: list[Note] = [BEHIND_NOTE, further]
-    notes += [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
+    notes: list[Note] = [BEHIND_NOTE, further, *changes]
     notes += [*gaps(expected, runs), *interval_notes(compared), MARK_NOTE, HERE_NOTE, CHANCE_NOTE]
     notes += [tests_note(frame["p"][frame["difference"].notna()], LEVEL), PERPLEXITY_NOTE]
     if len(runs):

@@ -44,8 +44,8 @@ WORDS = ("Kind", "Choice")
 SYSTEM, COLUMN = system_name("base"), "en-de_bleu"  # whose printed BLEU the question is about
 NOT_RUN = "not run at this scale"
 NOT_MEASURED = (
-    "Not measured at any scale, though often asked about: smaller batches, another ε of Adam, 16-bit numbers, other "
-    "training text. Table 5 has layer normalisation before the sub-layer."
+    "No row measures, though often asked about: smaller batches, another ε of Adam, 16-bit numbers, other training "
+    "text. Table 5 has layer normalisation before the sub-layer, and averaging on the dev set."
 )
 P_NOTE = (
     "Rows of Table 3 are different trainings, and have its p. Scored otherwise, the same translations have no p: the "

@@ -98,10 +98,11 @@ def table_3(scale):
         "paper": paper("table3"),
         "score": present(files_of(runs, scale, "dev.last.json")),
     }
+    settings = config["scales"][scale]
+    own = {"base": settings["base"], **settings["experiments"]}
     options = [
-        word
-        for key in ("width", "depth")
-        for word in (f"--{key}", config["scales"][scale][key])
+        *("--width", settings["width"], "--depth", settings["depth"]),
+        *("--own", json.dumps(own)),
     ]
     return files, [
         f"--label={label_of_table_3(scale)}",
