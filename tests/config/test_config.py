@@ -21,7 +21,7 @@ from transformer.config.experiment import (
     save,
 )
 from transformer.config.fidelity import PRESETS, preset
-from transformer.config.runs import RunName
+from transformer.config.runs import RunName, own_values
 from transformer.config.runs import parts as configured_parts
 from transformer.config.scales import at
 
@@ -346,3 +346,16 @@ def test_a_scale_shrinks_its_runs_evenly(scale):
             if "N" not in CONFIG["experiments"][name]:
                 expected["N"] = settings["base"].get("N", 6)  # the demo has fewer layers to begin with
             assert {key: getattr(model, key) * by[key] for key in expected} == expected
+
+
+def test_own_values_are_those_of_the_scale_and_of_its_task():
+    scale = {
+        "base": {"P_drop": 0.25, "steps": 9},
+        "experiments": {"big": {"P_drop": 0.4, "rate": 2.0}, "untied": {"steps": 1}},
+        "tasks": {"en-de": {}, "en-fr": {"experiments": {"base": {"steps": 7}, "big": {"P_drop": 0.1}}}},
+    }
+    config = {"scale": "ours", "scales": {"ours": scale}, "experiments": {"base": {}, "h-1": {"h": 1}, "big": {"N": 8}}}
+    of_scale = {"base": {"P_drop": 0.25, "steps": 9}, "h-1": {}, "big": {"P_drop": 0.4, "rate": 2.0}}
+    assert own_values(config, "en-de") == of_scale
+    of_task = {"base": {"P_drop": 0.25, "steps": 7}, "h-1": {}, "big": {"P_drop": 0.1, "rate": 2.0}}
+    assert own_values(config, "en-fr") == of_task

@@ -110,6 +110,17 @@ def parts(config: dict, run: RunName) -> dict:
     }
 
 
+def own_values(config: dict, task: str) -> dict[str, dict]:
+    """Return by experiment of Table 3 what a scale and its task set in place of the paper's values.
+
+    Those of base are all others', too. Left out is what `width` and `depth` divide.
+    """
+    scale = scale_of(config)
+    rows = [scale["experiments"], scale["tasks"][task].get("experiments", {})]
+    own = {name: rows[0].get(name, {}) | rows[1].get(name, {}) for name in config["experiments"]}
+    return own | {"base": scale["base"] | own["base"]}
+
+
 def translator_parts(config: dict, run: RunName) -> dict:
     """Return what is a translator's own among the parts."""
     scale = scale_of(config)

@@ -19,7 +19,7 @@ from transformer.page.request import Handler
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # by which a browser on this machine may call it
 CONNECTIONS = 32  # at once; others wait
-SECONDS = 0.5  # of waiting at most, as Python answers no signal that came just before it waited
+HEED_SIGNALS_EVERY = 0.5  # seconds: Python hears one that came just before a wait only when the wait ends
 
 
 class Page(NamedTuple):
@@ -67,8 +67,8 @@ class Server(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
         while True:
             try:
-                text, client, promised = self.questions.get(timeout=SECONDS)
-            except queue.Empty:
+                text, client, promised = self.questions.get(timeout=HEED_SIGNALS_EVERY)
+            except queue.Empty:  # a signal that came has been answered by now
                 continue
             if has_left(client):
                 promised.cancel()

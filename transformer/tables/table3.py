@@ -87,7 +87,7 @@ def add_options(parser: ArgumentParser) -> None:
 def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
     runs = read_runs(args.score)
     frame = variations(read_variations(args.paper), runs, args.data_of_paper)
-    changes = changes_note(frame, (args.width, args.depth), args.own)
+    changes = changes_notes(frame, (args.width, args.depth), args.own)
     return for_readers(frame, runs, args.label, changes, args.expected), frame
 
 
@@ -165,7 +165,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
 
-def changes_note(frame: pd.DataFrame, shrunk: tuple[int, int], own: dict[str, dict]) -> list[str]:
+def changes_notes(frame: pd.DataFrame, shrunk: tuple[int, int], own: dict[str, dict]) -> list[str]:
     """Return notes on what a scale changes of the paper's values; none where it changes nothing.
 
     frame: from `variations`. shrunk: what widths and depths are divided by. own: the scale's own values by experiment.
@@ -182,7 +182,7 @@ def changes_note(frame: pd.DataFrame, shrunk: tuple[int, int], own: dict[str, di
 def for_readers(frame: pd.DataFrame, runs: pd.DataFrame, label: str, changes: list[str], expected: list[str]) -> Table:
     """Return the table, with notes on how each number was computed and where it came from.
 
-    label: the dev set behind ours. changes: from `changes_note`. expected: all runs that should be there, by name.
+    label: the dev set behind ours. changes: from `changes_notes`. expected: all runs that should be there, by name.
     """
     caption = (
         "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set. “paper” is what the paper "

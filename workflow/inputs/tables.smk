@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from transformer.config.corpora import source_of, systems_of
+from transformer.config.runs import own_values
 
 
 def runs_of(table, scale):
@@ -98,12 +99,9 @@ def table_3(scale):
         "paper": paper("table3"),
         "score": present(files_of(runs, scale, "dev.last.json")),
     }
-    settings = config["scales"][scale]
-    own = {"base": settings["base"], **settings["experiments"]}
-    options = [
-        *("--width", settings["width"], "--depth", settings["depth"]),
-        *("--own", json.dumps(own)),
-    ]
+    settings, (task, _) = config["scales"][scale], first_task(scale)
+    options = ["--width", settings["width"], "--depth", settings["depth"]]
+    options += ["--own", json.dumps(own_values(at(config, scale), task))]
     return files, [
         f"--label={label_of_table_3(scale)}",
         *data_of_paper(scale),
