@@ -10,6 +10,7 @@ import pkgutil
 import sys
 
 from transformer import stages, tools
+from transformer.cli import COMMANDS, run
 from transformer.common.files import InputError
 from transformer.common.provenance import identity
 from transformer.common.text import out_of_memory, reason
@@ -52,6 +53,9 @@ def main(argv: list[str] | None = None) -> None:
         print(identity())
         return
     name, *rest = argv
+    if name in COMMANDS:
+        run(argv)
+        return
     if name not in verbs():
         sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs()))}")
     try:

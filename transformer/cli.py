@@ -1,0 +1,43 @@
+"""The command line: one subcommand for each function that `COMMANDS` names, its options from the function's signature.
+
+Modules are imported only when their subcommand runs: PyTorch alone takes seconds.
+"""
+
+import sys
+from collections.abc import Iterable
+
+import cyclopts
+from cyclopts import Parameter
+
+from transformer.common.files import InputError
+from transformer.common.provenance import identity
+from transformer.common.text import out_of_memory, reason
+
+COMMANDS: dict[str, str] = {}  # name: module:function
+
+app = cyclopts.App(
+    name="transformer",
+    help="The Transformer of “Attention Is All You Need”, from corpora to tables.",
+    version=identity,
+    help_format="plaintext",
+    # A list takes all words up to the next option; no boolean has a --no- form.
+    default_parameter=Parameter(consume_multiple=True, negative=""),
+)
+for name, place in COMMANDS.items():
+    app.command(place, name=name)
+
+
+def run(argv: Iterable[str]) -> None:
+    """Run one subcommand. Exits with 2 and one line on a bad command line, with 1 and one line on bad input."""
+    words = list(argv)
+    try:
+        app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except cyclopts.CycloptsError as error:
+        print(f"transformer: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        raise  # whoever read the output has left: no error
+    except (InputError, OSError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not out_of_memory(error):
+            raise
+        sys.exit(f"transformer {words[0]}: error: {reason(error)}")
