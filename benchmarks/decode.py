@@ -26,7 +26,7 @@ from benchmarks.workers import Apart, Worker
 from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import SIDES, TokenArray
 from transformer.data.subwords import Subwords
-from transformer.scoring.bleu import multi_bleu
+from transformer.evaluation.bleu import multi_bleu
 
 SYSTEMS = {
     "ours": Ours,

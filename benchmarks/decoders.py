@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from benchmarks.results import LeftOut, require
-from transformer.common.files import InputError
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
+from transformer.files import InputError
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.device import best_device

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks import decode, prepare, train, workflow
 from benchmarks.results import FOLDER, command
-from transformer.common.files import InputError, replacing
-from transformer.common.records import read_json
+from transformer.files import InputError, replacing
+from transformer.records import read_json
 
 PAGE = Path(__file__).parents[1] / "docs/speed.md"
 BEGIN, END = "<!-- speed -->", "<!-- /speed -->"

@@ -12,8 +12,8 @@ from statistics import median
 import torch
 from tabulate import tabulate
 
-from transformer.common import provenance
-from transformer.common.files import InputError, replacing
+from transformer import provenance
+from transformer.files import InputError, replacing
 from transformer.runtime.device import best_device
 
 FOLDER = Path(__file__).parent / "results"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.common.files import replacing
+from transformer.files import replacing
 
 TYPES = 2_000_000  # different words; a corpus of 4 million pairs has a third of them
 WORDS, SHAPE, LONGEST = 24, 2.0, 100  # a line's: mean; of the gamma distribution; at most

@@ -26,9 +26,9 @@ from benchmarks.plain import Plain, PlainAsOurs, PlainCompiled
 from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, peak_memory, ratio
 from benchmarks.timing import product_speed, timed
 from benchmarks.workload import Workload, of_paper, of_run, with_tokens
-from transformer.common.records import read_json
 from transformer.config.experiment import Model
 from transformer.model.cost import training_flops
+from transformer.records import read_json
 from transformer.training.loop import sums_of
 
 SYSTEMS = {"ours": Ours, "plain": Plain, "plain-as-ours": PlainAsOurs, "plain-compiled": PlainCompiled, "joeynmt": Joey}

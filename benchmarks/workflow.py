@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.results import circumstances, command, leave, markdown, parser_of
-from transformer.common.files import InputError
+from transformer.files import InputError
 
 LOGS = Path(".snakemake/log")
 WATCH = 0.1  # seconds between looks at the processes

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from transformer.commands.train import open_text
 from transformer.config.experiment import EOS, UNK, Experiment, load, read_yaml, resolve
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
-from transformer.stages.train import open_text
 from transformer.training.batches import ParallelText
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"

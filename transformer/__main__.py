@@ -9,12 +9,12 @@ import importlib.util
 import pkgutil
 import sys
 
-from transformer import stages, tools
+from transformer import commands
 from transformer.cli import COMMANDS, run
-from transformer.common.files import InputError
-from transformer.common.provenance import identity
-from transformer.common.text import out_of_memory, reason
+from transformer.files import InputError
+from transformer.provenance import identity
 from transformer.runtime.process import manners
+from transformer.text import out_of_memory, reason
 
 USAGE = """\
 usage: python -m transformer VERB [--help] ...
@@ -25,12 +25,8 @@ Once installed by pip, `transformer` is short for `python -m transformer`.
 
 
 def verbs() -> dict[str, str]:
-    """Return each verb's module: those of stages/, which the workflow runs, and of tools/, which people run."""
-    modules = [
-        module
-        for package in (stages, tools)
-        for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
-    ]
+    """Return each subcommand's module."""
+    modules = pkgutil.iter_modules(commands.__path__, commands.__name__ + ".")
     return {module.name.rpartition(".")[2]: module.name for module in modules}
 
 

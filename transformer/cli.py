@@ -9,9 +9,9 @@ from collections.abc import Iterable
 import cyclopts
 from cyclopts import Parameter
 
-from transformer.common.files import InputError
-from transformer.common.provenance import identity
-from transformer.common.text import out_of_memory, reason
+from transformer.files import InputError
+from transformer.provenance import identity
+from transformer.text import out_of_memory, reason
 
 COMMANDS: dict[str, str] = {}  # name: module:function
 

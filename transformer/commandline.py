@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
-from transformer.common.files import replacing
+from transformer.files import replacing
 
 PRINT = "-"  # the --json that is no file
 

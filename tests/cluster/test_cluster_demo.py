@@ -10,8 +10,8 @@ from support.project import ENVIRONMENT, SNAKEMAKE, copy_project, own_corpus, wr
 from support.slurm import Cluster
 from support.small import make_small
 
-from transformer.figures import FIGURES
-from transformer.tables import TABLES
+from transformer.report.figures import FIGURES
+from transformer.report.tables import TABLES
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transformer.common.files import InputError
 from transformer.config.experiment import (
     Decoding,
     Experiment,
@@ -24,6 +23,7 @@ from transformer.config.fidelity import PRESETS, preset
 from transformer.config.runs import RunName, own_values
 from transformer.config.runs import parts as configured_parts
 from transformer.config.scales import at
+from transformer.files import InputError
 
 CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("utf-8"))
 ROW = CONFIG["base"]

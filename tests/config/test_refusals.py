@@ -10,11 +10,11 @@ import pytest
 import yaml
 from support.project import own_corpus
 
-from transformer.common.files import InputError
 from transformer.config import checks, settings
 from transformer.config.runs import runs_of_tables
 from transformer.config.scales import at
 from transformer.config.yamlfile import read_yaml
+from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]
 

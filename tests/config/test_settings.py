@@ -10,10 +10,10 @@ import yaml
 from support.project import ENVIRONMENT, copy_project, own_corpus
 
 from transformer.__main__ import main
-from transformer.common.files import InputError
 from transformer.config import settings
 from transformer.config.runs import RunName, parts, runs_of_tables
 from transformer.config.scales import at
+from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS
 from transformer.data.corpus import TokenArray, keep, write_tokenized, write_tokens
 from transformer.data.subwords import Subwords, learn
+from transformer.files import InputError
 from transformer.runtime import workers
 
 LANGUAGES = ("en", "de")

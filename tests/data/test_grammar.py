@@ -9,7 +9,7 @@ from itertools import islice, repeat
 import pytest
 from sacremoses import MosesTokenizer
 
-from transformer.common.files import InputError
+from transformer.commands import generate
 from transformer.data import grammar
 from transformer.data.grammar import take
 from transformer.data.lexicon import ADJECTIVES, BE, NOUNS, PREPOSITIONS, VERBS
@@ -31,8 +31,8 @@ from transformer.data.syntax import (
     subordinate,
     trace,
 )
+from transformer.files import InputError
 from transformer.parsing.trees import bracketed, parse, words
-from transformer.stages import generate
 
 
 @pytest.fixture(scope="module")

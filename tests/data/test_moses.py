@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from transformer.scoring.bleu import token_bleu, tokenize, without_compounds
+from transformer.evaluation.bleu import token_bleu, tokenize, without_compounds
 
 WORDS = ["der", "Der", "z.B.", ",", ".", '"', "&quot;", "Fluss-Ufer", "a-b-c", "ä-ö-ü", "-", "--", "1.000", "läuft"]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.common.files import InputError
-from transformer.common.text import read_pairs
 from transformer.data.parts import part_range, read_part
+from transformer.files import InputError
+from transformer.text import read_pairs
 
 
 @given(st.integers(0, 10**9), st.integers(1, 50))

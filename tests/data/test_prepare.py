@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 import yaml
 
-from transformer.common.files import InputError, sha256
+from transformer.commands import encode, resolve, tokenize, vocabulary
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
-from transformer.stages import encode, resolve, tokenize, vocabulary
+from transformer.files import InputError, sha256
 
 SIZE = 60
 WORDS = {

@@ -11,9 +11,9 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.data.subwords import Subwords, evenly, learn
+from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]
 SIZE = 100

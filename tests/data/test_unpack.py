@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 
-from transformer.common.files import InputError
-from transformer.stages import unpack
+from transformer.commands import unpack
+from transformer.files import InputError
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
 LINES = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\n\nLetzte Zeile\n".encode()

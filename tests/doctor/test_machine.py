@@ -67,7 +67,7 @@ def test_bad_input_is_one_line(project: Path, capsys, monkeypatch):
 
 
 def test_torch_waits_until_gpus_are_checked():
-    code = "import sys, transformer.tools.doctor; assert not {'torch', 'pandas'} & sys.modules.keys()"
+    code = "import sys, transformer.commands.doctor; assert not {'torch', 'pandas'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], env=PROCESSOR, check=True)
 
 

@@ -8,13 +8,13 @@ import pytest
 import yaml
 from support.tools import needs
 
-from transformer.common.files import InputError
 from transformer.config import settings
 from transformer.doctor import folders, profile, slurm
 from transformer.doctor.machine import installed
 from transformer.doctor.node import check_node, check_node_downloads
 from transformer.doctor.partitions import AWAY, gpus, options
 from transformer.doctor.probe import check_clock
+from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,10 +15,10 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from transformer.commands.train import open_text
 from transformer.config.experiment import Experiment, load
 from transformer.model import transformer as model_module
 from transformer.runtime.distributed import World
-from transformer.stages.train import open_text
 from transformer.training.batches import ParallelText, batch_budgets
 from transformer.training.evaluation import Evaluation
 from transformer.training.step import Learner

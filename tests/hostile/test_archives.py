@@ -13,9 +13,9 @@ import torch
 from support.commands import error
 from support.packing import TEXT, changed, header, member, pax, record, tar, zipped
 
-from transformer.common import text
+from transformer import text
+from transformer.commands import unpack
 from transformer.data import bounds
-from transformer.stages import unpack
 
 LONG = text.LONGEST_LINE
 

@@ -17,20 +17,20 @@ from support.made import DATA, RUN, train_run, write_others
 from support.toy import model_config
 
 from transformer import __main__
-from transformer.common.files import InputError
-from transformer.common.records import read_json
+from transformer.commands import translate
 from transformer.config.experiment import Decoding, load
 from transformer.config.yamlfile import read_yaml
 from transformer.data.manifest import read_manifest
 from transformer.data.subwords import Subwords
-from transformer.figures.attention import read_attention
+from transformer.evaluation.analyses import PAYLOADS
+from transformer.evaluation.records import Run, read_of_run, read_translated
+from transformer.files import InputError
 from transformer.model import weights
 from transformer.parsing.repairs import read_repairs
-from transformer.probes.records import PAYLOADS
-from transformer.scoring.records import Run, read_of_run, read_translated
-from transformer.stages import translate
-from transformer.tables import render
-from transformer.tables.table1 import read_measured
+from transformer.records import read_json
+from transformer.report.figures.attention import read_attention
+from transformer.report.tables import render
+from transformer.report.tables.table1 import read_measured
 from transformer.training import loop
 from transformer.training.metrics import read_metrics
 

@@ -23,14 +23,14 @@ from support.toy import (
     write_text,
 )
 
-from transformer.common.files import InputError
+from transformer.commands import figure, report, reproducibility, table
 from transformer.config import checks
 from transformer.data.subwords import Subwords
-from transformer.figures.cost import Panel, panels_of
-from transformer.figures.heads import Sentence, draw
-from transformer.figures.style import new
+from transformer.files import InputError
 from transformer.parsing.trees import bracketed, parse
-from transformer.stages import figure, report, reproducibility, table
+from transformer.report.figures.cost import Panel, panels_of
+from transformer.report.figures.heads import Sentence, draw
+from transformer.report.figures.style import new
 
 PROGRAM = [sys.executable, "-m", "transformer"]
 ENDLESS = {"pipe": "a named pipe", "socket": "a socket", "/dev/zero": "a device"}

@@ -84,7 +84,7 @@ def test_a_second_signal_waits_for_files_to_be_removed(tmp_path, seconds, code, 
     """But not for ever."""
     program = (
         "import os, signal, sys\n"
-        "from transformer.common.files import replacing\n"
+        "from transformer.files import replacing\n"
         "from transformer.runtime import process\n"
         f"process.CLEANING_SECONDS = {seconds}\n"
         "with process.manners('test'), replacing(sys.argv[1]) as file:\n"

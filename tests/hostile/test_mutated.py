@@ -17,9 +17,9 @@ import pytest
 from support.limited import MUTATIONS
 from support.packing import BLOCK, TEXT, header, member, padded, pax, record, signed, tar, zipped
 
-from transformer.common import text
-from transformer.common.files import InputError
+from transformer import text
 from transformer.data.archive import open_bytes, read_members
+from transformer.files import InputError
 
 PLAIN = tar(
     pax(record(b"comment", b"made by git"), b"g"),

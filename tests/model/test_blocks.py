@@ -19,8 +19,8 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import flex_attention
 
-from transformer.common.files import InputError
 from transformer.config.experiment import PAD
+from transformer.files import InputError
 from transformer.model.attention import block_attention, fits_blocks
 from transformer.model.blocks import BLOCK, Blocks
 from transformer.model.packed import FILLER, SPARE, fill, lay_flat, sizes

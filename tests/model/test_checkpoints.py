@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from support.toy import model_config, random_model
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.model.weights import average, load, load_model, resembles, save
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7.0)}

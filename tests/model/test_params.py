@@ -9,11 +9,11 @@ import torch
 import yaml
 
 from transformer.__main__ import main
+from transformer.commands.params import models_of
 from transformer.config import settings
 from transformer.model.cost import parameters
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
-from transformer.tools.params import models_of
 
 ROOT = Path(__file__).parents[2]
 CONFIG, PAPER = ROOT / "config.yaml", ROOT / "workflow/paper/table3.csv"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.parsing.brackets import Sentence, compare, read_gold_and_test, scores, summary, unparsed
 from transformer.parsing.trees import Close, Leaf, Open, Tree, parse
 

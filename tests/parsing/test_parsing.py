@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from support.commands import do, error
 from support.toy import DECODING, make_experiment, make_run, make_vocabulary, random_model, write_text
 
-from transformer.common.files import InputError
-from transformer.common.records import read_json
+from transformer.commands import average, linearize, parse, silver, train, vocabulary
+from transformer.commands import encode as encode_stage
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load, save
 from transformer.data.corpus import SIDES, TokenArray
 from transformer.data.subwords import SPECIAL, Subwords
+from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.weights import load_model
 from transformer.parsing.linearization import decode, encode
 from transformer.parsing.parser import TOO_LONG, Parser, penn_words
 from transformer.parsing.trees import bracketed, words
 from transformer.parsing.trees import parse as parse_trees
-from transformer.stages import average, linearize, parse, silver, train, vocabulary
-from transformer.stages import encode as encode_stage
+from transformer.records import read_json
 from transformer.translation.translator import search
 
 # Plain sentences and their trees, under TOP and written as ours are.

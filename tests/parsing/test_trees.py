@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from nltk.tree import Tree as NltkTree
 from support.grown import read, trees
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, read_trees, words
 
 CAT = [Open("TOP"), Open("NP"), Leaf("DT", "the"), Leaf("NN", "cat"), Close("NP"), Close("TOP")]

@@ -14,8 +14,8 @@ from snakemake.cli import parse_config
 from snakemake.utils import update_config
 
 from transformer.__main__ import main
-from transformer.common.files import InputError
 from transformer.config import settings
+from transformer.files import InputError
 from transformer.plan import speed, storage
 from transformer.plan.plan import Plan, RunName, make_plan, side_by_side
 
@@ -226,7 +226,7 @@ def test_numbers_that_cannot_be_are_refused(arguments):
 
 
 def test_a_plan_starts_without_torch_and_pandas():
-    code = "import sys, transformer.tools.plan; assert not {'torch', 'pandas'} & sys.modules.keys()"
+    code = "import sys, transformer.commands.plan; assert not {'torch', 'pandas'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 

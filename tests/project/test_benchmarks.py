@@ -15,8 +15,8 @@ from support.toy import make_data, make_experiment, make_run, model_config, rand
 
 from benchmarks import decode, decoders, joey, marian, page, plain, prepare, results, train, workers, workflow, workload
 from benchmarks.loops import Step
-from transformer.common.files import InputError
 from transformer.config.experiment import Model
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.training.batches import plan
 

@@ -16,22 +16,20 @@ WORKFLOW = [
 ]
 
 LAYERS = (  # lowest first; a new package must be placed
-    ("common",),
-    ("config", "commandline"),
+    ("layout", "records", "files", "text", "provenance", "templates"),
+    ("config", "cli", "commandline"),
     ("data", "model", "runtime"),
-    ("scoring", "plan"),
+    ("plan",),
     ("translation",),
     ("parsing", "training", "doctor"),
-    ("probes",),
-    ("tables",),
-    ("figures",),
-    ("page",),
-    ("stages", "tools"),
+    ("evaluation",),
+    ("report",),
+    ("commands",),
     ("__main__",),
 )
 # Within a layer, these alone.
 BESIDE = {("data", "runtime")}
-TORCHLESS = ("common", "config", "plan")  # what the Snakefile and `plan` need, and what starts quickly
+TORCHLESS = ("layout", "records", "files", "text", "config", "plan")  # what the Snakefile needs
 
 
 def package(path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.runtime import device
 from transformer.runtime.device import best_device, driver, given_gpu
 

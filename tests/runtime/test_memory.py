@@ -8,7 +8,7 @@ import torch
 from support.starting import start
 from support.toy import make_experiment, random_text
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.runtime.memory import PER_PARAMETER, SHARE, available, pieces, saved_bytes
 from transformer.training.batches import plan
 

@@ -8,8 +8,8 @@ from multiprocessing import resource_tracker, util
 
 import pytest
 
-from transformer.common import text
-from transformer.common.files import InputError
+from transformer import text
+from transformer.files import InputError
 from transformer.runtime import workers
 from transformer.runtime.workers import parallel
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from transformer.commands import train
 from transformer.data.corpus import TokenArray
-from transformer.stages import train
 from transformer.training.batches import ParallelText
 from transformer.training.loop import Run
 

@@ -62,7 +62,7 @@ def limited(folder: Path) -> Iterator[Limited]:
 def serve() -> None:
     """Answer each request, a line of JSON, with the status of the stage."""
     for name in ("fetch", "unpack", "treebank"):
-        import_module(f"transformer.stages.{name}")
+        import_module(f"transformer.commands.{name}")
     for line in sys.stdin:
         request = json.loads(line)
         if not (child := os.fork()):

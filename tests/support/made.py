@@ -10,10 +10,10 @@ from support.page import about_run, attention
 from support.scored import score
 from support.toy import make_data, make_experiment, make_run, random_lines
 from transformer import __main__
-from transformer.probes.records import PAYLOADS
-from transformer.tables.cells import Cell
-from transformer.tables.costs import COSTS, LAYER_TYPES
-from transformer.tables.render import Grid, Table, write
+from transformer.evaluation.analyses import PAYLOADS
+from transformer.report.tables.cells import Cell
+from transformer.report.tables.costs import COSTS, LAYER_TYPES
+from transformer.report.tables.render import Grid, Table, write
 
 RUN, DATA = "runs/en-de/base/1", "data/en-de"
 TIME = {"n": 8, "d": 4, "k": 3, "r": 3, "multiply_adds": 9, "seconds": 0.1, "quartiles": 0.01}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from transformer.stages import report
-from transformer.tables.cells import Cell
-from transformer.tables.render import Grid, Table, write
+from transformer.commands import report
+from transformer.report.tables.cells import Cell
+from transformer.report.tables.render import Grid, Table, write
 
 TOKENS = {"source": ["make", "it", "more", "difficult"], "target": ["er", "schwe@@", "ren"]}
 TOKENS["shifted"] = ["<pad>", *TOKENS["target"][:-1]]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from support.toy import write_text
-from transformer.stages import probe, score, translate
+from transformer.commands import probe, score, translate
 
 PAIRS = 41  # in the dev set
 STEPS = 250  # so many that the run translates, but not all of it right

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from transformer.tools.record import MADE
+from transformer.commands.record import MADE
 
 
 def of_pages(folder: Path) -> dict[str, str]:

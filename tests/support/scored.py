@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from transformer.stages import table
+from transformer.commands import table
 
 
 def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support.toy import PROCESSOR, heed_signals, make_experiment, make_run, make_vocabulary, random_model
 from transformer.model import weights
-from transformer.page.server import Page, Server
+from transformer.report.page.server import Page, Server
 
 PROGRAM = [sys.executable, "-m", "transformer"]
 PATIENCE = 120  # seconds for an answer of a busy machine

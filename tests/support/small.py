@@ -8,8 +8,8 @@ import yaml
 
 from support.project import ROOT, copy_project
 from support.toy import write_text
+from transformer.commands import vocabulary
 from transformer.data.grammar import take
-from transformer.stages import vocabulary
 
 HOST = "example.org"
 

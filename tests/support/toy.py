@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from transformer.commands import encode, vocabulary
 from transformer.config.experiment import (
     EOS,
     PAD,
@@ -26,7 +27,6 @@ from transformer.data.corpus import SIDES, TokenArray
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import STOPPING
-from transformer.stages import encode, vocabulary
 from transformer.training.batches import ParallelText
 
 torch.set_num_threads(1)

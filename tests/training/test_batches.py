@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.toy import token_array
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD
+from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
 from transformer.training.batches import ParallelText, fits, plan
 

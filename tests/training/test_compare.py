@@ -8,8 +8,8 @@ import pytest
 from support.toy import PREPARATION, make_experiment, make_run
 
 from transformer import __main__
+from transformer.commands import encode, generate, tokenize, train, vocabulary
 from transformer.data.corpus import SIDES
-from transformer.stages import encode, generate, tokenize, train, vocabulary
 from transformer.training.optimizer import learning_rate
 from transformer.training.trajectory import Comparison, read_log
 

@@ -20,9 +20,9 @@ import torch
 from support.project import ROOT
 from support.toy import PROCESSOR, TORCHRUN, heed_signals, make_data, make_experiment, make_run, random_lines
 
+from transformer.commands import train
 from transformer.model import weights as checkpoints
 from transformer.runtime.signals import EXIT_INTERRUPTED, STOPPING
-from transformer.stages import train
 
 PROGRAM = ["-m", "transformer", "train"]
 FAULTY = [str(ROOT / "tests/support/faulty.py")]

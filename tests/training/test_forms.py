@@ -9,7 +9,7 @@ import torch
 from support.starting import CPU, TEXT, start
 from support.toy import make_experiment
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.runtime.signals import StopSignals
 from transformer.training.loop import Run

@@ -13,10 +13,10 @@ import torch
 from support.toy import PROCESSOR, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__
+from transformer.commands import average, train, translate
 from transformer.config.experiment import Decoding, load, save
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
-from transformer.stages import average, train, translate
 
 ROOT = Path(__file__).parents[2]
 VERBS = {path.stem for folder in ("stages", "tools") for path in (ROOT / "transformer" / folder).glob("[!_]*.py")}

@@ -15,8 +15,8 @@ from support.starting import CPU, DEV, TEXT, start
 from support.toy import ROWS, copy_text, make_experiment
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from transformer.common.files import InputError
 from transformer.config.experiment import PAD
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import pack

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
+from transformer.commands import average, train
 from transformer.config.experiment import load, save
 from transformer.model import weights as checkpoints
-from transformer.stages import average, train
 
 
 @pytest.fixture(scope="module")

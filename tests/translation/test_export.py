@@ -22,13 +22,13 @@ from support.toy import (
     write_text,
 )
 
-from transformer.common.files import sha256
+from transformer.commands import translate
 from transformer.config.experiment import EOS, PAD
 from transformer.data import subwords
 from transformer.data.subwords import Subwords
+from transformer.files import sha256
 from transformer.model import weights as checkpoints
 from transformer.model.packed import POSITIONS
-from transformer.stages import translate
 from transformer.translation.ctranslate2 import CTranslate2, import_ctranslate2, save_ctranslate2
 from transformer.translation.export import FORMATS, MANIFEST
 from transformer.translation.layout import token_names

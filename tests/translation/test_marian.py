@@ -25,11 +25,11 @@ from support.toy import (
     write_text,
 )
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD, Decoding, load, save
 from transformer.config.fidelity import PRESETS
 from transformer.data import subwords
 from transformer.data.subwords import Subwords
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.translation.marian import refuse, save_marian
 from transformer.translation.translator import open_translator

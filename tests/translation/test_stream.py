@@ -7,10 +7,10 @@ import sys
 import pytest
 from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model
 
-from transformer.common.text import LONGEST_LINE
+from transformer.commands import translate
+from transformer.commands.translate import PIECE, arriving
 from transformer.model import weights as checkpoints
-from transformer.stages import translate
-from transformer.stages.translate import PIECE, arriving
+from transformer.text import LONGEST_LINE
 
 
 def test_lines_come_as_they_arrive():

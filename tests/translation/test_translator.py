@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
+from transformer.files import InputError
 from transformer.model.packed import POSITIONS
 from transformer.translation.decoder import CachedDecoder
 from transformer.translation.translator import Translator, by_length, divided, search

@@ -17,8 +17,8 @@ from support import browsing
 from support.project import copy_project, snakemake
 from support.tools import typeset
 
-from transformer.figures import FIGURES
-from transformer.tables import TABLES
+from transformer.report.figures import FIGURES
+from transformer.report.tables import TABLES
 
 MADE = [table for table in TABLES if table != "measures"]  # which reads translations from the network
 

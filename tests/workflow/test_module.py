@@ -97,7 +97,7 @@ def test_every_rule_finds_its_files_from_elsewhere(tmp_path, prefix):
     work = shutil.copytree(checkout, tmp_path / "work", ignore=shutil.ignore_patterns(*PARTS))
     foreign(work, repr(f"{checkout}/workflow/Snakefile"), config, prefix)
     expected, found = listing(checkout, "all"), listing(work, "attention_all")
-    for name in ("workflow/scripts/train", "workflow/paper/table2.csv", "transformer/tables/table2.py"):
+    for name in ("workflow/scripts/train", "workflow/paper/table2.csv", "transformer/report/tables/table2.py"):
         assert f"{checkout}/{name}" in found
     made = re.findall(r"([\w/]*/)?((?:results|resources|logs)/)", found)
     assert {before for before, _ in made} == {f"{prefix}/" if prefix else ""}
@@ -133,7 +133,7 @@ def test_a_module_from_a_git_host(tmp_path):
     assert project.stat().st_mode & 0o777 == 0o755
     assert f"Shell command: {project}/workflow/scripts/train here " in found
     assert f" --paper {project}/workflow/paper/table2.csv" in found
-    assert (project / "transformer/stages/table.py").exists()
+    assert (project / "transformer/commands/table.py").exists()
 
 
 def test_a_clone_that_fails_ends_in_one_line_and_leaves_nothing(tmp_path, monkeypatch):

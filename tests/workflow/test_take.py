@@ -11,13 +11,13 @@ from support.project import own_corpus
 from support.toy import DECODING, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__
-from transformer.common.files import sha256
 from transformer.config import settings
 from transformer.config.experiment import UNTRAINED, Decoding, load, save
 from transformer.doctor.downloads import own_files
+from transformer.evaluation.origin import describe
+from transformer.files import sha256
 from transformer.model import weights as checkpoints
-from transformer.page.cards import facts, scored
-from transformer.scoring.origin import describe
+from transformer.report.page.cards import facts, scored
 
 RUN = "results/toy/runs/en-de/base/1"
 

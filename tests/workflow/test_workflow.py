@@ -12,9 +12,9 @@ from lxml import html
 from support.project import ROOT, copy_project, own_corpus, snakemake, transformer
 from support.small import make_small
 
-from transformer.common.files import sha256
-from transformer.figures import FIGURES
-from transformer.tables import TABLES
+from transformer.files import sha256
+from transformer.report.figures import FIGURES
+from transformer.report.tables import TABLES
 
 RESULTS = "results/small"
 BASE = f"{RESULTS}/runs/en-de/base/1"

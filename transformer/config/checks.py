@@ -10,7 +10,6 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
-from transformer.common.files import InputError, endless
 from transformer.config.corpora import (
     TESTED,
     all_places,
@@ -25,6 +24,7 @@ from transformer.config.runs import PARSER, TABLE_2, WHY, RunName, experiments_o
 from transformer.config.scales import at, parsing_of, scale_of, tasks_of
 from transformer.config.splits import shared_by_splits
 from transformer.config.yamlfile import read_yaml
+from transformer.files import InputError, endless
 
 CONFIG = Path("config.yaml")  # of the project's folder
 SCHEMA = Path(__file__).with_name("config.schema.yaml")  # a link to the workflow's, which a package takes along

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from transformer.common.files import open_input
 from transformer.config.runs import PARSER, RunName, runs_of_tables
 from transformer.config.scales import parsing_of, scale_of, tasks_of
+from transformer.files import open_input
 
 SUMS = "SHA256SUMS"  # the list in a folder that was made elsewhere, as sha256sum writes it
 PREPARED = {"data.json", "train.source.tok"}  # with one of them in its data, a task's training text is not read here

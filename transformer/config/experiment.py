@@ -15,10 +15,10 @@ from typing import Annotated, Any, Self
 import yaml
 from msgspec import Meta
 
-from transformer.common.files import InputError, replacing
-from transformer.common.records import Above0, Amount, Count, Positive, converted
 from transformer.config.fidelity import preset
 from transformer.config.yamlfile import read_yaml
+from transformer.files import InputError, replacing
+from transformer.records import Above0, Amount, Count, Positive, converted
 
 UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
 Probability = Annotated[float, Meta(ge=0, lt=1)]

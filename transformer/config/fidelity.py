@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import html
 import sys
 from collections.abc import Iterator
 
-from transformer.common.files import replacing
 from transformer.config.checks import CONFIG, SCHEMA
 from transformer.config.yamlfile import read_yaml
+from transformer.files import replacing
 
 MANUAL = SCHEMA.parents[2] / "config/README.md"
 INTRODUCTION = """\

@@ -12,7 +12,7 @@ TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are al
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
 # The experiments with which Table 5 compares the claims, or that it measures.
 TABLE_5 = ("base", "big", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
-# What is measured on trained runs for Table 5 (transformer/probes), and on which experiments.
+# What is measured on trained runs for Table 5 (transformer/evaluation), and on which experiments.
 PROBED = {
     "averaging": ("base", "big"),
     "heads": ("base",),

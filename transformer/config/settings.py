@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from transformer.common.files import InputError
 from transformer.config.checks import CONFIG, check, check_files
 from transformer.config.yamlfile import read_yaml
+from transformer.files import InputError
 
 
 def read(files: list[str], entries: list[str]) -> dict:

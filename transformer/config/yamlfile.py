@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from transformer.common.files import InputError, readable
-from transformer.common.records import faults
+from transformer.files import InputError, readable
+from transformer.records import faults
 
 MOST = 100_000  # values of a file; aliases of lists of aliases could make more than any memory holds
 

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from transformer.common.files import InputError, open_input
 from transformer.data.bounds import PIECE, Directory, Forward, Unbounded, blamed, checked
+from transformer.files import InputError, open_input
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 UNKNOWN = (".7z", ".rar", ".bz2", ".xz", ".zst")

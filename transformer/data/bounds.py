@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 
 PIECE = 1 << 20  # bytes read at a time
 BUFFER = 1 << 16  # bytes of a stream that are held ready

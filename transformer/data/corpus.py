@@ -11,12 +11,12 @@ from typing import Self
 
 import numpy as np
 
-from transformer.common.files import InputError, readable, replacing
-from transformer.common.text import count_lines, read_lines
 from transformer.config.experiment import Preparation
 from transformer.data.parts import WHOLE, Part, join, part_range, read_part
 from transformer.data.subwords import Subwords, noting_spaces
+from transformer.files import InputError, readable, replacing
 from transformer.runtime.workers import parallel
+from transformer.text import count_lines, read_lines
 
 SIDES = ("source", "target")
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows

@@ -17,9 +17,9 @@ import requests  # TLS, proxies and time-outs
 import urllib3
 from tqdm import tqdm
 
-from transformer.common.files import InputError, checksum, naming
-from transformer.common.text import printable
 from transformer.data.response import Refused, Slow, ask, within
+from transformer.files import InputError, checksum, naming
+from transformer.text import printable
 
 LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second, over this time; a slower server counts as a failure
 LEAST_GAIN = 10_000  # bytes that an attempt has to bring, or it counts as a failure

@@ -11,7 +11,6 @@ import random
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from transformer.common.files import InputError
 from transformer.data.inflection import LEAF, NOTHING, Clause, Part, Phrase
 from transformer.data.lexicon import ADJECTIVES, BE, NOUNS, PREPOSITIONS, VERBS, Row, is_name
 from transformer.data.syntax import (
@@ -32,6 +31,7 @@ from transformer.data.syntax import (
     subordinate,
     trace,
 )
+from transformer.files import InputError
 
 TRIES = 10_000  # after this many drafts in a row without a new sentence, the grammar is taken to have no more
 LENGTHS = range(4, 26)  # English tokens before the full stop

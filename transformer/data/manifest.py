@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from transformer.common.files import InputError
-from transformer.common.records import Checksum, Count, read_json
+from transformer.files import InputError
+from transformer.records import Checksum, Count, read_json
 
 
 class Counts(TypedDict):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from transformer.common.files import InputError, replacing
-from transformer.common.text import count_pairs, read_blocks, read_lines
+from transformer.files import InputError, replacing
+from transformer.text import count_pairs, read_blocks, read_lines
 
 Part = tuple[int, int]  # (k, n): the k-th, from 1, of n
 WHOLE = (1, 1)

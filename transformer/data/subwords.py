@@ -15,10 +15,10 @@ from typing import Self
 
 import sentencepiece
 
-from transformer.common.files import InputError, readable, replacing
-from transformer.common.text import draw, read_lines
 from transformer.config.experiment import EOS, PAD, UNK
+from transformer.files import InputError, readable, replacing
 from transformer.runtime.process import at_once
+from transformer.text import draw, read_lines
 
 SPECIAL = 3  # PAD, EOS and UNK
 SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space

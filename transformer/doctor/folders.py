@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from transformer.common.files import InputError, replacing
 from transformer.doctor.downloads import missing
 from transformer.doctor.finding import Finding, error, ok
+from transformer.files import InputError, replacing
 from transformer.plan import storage
 from transformer.plan.plan import make_plan
 from transformer.plan.speed import Speed

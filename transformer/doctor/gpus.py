@@ -9,9 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from transformer.common.text import origin
 from transformer.doctor.finding import Finding, error, ok, warning
 from transformer.runtime.device import DRIVER, first_line, gpus_in, why
+from transformer.text import origin
 
 COMPILER = "it needs a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 SIZE = 1024  # rows and columns of the matrices

@@ -6,8 +6,8 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from transformer.common.files import InputError
 from transformer.doctor.finding import Finding, error, note, ok, warning
+from transformer.files import InputError
 from transformer.runtime.cgroups import granted, group_files
 
 LOCK = Path("requirements.lock")

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from transformer.common.files import InputError, replacing
 from transformer.config import settings
 from transformer.doctor.downloads import check_downloads
 from transformer.doctor.finding import Finding, error, note, ok
 from transformer.doctor.folders import RESULTS, TEMPORARY, appears, check_folder, lock_is_free
 from transformer.doctor.machine import LOCK, check_openmp, check_packages, check_processors, versions
+from transformer.files import InputError, replacing
 
 NODE = os.environ.get("SLURMD_NODENAME", socket.gethostname())
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.common.files import InputError
 from transformer.config.experiment import read_yaml
 from transformer.config.runs import training_threads
+from transformer.files import InputError
 
 TRAININGS = ("train", "train_parser")  # the rules whose threads follow from their GPUs
 NAMES = ("profile.yaml", "config.yaml")  # in the order in which Snakemake looks for them

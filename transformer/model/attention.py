@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.common.files import InputError
 from transformer.config.experiment import Model
+from transformer.files import InputError
 from transformer.model.blocks import BLOCK, Blocks
 from transformer.model.kernels import Pad, Softmax, Unpad, dropout
 from transformer.model.packed import Packed

@@ -5,8 +5,8 @@ from typing import TypedDict
 
 from safetensors import SafetensorError, safe_open
 
-from transformer.common.files import InputError, readable
-from transformer.common.records import Checksum, Count, Steps, parse_json
+from transformer.files import InputError, readable
+from transformer.records import Checksum, Count, Steps, parse_json
 
 KEY = "about"  # under which safetensors' own header holds ours, and the checksum of the tensors
 

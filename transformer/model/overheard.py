@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.common.files import InputError
 from transformer.config.experiment import PAD
+from transformer.files import InputError
 from transformer.model.attention import MultiHead
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer

@@ -10,8 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from transformer.common.files import InputError, readable, replacing
 from transformer.config.experiment import Model
+from transformer.files import InputError, readable, replacing
 from transformer.model.cost import parameters
 from transformer.model.header import KEY, Header, Unusable, origin, read_about
 from transformer.model.rounded import restored

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from transformer.common.files import InputError
-from transformer.common.text import count_lines, read_lines
+from transformer.files import InputError
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse, with_words_of
+from transformer.text import count_lines, read_lines
 
 DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 SAME = {"PRT": "ADVP"}  # labels that count as another

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import TypedDict
 
-from transformer.common.files import InputError
-from transformer.common.records import Count, read_json, short
+from transformer.files import InputError
+from transformer.records import Count, read_json, short
 
 
 class Repairs(TypedDict):

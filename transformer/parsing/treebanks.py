@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from transformer.common.files import InputError
-from transformer.common.text import decode_lines, read_lines, split_lines
 from transformer.data.archive import open_bytes, read_members
+from transformer.files import InputError
 from transformer.parsing.trees import Tree, clean, one_a_line, parse
+from transformer.text import decode_lines, read_lines, split_lines
 
 LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "

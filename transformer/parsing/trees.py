@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from transformer.common.files import InputError
-from transformer.common.text import read_lines
+from transformer.files import InputError
+from transformer.text import read_lines
 
 TOP = "TOP"  # the label of every cleaned tree's root
 TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and parsers' output, which say nothing

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict
 
-from transformer.common.files import InputError
-from transformer.common.records import Above0, read_json
+from transformer.files import InputError
+from transformer.records import Above0, read_json
 
 RECORDS = Path("benchmarks/results")  # in the project's folder
 MEASURE = "python -m benchmarks.train --model base"

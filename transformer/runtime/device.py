@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
 SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it

@@ -19,9 +19,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from transformer.common.files import InputError
-from transformer.common.text import out_of_memory
+from transformer.files import InputError
 from transformer.runtime.device import best_device
+from transformer.text import out_of_memory
 
 TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.runtime.signals import Interrupted, StopSignals, say
 
 if TYPE_CHECKING:  # it loads torch, which doctor's checks of locks do without

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer.common.files import InputError
+from transformer.files import InputError
 from transformer.runtime.cgroups import granted
 
 # The part of the memory that is planned with; the rest is for what exists only for a moment, and for other programs.

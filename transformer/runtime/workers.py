@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any
 
-from transformer.common.files import InputError
-from transformer.common.text import groups
+from transformer.files import InputError
+from transformer.text import groups
 
 CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
 LEFT = (EOFError, OSError)  # what the other end of a pipe meets when a process has ended; the second, within a message

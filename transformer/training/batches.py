@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.common.files import InputError
 from transformer.config.experiment import PAD, Training
 from transformer.data.corpus import TokenArray
+from transformer.files import InputError
 from transformer.model.packed import POSITIONS, Packed, blocks, extended, fill, lay, lay_flat, put
 
 

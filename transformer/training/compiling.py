@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.common.text import origin, out_of_memory
 from transformer.model.transformer import Transformer
+from transformer.text import origin, out_of_memory
 from transformer.training.batches import Batch
 from transformer.training.loss import batch_losses
 

@@ -40,7 +40,7 @@ class Evaluation:
 
     def bleu(self, model: Transformer) -> float:
         """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
-        from transformer.scoring.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
+        from transformer.evaluation.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
 
         room = POSITIONS - BEAM_OF_ONE.extra_length
         chosen = np.flatnonzero(self.dev.lengths[0] <= room)[: self.sentences]

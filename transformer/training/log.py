@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.common.files import naming
 from transformer.config.experiment import Experiment
+from transformer.files import naming
 from transformer.runtime.signals import say
 from transformer.training.loss import perplexity
 from transformer.training.metrics import Entry, Line, keep_until

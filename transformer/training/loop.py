@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.common import provenance
-from transformer.common.files import InputError
+from transformer import provenance
 from transformer.config.experiment import Experiment
 from transformer.data.subwords import Subwords
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS

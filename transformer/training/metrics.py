@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TypedDict
 
-from transformer.common.files import InputError, open_input, replacing
-from transformer.common.records import Above0, Amount, Count, parse_json
+from transformer.files import InputError, open_input, replacing
+from transformer.records import Above0, Amount, Count, parse_json
 from transformer.runtime.signals import say
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.common.files import InputError
-from transformer.common.records import Amount, Count, typed
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
+from transformer.records import Amount, Count, typed
 from transformer.runtime.signals import say
 from transformer.runtime.writer import Writer
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from transformer.common.files import InputError
 from transformer.config.experiment import read_yaml
+from transformer.files import InputError
 from transformer.training.metrics import read_metrics
 
 

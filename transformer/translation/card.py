@@ -5,10 +5,10 @@ from typing import Any
 
 import yaml
 
-from transformer.common.templates import text_environment
 from transformer.config.experiment import Decoding, Experiment
-from transformer.scoring.origin import averaged_steps
-from transformer.scoring.records import Trained, Translated, read_translated, variants
+from transformer.evaluation.origin import averaged_steps
+from transformer.evaluation.records import Trained, Translated, read_translated, variants
+from transformer.templates import text_environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 METRICS = {"chrf2": "chrf", "ter": "ter"}  # the Hub's names of measures that are not BLEU

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.subwords import Subwords
+from transformer.files import InputError
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer.common.files import InputError, replacing, sha256
-from transformer.common.provenance import commit, now
-from transformer.common.records import read_json
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
+from transformer.evaluation.origin import averaged_steps
+from transformer.evaluation.records import Trained
+from transformer.files import InputError, replacing, sha256
 from transformer.model.header import read_header
 from transformer.model.weights import load_model
-from transformer.scoring.origin import averaged_steps
-from transformer.scoring.records import Trained
+from transformer.provenance import commit, now
+from transformer.records import read_json
 from transformer.translation.card import card, score_of
 from transformer.translation.ctranslate2 import save_ctranslate2
 from transformer.translation.marian import save_marian

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.common.files import InputError
 from transformer.config.experiment import Model
 from transformer.data.subwords import UNUSED, Subwords
+from transformer.files import InputError
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import TARGET_SPACE, Embedding, Transformer

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import safetensors.torch
 
-from transformer.common.files import InputError, replacing
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, Experiment, Model
 from transformer.data.subwords import UNUSED, Subwords
+from transformer.files import InputError, replacing
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.translation.layout import refuse_foreign, token_names

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
-from transformer.common.files import InputError
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import Subwords
+from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.translation.decoder import BLOCK, CachedDecoder, Weights

@@ -9,7 +9,10 @@ rule attend:
         weights=lambda wildcards: base_run(wildcards.scale, "average.safetensors"),
         text=text_of_attention,
         code=package(
-            *SEARCH, "figures/attention.py", "figures/tokens.py", "stages/attend.py"
+            *SEARCH,
+            "report/figures/attention.py",
+            "report/figures/tokens.py",
+            "commands/attend.py",
         ),
     output:
         "results/{scale}/attention.json",
@@ -40,12 +43,12 @@ rule figure:
     input:
         unpack(inputs_of_figure),
         code=package(
-            "figures",
+            "report/figures",
             "model",
-            "scoring",
-            "tables",
+            "evaluation",
+            "report/tables",
             "training/optimizer.py",
-            "stages/figure.py",
+            "commands/figure.py",
         ),
     output:
         multiext("results/{scale}/figures/{figure}", ".pdf", ".png", ".json"),

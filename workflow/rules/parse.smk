@@ -63,7 +63,7 @@ rule parse:
                 "parsing/{name}.py",
                 name=["constraint", "linearization", "parser", "trees"],
             ),
-            "stages/parse.py",
+            "commands/parse.py",
         ),
     output:
         trees="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
@@ -98,7 +98,7 @@ rule evalb:
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code=package("parsing", "scoring", "stages/evalb.py"),
+        code=package("parsing", "evaluation", "commands/evalb.py"),
     output:
         "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:

@@ -16,11 +16,11 @@ rule probe:
         target=side("target", "dev"),
         code=package(
             *SEARCH,
-            "probes",
-            "scoring",
+            "evaluation",
+            "evaluation",
             "training/batches.py",
             "training/loss.py",
-            "stages/probe.py",
+            "commands/probe.py",
         ),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{probe}.json",

@@ -19,7 +19,7 @@ rule report:
             else []
         ),
         samples=files_of_samples,
-        code=package("figures", "parsing", "scoring", "tables", *PAGE),
+        code=package("report/figures", "parsing", "evaluation", "report/tables", *PAGE),
     output:
         "results/{scale}/report.html",
     log:

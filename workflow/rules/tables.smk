@@ -5,10 +5,10 @@ rule measure:
     input:
         code=package(
             "model",
-            "tables/costs.py",
-            "tables/layers.py",
-            "tables/paths.py",
-            "stages/measure.py",
+            "report/tables/costs.py",
+            "report/tables/layers.py",
+            "report/tables/paths.py",
+            "commands/measure.py",
         ),
     output:
         "results/{scale}/layers.json",
@@ -36,7 +36,7 @@ rule measure:
 rule table:
     input:
         unpack(inputs_of_table),
-        code=package("tables", "scoring"),
+        code=package("report/tables", "evaluation"),
     output:
         multiext("results/{scale}/tables/{table}", ".csv", ".md", ".tex", ".json"),
         html=report(

@@ -30,7 +30,7 @@ rule translate:
         ),
         weights=weights_of,
         text=side("source"),
-        code=package(*SEARCH, "stages/translate.py"),
+        code=package(*SEARCH, "commands/translate.py"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}{change}.hyp",
     log:
@@ -68,7 +68,7 @@ rule score:
             "decoding.yaml",
         ),
         weights=weights_of_score,
-        code=package("scoring", "stages/score.py"),
+        code=package("evaluation", "commands/score.py"),
     output:
         "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
     log:

@@ -1,0 +1,209 @@
+"""Masked heads and their distances, against models whose attention is changed by hand, sentence by sentence."""
+
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from support.toy import random_model, random_text
+from torch import nn
+
+from transformer.config.experiment import PAD
+from transformer.evaluation.distances import distances, equal, total
+from transformer.evaluation.masking import Head, TeacherForced, curve, masked
+from transformer.model.overheard import attentions, weights
+from transformer.model.packed import pack
+from transformer.translation.decoder import CachedDecoder
+
+CPU = torch.device("cpu")
+KINDS = ("encoder", "decoder", "cross")
+TEXT = random_text(1, 13)
+
+
+@pytest.fixture(autouse=True)
+def several_batches(monkeypatch):
+    """Let no batch hold more than some of the sentences."""
+    monkeypatch.setattr("transformer.evaluation.masking.BATCH", 16)
+
+
+@pytest.fixture
+def model():
+    """Return a model of two layers and two heads, no bias of which is zero."""
+    model = random_model(1)
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    return model.requires_grad_(False)
+
+
+@contextmanager
+def without_values(model, heads):
+    """Set V of these heads to zero in each attention that the model computes."""
+
+    def of_module(attend, number):
+        return lambda Q, K, V, *rest: attend(Q, K, V * (torch.arange(V.shape[1]) != number)[:, None, None], *rest)
+
+    with ExitStack() as stack:
+        for kind, layer, head in heads:
+            module = attentions(model)[kind][layer]
+            stack.callback(setattr, module, "attend", module.attend)
+            module.attend = of_module(module.attend, head)
+        yield
+
+
+def pairs(text=TEXT):
+    """Return the sentences one by one: source, what the decoder reads, and labels."""
+    for source, labels in zip(text.source, text.target, strict=True):
+        labels = labels.astype(np.int64)
+        yield pack([source], CPU), pack([np.array([PAD, *labels[:-1]])], CPU), torch.from_numpy(labels)
+
+
+def loss_by_hand(model, heads=()) -> float:
+    """Return the mean cross-entropy by PyTorch, of one sentence after the other."""
+    with without_values(model, heads):
+        losses = [
+            F.cross_entropy(model(source, target) @ model.output_weight().T, labels, reduction="none")
+            for source, target, labels in pairs()
+        ]
+    return torch.cat(losses).mean().item()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_masked_head_adds_nothing(model, kind):
+    source, target, _ = next(iter(pairs()))
+    plain = model(source, target)
+    for head in (Head(kind, 0, 1), Head(kind, 1, 0)):
+        with masked(model, [head]):
+            output = model(source, target)
+        with without_values(model, [head]):
+            expected = model(source, target)
+        torch.testing.assert_close(output, expected, atol=1e-5, rtol=0)
+        assert (output - plain).abs().max() > 0.01
+    assert torch.equal(model(source, target), plain)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_a_layer_without_heads_the_bias_is_left(model, kind):
+    outputs = []
+    module = attentions(model)[kind][1]
+    module.register_forward_hook(lambda module, given, output: outputs.append(output))
+    source, target, _ = next(iter(pairs()))
+    with masked(model, [Head(kind, 1, head) for head in range(2)]):
+        model(source, target)
+    assert torch.equal(outputs[0], module.output.bias.expand_as(outputs[0]))
+
+
+def test_weights_are_as_before_whatever_happened(model):
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    heads = [Head("decoder", 0, 1), Head("cross", 1, 0), Head("decoder", 0, 1)]
+
+    def changed() -> set[str]:
+        return {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+
+    def fail():
+        with masked(model, heads):
+            assert changed() == {"decoder.0.self_attention.output.weight", "decoder.1.cross_attention.output.weight"}
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert changed() == set()
+
+
+@torch.inference_mode()
+def test_the_decoder_of_beam_search_masks_the_same_heads(model):
+    source, _, _ = next(iter(pairs()))
+    tokens = [PAD, 5, 9]
+    with masked(model, [Head("decoder", 1, 0), Head("cross", 0, 1), Head("encoder", 0, 0)]):
+        decoder = CachedDecoder(model, source, len(model.output_weight()))
+        steps = [decoder.step(torch.tensor([[token]]))[0, 0].clone() for token in tokens]
+        logits = model(source, pack([np.array(tokens)], CPU)) @ model.output_weight().T
+    for step, expected in zip(steps, logits.log_softmax(dim=1), strict=True):
+        torch.testing.assert_close(step[1:], expected[1:], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [[], *([Head(kind, 1, 0)] for kind in KINDS), [Head(kind, 0, 1) for kind in KINDS]])
+def test_losses_are_pytorchs(model, heads):
+    assert TeacherForced(model, TEXT, range(13)).loss(heads) == pytest.approx(loss_by_hand(model, heads), abs=1e-5)
+
+
+def test_some_of_the_pairs_have_their_own_loss(model):
+    """Over all pairs, the loss is the mean of the parts', weighted by their tokens."""
+    parts = [[0, 3, 4], [number for number in range(13) if number not in (0, 3, 4)]]
+    tokens = [int(TEXT.target.lengths[part].sum()) for part in parts]
+    losses = [TeacherForced(model, TEXT, part).loss() for part in parts]
+    assert np.average(losses, weights=tokens) == pytest.approx(loss_by_hand(model), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_curve_takes_the_head_that_costs_least(model, kind):
+    heads = [Head(kind, layer, head) for layer in range(2) for head in range(2)]
+    everything = TeacherForced(model, TEXT, range(13))
+    steps = list(curve(heads, everything, everything))
+    removed = []
+    for head, loss in steps:
+        losses = {other: loss_by_hand(model, [*removed, other]) for other in heads if other not in removed}
+        assert loss == pytest.approx(min(losses.values()), abs=1e-5)
+        assert loss == pytest.approx(losses[head], abs=1e-5)
+        removed.append(head)
+    assert sorted(removed) == heads
+
+
+def test_heads_are_chosen_on_some_sentences_and_measured_on_all(model):
+    heads = [Head("cross", layer, head) for layer in range(2) for head in range(2)]
+    chosen = TeacherForced(model, TEXT, [0])
+    head, loss = next(curve(heads, chosen, TeacherForced(model, TEXT, range(13))))
+    assert head == min(heads, key=lambda head: chosen.loss([head]))
+    assert loss == pytest.approx(loss_by_hand(model, [head]), abs=1e-5)
+
+
+# Distances.
+
+
+def test_distances_by_hand():
+    """Two heads over sentences of 3 and 2 tokens: one looks at itself, one at the first token: 0 + 1 + 2 and 0 + 1."""
+    lengths = torch.tensor([3, 2])
+    itself = torch.eye(3).expand(2, 3, 3)
+    first = F.one_hot(torch.zeros(2, 3, dtype=torch.long), 3).float()
+    sums = total(lengths, lengths, torch.stack([itself, first], dim=1))
+    assert sums.tolist() == [0, 4]  # a padded query, which looks at the first token, does not count
+
+
+def test_distances_to_the_memory_are_from_the_same_share_of_the_sentence():
+    """Two queries over four keys stand at 0 and at 2; looking at keys 1 and 3 they are 1 and 1 away; at 0 and 2, 0."""
+    looks = torch.tensor([[[1, 3]], [[0, 2]]]).transpose(0, 1)  # [1, 2 heads, 2 queries]
+    assert total(torch.tensor([2]), torch.tensor([4]), F.one_hot(looks, 4).float()).tolist() == [2, 0]
+
+
+def test_equal_weights_by_hand():
+    """Over three tokens before and at a query: 0, (1 + 0) / 2, (2 + 1 + 0) / 3; over all two: 1/2 each."""
+    three, two = torch.tensor([3]), torch.tensor([2])
+    assert total(three, three, equal(three, three, causal=True)).item() == pytest.approx(0.5 + 1)
+    assert total(two, two, equal(two, two, causal=False)).item() == pytest.approx(1)
+    both = torch.tensor([3, 2])
+    assert equal(both, both, causal=False)[1, 0].tolist() == [[0.5, 0.5, 0]] * 3
+
+
+def test_distances_are_those_of_the_weights_of_single_sentences(model):
+    everything = TeacherForced(model, TEXT, range(13))
+    assert len(everything.batches) > 2
+    measured = distances(model, everything.batches, everything.lengths)
+    sums, queries = {kind: np.zeros((3, 2)) for kind in KINDS}, dict.fromkeys(KINDS, 0)
+    for source, target in zip(TEXT.source, TEXT.target, strict=True):
+        for kind, table in weights(model, source.tolist(), target.tolist()).items():
+            L_q, L_k = table.shape[2:]
+            even = np.tril(np.ones((L_q, L_k))) if kind == "decoder" else np.ones((L_q, L_k))
+            even = np.broadcast_to(even / even.sum(axis=1, keepdims=True), (1, 2, L_q, L_k))
+            for i in range(L_q):
+                far = np.array([abs(j - i * L_k / L_q) for j in range(L_k)])
+                sums[kind] += np.concatenate([table.numpy(), even])[:, :, i] @ far
+            queries[kind] += L_q
+    for kind in KINDS:
+        np.testing.assert_allclose(measured[kind], sums[kind] / queries[kind], rtol=1e-5)
+
+
+def test_listening_leaves_the_model_as_it_was(model):
+    everything = TeacherForced(model, TEXT, range(13))
+    distances(model, everything.batches, everything.lengths)
+    assert not any("attend" in vars(module) for module in model.modules())

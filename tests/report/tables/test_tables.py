@@ -1,0 +1,126 @@
+"""A table reads alike in Markdown, LaTeX, HTML and JSON, whatever its cells hold; a real pdfLaTeX compiles it."""
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from lxml import html as parser
+from support.tools import typeset
+
+from transformer.commands import table as stage
+from transformer.files import InputError
+from transformer.report.tables import TABLES
+from transformer.report.tables.cells import Cell
+from transformer.report.tables.render import Grid, Table, latex, markdown, markdown_grid, read, write
+from transformer.report.tables.render import html as as_html
+
+AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
+TABLE = Table(
+    "table2",
+    "A heading",
+    "Caption with `--code_x|v:1` and 3.3·10^18.",
+    Grid(
+        ("Model",),
+        [
+            {"Model": AWKWARD, "BLEU": Cell("27.3 ± 0.2", ("en-de/base/1", "en-de/base/2")), "FLOPs": "2.3·10^19"},
+            {"Model": "plain", "BLEU": "", "FLOPs": "n^-0.03"},
+        ],
+    ),
+    [
+        "A paragraph with `code`.",
+        ["one", "two & `three`"],
+        Grid(("Run",), [{"Run": "en-de/base/1", "Steps": "100,000"}]),
+    ],
+)
+
+
+def test_html_has_every_cell_as_it_is_and_the_runs_behind_it():
+    fragment = parser.fragment_fromstring(as_html(TABLE), create_parent="div")
+    table, further = fragment.findall("table")
+    assert table.get("id") == "table2"
+    assert table.find("caption").text_content() == "Table 2. Caption with --code_x|v:1 and 3.3·1018."
+    assert [cell.text_content() for cell in table.find("thead").iter("th")] == ["Model", "BLEU", "FLOPs"]
+    first, second = table.find("tbody").findall("tr")
+    assert [cell.text_content() for cell in first] == [AWKWARD, "27.3 ± 0.2", "2.3·1019"]
+    assert [cell.get("data-runs") for cell in first] == [None, "en-de/base/1 en-de/base/2", None]
+    assert [cell.get("class") for cell in first] == ["word", None, None]
+    assert [cell.text_content() for cell in second] == ["plain", "", "n-0.03"]
+    assert fragment.xpath("//sup/text()") == ["18", "19", "-0.03"]
+    assert [line.text_content() for line in fragment.iter("li")] == ["one", "two & three"]
+    assert [cell.text_content() for cell in further.find("tbody")[0]] == ["en-de/base/1", "100,000"]
+    assert [code.text for code in fragment.iter("code")] == ["--code_x|v:1", "code", "three"]
+
+
+def test_markdown():
+    title, table, paragraph, lines, further = markdown(TABLE).split("\n\n")
+    assert title == f"**Table 2.** {TABLE.caption}"
+    assert [cell.strip() for cell in table.splitlines()[3].strip("|").split("|")] == ["plain", "", "n^-0.03"]
+    assert paragraph == TABLE.notes[0]
+    assert lines == "- one\n- two & `three`"
+    assert further.splitlines()[-1].split() == ["|", "en-de/base/1", "|", "100,000", "|"]
+
+
+def test_columns_of_markdown_are_as_wide_as_their_widest_cell():
+    grid = Grid(("Model",), [{"Model": "a|b", "§": "3.1"}, {"Model": "c", "§": ""}])
+    assert markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
+
+
+def test_a_grid_is_split_in_two_with_the_same_names():
+    front, behind = TABLE.grid.split(("Model",), ("FLOPs",))
+    assert [list(row) for row in front.rows] == [["Model", "BLEU"]] * 2
+    assert behind.rows[1] == {"Model": "plain", "FLOPs": "n^-0.03"}
+    assert front.words == behind.words == ("Model",)
+
+
+def test_stale_cells_say_so_and_grids_scroll():
+    fragment = parser.fragment_fromstring(as_html(TABLE, {"en-de/base/2"}, "A & B"), create_parent="div")
+    assert [box.get("aria-label") for box in fragment.findall("div")] == ["A & B"] * 2
+    assert [cell.text_content() for cell in fragment.iterfind(".//td[@data-stale]")] == ["27.3 ± 0.2 stale"]
+    assert "stale" not in as_html(TABLE, {"en-de/base/3"})
+
+
+def test_a_table_without_rows_says_so_by_its_notes_alone():
+    empty = Table("why", "A heading", "Nothing was run.", Grid((), []), ["A gap."])
+    assert markdown(empty).endswith("A gap.\n")
+    assert "A gap." in as_html(empty)
+    assert "A gap." in latex(empty)
+
+
+def test_all_files(tmp_path):
+    write(TABLE, str(tmp_path / "t"), pd.DataFrame({"bleu": [27.345678901]}))
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".json", ".md", ".tex"]
+    assert (tmp_path / "t.csv").read_text() == "bleu\n27.345678901\n"
+    assert read(tmp_path / "t.json") == TABLE
+
+
+@pytest.mark.parametrize("change", [{"notes": 1}, {"grid": {"words": []}}, {"grid": 1}])
+def test_json_that_is_no_table_is_refused(tmp_path, change):
+    write(TABLE, str(tmp_path / "t"), pd.DataFrame())
+    (tmp_path / "t.json").write_text(json.dumps(json.loads((tmp_path / "t.json").read_text()) | change))
+    with pytest.raises(InputError, match=r"t\.json, (notes|grid): (expected|missing)"):
+        read(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
+    """Help is what a module's options print."""
+    with pytest.raises(SystemExit):
+        stage.main([name, "--help"])
+    assert "--paper" in capsys.readouterr().out
+    module = import_module(f"transformer.report.tables.{name}")
+    assert module.TITLE
+    assert module.make
+    inputs = Path("workflow/inputs/tables.smk").read_text(encoding="utf-8")
+    assert f'"{name}": ' in inputs[inputs.index("TABLES = {") :]
+
+
+@pytest.mark.slow
+def test_latex_compiles(tmp_path):
+    assert latex(TABLE).count(r"\midrule") == 2
+    assert r"n$^{-0.03}$" in latex(TABLE)
+    said = typeset(tmp_path, latex(TABLE))
+    assert "Missing character" not in said
+    assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)

@@ -1,0 +1,52 @@
+"""Which commit a run names: that of a real repository, with a mark where the code is not the commit's."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.project import ROOT
+
+FILES = ("transformer/__init__.py", "transformer/provenance.py", "README.md", "results/record/run.json")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit_of(folder: Path) -> str:
+    """Return what the package in a folder calls its commit."""
+    program = "from transformer.provenance import commit; print(commit())"
+    return subprocess.check_output([sys.executable, "-c", program], cwd=folder, text=True).strip()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    for name in FILES:
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((ROOT / name).read_bytes() if (ROOT / name).exists() else b"{}\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "all")
+    return tmp_path
+
+
+def test_a_commit_is_named_without_a_mark_where_nothing_was_edited(repository):
+    (repository / "notes").write_text("not of the repository\n")
+    assert commit_of(repository) == git(repository, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("edited", FILES)
+def test_what_is_edited_is_marked_unless_it_is_a_result(repository, edited):
+    """A run that was recorded while another trains is no change of the code that trains."""
+    with open(repository / edited, "ab") as file:
+        file.write(b"\n")
+    mark = "" if edited.startswith("results/") else "+changes"
+    assert commit_of(repository) == git(repository, "rev-parse", "HEAD") + mark
+
+
+def test_outside_a_repository_the_commit_is_unknown(repository):
+    git(repository, "rm", "-r", "--cached", "--quiet", "transformer")
+    assert commit_of(repository) == "unknown"

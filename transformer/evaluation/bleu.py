@@ -1,0 +1,137 @@
+"""Scores of one translation by every measure in use for the paper's tasks, each with a signature that says how.
+
+The paper's 28.4 is not a sacreBLEU score. Its authors tokenised with Moses, split German compounds at hyphens and ran
+multi-bleu.perl, as their script get_ende_bleu.sh does, and first made the reference's quotes plain, by an account in
+tensor2tensor's issue 317. The paper itself says nothing of this, and of its French BLEU nothing is known. On the same
+output the measures differ by a point of BLEU and more.
+"""
+
+import re
+from importlib.metadata import version
+
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+from transformer.files import InputError
+
+PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
+HYPHENATED = re.compile(rb"(\S)-(\S)")
+SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
+# Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
+QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
+PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quote in quotes})
+
+
+def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """Return all measures of detokenised sentences in `language` (as "de"), with one reference each.
+
+    Scores are from 0 to 100; TER may be more. Each is {"score": float, "signature": str}; "paper" names the
+    paper's. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
+    compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
+    quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
+    the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate.
+    Raises InputError on unequal or empty sides.
+    """
+    if len(hypotheses) != len(references):
+        raise InputError(f"BLEU: expected a hypothesis per reference, found {len(hypotheses)} and {len(references)}")
+    if not hypotheses:
+        raise InputError("BLEU: expected sentences, found none")
+    others = {name: measure(metric, hypotheses, references) for name, metric in {"chrf2": CHRF(), "ter": TER()}.items()}
+    return {"paper": PAPER} | bleu_scores(hypotheses, references, language) | others
+
+
+def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """Return those of the measures that are BLEU."""
+    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
+    metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
+    of_text = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
+    return token_scores(hypotheses, references, language) | of_text
+
+
+def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """Return the measures that multi-bleu.perl takes of Moses tokens."""
+    sides, moses, split = (hypotheses, references), f"moses-{language}", "+split" if language == "de" else ""
+    words = [tokenize(side, language) for side in sides]
+    measures = {"tokenized": multi_bleu(*words, moses)}
+    measures["tokenized_lc"] = multi_bleu(*words, moses, lowercase=True)
+    words = [without_compounds(side, language) for side in words]
+    if split:
+        measures["compound_split"] = multi_bleu(*words, f"{moses}+split")
+    words[1] = paper_reference(references, language)
+    measures["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
+    # Punctuation as Moses normalises it, which also changes dashes, spaces and the order of quote and comma.
+    normalizer = MosesPunctNormalizer(language)
+    words = [paper_tokens([normalizer.normalize(line) for line in side], language) for side in sides]
+    measures["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
+    return measures
+
+
+def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
+    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is the paper's measure.
+
+    Of its French BLEU nothing is known: here it is as the German, but for the compounds.
+    """
+    return without_compounds(tokenize(hypotheses, language, escape), language)
+
+
+def paper_reference(references: list[str], language: str) -> list[str]:
+    """Return the tokens of references, after every Unicode quote in them was made plain.
+
+    With „“ left in, a model that learned from text with plain quotes, as the authors' was, loses a token at each.
+    """
+    return paper_tokens(plain_quotes(references), language)
+
+
+def plain_quotes(sentences: list[str]) -> list[str]:
+    """Replace every Unicode quote by a plain one."""
+    return [line.translate(PLAIN) for line in sentences]
+
+
+def tokenize(sentences: list[str], language: str, escape: bool = False) -> list[str]:
+    """Return Moses tokens, separated by spaces. `escape` writes `&apos;` for `'` and so on, as the Moses script does.
+
+    On both sides it changes no BLEU; on one alone it costs some.
+    """
+    tokenizer = MosesTokenizer(language)
+    return [tokenizer.tokenize(line, escape=escape, return_str=True) for line in sentences]
+
+
+def without_compounds(sentences: list[str], language: str) -> list[str]:
+    """Split German `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
+
+    Works on bytes, as perl does there: in `ä-ö-ü` a match takes only a part of `ö`, so that both hyphens are split; of
+    `a-b-c` only the first is. Other languages are left as they are.
+    """
+    if language != "de":
+        return sentences
+    split = rb"\1" + SPLIT.encode() + rb"\2"
+    return [HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
+
+
+def detokenize(sentences: list[str], language: str) -> list[str]:
+    """Return text as people write it, from Moses tokens of which compounds may be split."""
+    detokenizer = MosesDetokenizer(language)
+    return [detokenizer.detokenize(sentence.replace(SPLIT, "-").split()) for sentence in sentences]
+
+
+def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
+    """Return `token_bleu`; its signature names our `tokenizer`, and the library that ran it, in place of `tok:none`."""
+    bleu = measure(token_bleu(lowercase), hypotheses, references)
+    signature = bleu["signature"].replace("tok:none", f"tok:{tokenizer}")
+    return {**bleu, "signature": f"{signature}|sacremoses:{version('sacremoses')}"}
+
+
+def token_bleu(lowercase: bool = False) -> BLEU:
+    """Return BLEU of tokens separated by spaces as multi-bleu.perl counts it.
+
+    It is not smoothed, and 0 where no n-gram of an order fits. sacreBLEU does the arithmetic. Lower case is Unicode's;
+    `multi-bleu.perl -lc` knows only ASCII's.
+    """
+    # force: no warning that the text looks tokenised, which is as it should be
+    return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
+    """Return the score of the whole corpus and sacreBLEU's signature of it."""
+    score = metric.corpus_score(hypotheses, [references]).score
+    return {"score": score, "signature": metric.get_signature().format()}

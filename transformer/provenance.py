@@ -1,0 +1,67 @@
+"""The origin of a number: code, libraries, machine, time."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import transformer
+
+LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
+UNKNOWN = "unknown"
+
+
+def identity() -> str:
+    """Return the project's name and version, and the commit where it is run in a checkout."""
+    here = commit()
+    return f"transformer {transformer.__version__}" + (f", commit {here}" if here != UNKNOWN else "")
+
+
+def commit() -> str:
+    """Return the commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout.
+
+    Files in results/ do not count: they change with every run that is recorded, and no run depends on them unasked.
+    """
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # pip may install into somebody else's checkout
+        edited = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)../results")
+        changes = "+changes" if edited else ""
+        return git("rev-parse", "HEAD") + changes
+    except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
+        return UNKNOWN
+
+
+def git(*arguments: str) -> str:
+    """Return git's answer for the folder that this package lies in."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this project, of Python and of each library."""
+    ours = {"transformer": transformer.__version__, "python": platform.python_version()}
+    return ours | {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+def hardware(device) -> str:
+    """Return the name of the torch.device that did the work, for a processor with the number of its threads."""
+    import torch  # here, so that a stage which only asks for the commit does not load it
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{processor()}, {torch.get_num_threads()} of {os.cpu_count()} cores"
+
+
+def processor() -> str:
+    """Return the processor's own name where Linux tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

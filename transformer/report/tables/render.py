@@ -1,0 +1,182 @@
+"""A table for readers as data, and in Markdown, LaTeX and HTML; CSV beside them holds all digits."""
+
+import json
+import re
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup, escape
+from tabulate import LATEX_ESCAPE_RULES, tabulate
+
+from transformer.files import replacing
+from transformer.records import converted, read_json
+from transformer.report.tables.cells import Cell, Row
+from transformer.templates import environment
+
+CODE = re.compile(r"`([^`]*)`")
+BREAKABLE = re.compile(r"[:/|+]")
+POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
+# What LaTeX cannot print as it stands.
+IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
+IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
+IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
+PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
+TEMPLATES = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows with the same headings in the same order. The columns `words` are set to the left, numbers to the right."""
+
+    words: tuple[str, ...]
+    rows: list[Row]
+
+    def split(self, names: Collection[str], behind: Collection[str]) -> tuple["Grid", "Grid"]:
+        """Return the grid without the columns `behind`, and these alone, each row after what `names` it."""
+
+        def part(taken: Callable[[str], bool]) -> Grid:
+            return Grid(self.words, [{name: row[name] for name in row if taken(name)} for row in self.rows])
+
+        return part(lambda name: name not in behind), part(lambda name: name in names or name in behind)
+
+
+Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption and notes, in which text in backquotes is set as code."""
+
+    name: str  # table2: then its caption begins with Table 2
+    title: str  # its heading on the page
+    caption: str
+    grid: Grid
+    notes: list[Note]
+
+    @property
+    def label(self) -> str:
+        """Return what the caption begins with."""
+        number = re.fullmatch(r"table(\d)", self.name)
+        return f"Table {number[1]}." if number else ""
+
+
+def write(table: Table, output: str, frame: pd.DataFrame) -> None:
+    """Write `output`.csv, `frame` with all its digits, and the table as .json, .md, .tex and .html."""
+    parts = {"csv": frame.to_csv(index=frame.index.name is not None)}
+    parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
+    parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
+    for ending, content in parts.items():
+        with replacing(f"{output}.{ending}") as file:
+            file.write(content)
+
+
+def read(path: str | Path) -> Table:
+    """Return the table that `write` left as JSON. Raises InputError where the file holds something else."""
+    return converted(read_json(path), Table, path)
+
+
+def markdown(table: Table) -> str:
+    """Return the caption, the table, then the notes."""
+
+    def written(note: Note) -> str:
+        if isinstance(note, str):
+            return note
+        return markdown_grid(note) if isinstance(note, Grid) else "\n".join(f"- {line}" for line in note)
+
+    label = f"**{table.label}** " if table.label else ""
+    return label + "\n\n".join(map(written, [table.caption, table.grid, *table.notes])) + "\n"
+
+
+def markdown_grid(grid: Grid) -> str:
+    """Return the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
+    if not grid.rows:
+        return ""
+    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in lines_of(grid)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
+    columns = list(zip(pads, widths, strict=True))
+    head, *rows = [
+        " | ".join(pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)) for line in lines
+    ]
+    rule = "|".join(pad(":", width + 2, "-") for pad, width in columns)
+    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows)])
+
+
+def latex(table: Table) -> str:
+    r"""Return a float of booktabs, as wide as the line at most, then the notes.
+
+    A grid of the notes is as wide as the line, however small that makes it. The document needs the packages booktabs
+    and graphicx, and T1 fonts.
+    """
+    body = rf"\begin{{table}}[ht]\centering\caption{{{latex_text(table.caption)}}}\label{{tab:{table.name}}}"
+    notes = [latex_note(note) for note in table.notes]
+    return "\n\n".join([f"{body}\n{latex_grid(table.grid)}\n\\end{{table}}", *notes]) + "\n"
+
+
+def latex_note(note: Note) -> str:
+    if isinstance(note, str):
+        return rf"\noindent {latex_text(note)}"
+    if isinstance(note, Grid):
+        parts = [Grid(note.words, note.rows[start : start + PAGE]) for start in range(0, len(note.rows), PAGE)]
+        return "\n\n".join(rf"\noindent {latex_grid(part)}" for part in parts)
+    return "\n".join([r"\begin{itemize}", *(rf"\item {latex_text(line)}" for line in note), r"\end{itemize}"])
+
+
+def latex_grid(grid: Grid) -> str:
+    r"""Return a tabular that \resizebox shrinks to the line where it is wider, or nothing if there are no rows."""
+    if not grid.rows:
+        return ""
+    fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    headings, *cells = [[latex_text(cell) for cell in line] for line in lines_of(grid)]
+    sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
+    tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
+    top, head, body, end = tabular.split(r"\hline")
+    return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
+
+
+def latex_text(text: str | Cell) -> str:
+    r"""Escape a text; set code in \texttt, which may break after a mark."""
+    parts = CODE.split(str(text))  # texts and codes in turn
+    for place, part in enumerate(parts):
+        if place % 2:
+            escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in part)
+            parts[place] = r"\texttt{" + BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
+        else:
+            raised = POWER.sub("\0\\1\0", part)
+            escaped = "".join(IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in raised)
+            parts[place] = re.sub("\0([^\0]*)\0", r"$^{\1}$", escaped)
+    return "".join(parts)
+
+
+def html(table: Table, stale: Collection[str] = (), scrolls: str = "") -> Markup:
+    """Return a fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes.
+
+    Cells of `stale` runs say so. With `scrolls`, each grid scrolls in a box of its own that is called so.
+    """
+    template = marked_environment(TEMPLATES).get_template("table.html")
+    return Markup(template.render(table=table, stale=stale, scrolls=scrolls))
+
+
+def marked_environment(templates: Path) -> jinja2.Environment:
+    """Return the environment of a folder's templates, which also sets `code` by `marked`."""
+    jinja = environment(templates)
+    jinja.filters["marked"] = html_text
+    return jinja
+
+
+def html_text(text: str | Cell) -> Markup:
+    """Escape a text; set code as code, and raise exponents."""
+    parts = CODE.split(str(text))  # texts and codes in turn
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else Markup(POWER.sub(r"<sup>\1</sup>", str(escape(part))))
+        for place, part in enumerate(parts)
+    )
+
+
+def lines_of(grid: Grid) -> list[list[str | Cell]]:
+    """Return the headings, then the cells of each row under them."""
+    headings = list(grid.rows[0])
+    return [headings, *([row[heading] for heading in headings] for row in grid.rows)]
