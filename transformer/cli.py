@@ -3,6 +3,7 @@
 Modules are imported only when their subcommand runs: PyTorch alone takes seconds.
 """
 
+import logging
 import sys
 from collections.abc import Iterable
 
@@ -30,6 +31,7 @@ for name, place in COMMANDS.items():
 def run(argv: Iterable[str]) -> None:
     """Run one subcommand. Exits with 2 and one line on a bad command line, with 1 and one line on bad input."""
     words = list(argv)
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
