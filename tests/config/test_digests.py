@@ -1,0 +1,40 @@
+"""What no change of the code may change: digests of the recorded trainings, and every scale's runs byte for byte."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from transformer.config import settings
+from transformer.config.experiment import load, resolve, save
+from transformer.config.runs import parts, runs_of_tables
+from transformer.config.scales import at
+from transformer.layout import Run
+
+ROOT = Path(__file__).parents[2]
+RECORDED = sorted(path.parent for path in ROOT.glob("results/record/multi30k/runs/*/*/*/run.json"))
+RESOLVED = json.loads((ROOT / "tests/golden/experiments.json").read_text("utf-8"))  # SHA-256 of each experiment.yaml
+
+
+def test_all_recorded_runs_are_tested():
+    assert len(RECORDED) == 40
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: "/".join(folder.parts[-3:]))
+def test_a_recorded_training_has_its_digest(folder):
+    record = json.loads(Run(folder).record.read_text("utf-8"))
+    assert load(Run(folder).experiment).digest(record["data_sha256"]) == record["digest"]
+
+
+@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
+def test_all_runs_of_a_scale_are_resolved_to_the_same_bytes(scale, tmp_path, monkeypatch):
+    """By name: with it, `snakemake -n` plans the same runs."""
+    monkeypatch.chdir(ROOT)
+    config = at(settings.read([], []), scale)
+    found = {}
+    for run in dict.fromkeys(run for runs in runs_of_tables(config).values() for run in runs):
+        save(resolve(parts(config, run)), tmp_path / "experiment.yaml")
+        sum = hashlib.sha256((tmp_path / "experiment.yaml").read_bytes()).hexdigest()
+        found["/".join(map(str, (scale, *run)))] = sum
+    assert found == {name: sum for name, sum in RESOLVED.items() if name.startswith(f"{scale}/")}
