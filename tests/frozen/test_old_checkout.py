@@ -1,0 +1,92 @@
+"""The same numbers as before the package was rewritten: prepared data, trainings and translations of two checkouts.
+
+The other checkout is the last commit of the package's former layout, which trained all runs of the record.
+"""
+
+import gzip
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+from support.mirror import mirrored
+from support.project import ROOT, transformer
+from support.toy import make_experiment, random_lines, write_text
+
+from transformer.config.experiment import save
+from transformer.files import sha256
+
+pytestmark = pytest.mark.slow
+OLD = "1dec4f5bb8a3834df427356c7f8bf7372e3d8a56"
+RUN, DATA = "runs/en-de/base/1", "data/en-de"
+FORMS = {  # of the model: every option that Table 5 changes
+    "paper": {},
+    "pre-norm": {"norm": "pre", "positions": "learned"},
+    "no-residual": {"residual": False, "positions": "none"},
+    "additive": {"attention": "additive", "tied": False},
+    "unscaled": {"scaled": False, "positions": "words"},
+}
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory) -> Path:
+    """Return a folder with the older commit's files."""
+    folder = tmp_path_factory.mktemp("old")
+    archive = subprocess.run(["git", "archive", OLD], cwd=ROOT, capture_output=True)
+    assert archive.returncode == 0, f"this test needs the history of the project: {archive.stderr.decode()}"
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
+def call(checkout: Path, *arguments: str) -> None:
+    result = transformer(checkout, *arguments)
+    assert result.returncode == 0, result.stderr
+
+
+def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
+    """Prepare, train eleven steps with dropout, average and translate; return the checksums of what came out."""
+    data, run = place / DATA, place / RUN
+    data.mkdir(parents=True)
+    run.mkdir(parents=True)
+    for split, count in (("train", 40), ("dev", 8)):
+        for seed, language in enumerate(("en", "de")):
+            write_text(data / f"{split}.{language}", random_lines(seed, count))
+        texts = ["--source", str(data / f"{split}.en"), "--target", str(data / f"{split}.de"), "--languages", "en", "de"]
+        preparation = '{"normalize_punctuation": true, "escape": true, "max_words": 80, "max_ratio": 9.0, '
+        preparation += '"vocabulary_sentences": 1000}'
+        options = ["--preparation", preparation, "--processes", "1", "--output", str(data / split)]
+        call(checkout, "tokenize", *texts, *options)
+    sides = [str(data / f"train.{side}.tok") for side in ("source", "target")]
+    size = ["--size", "28", "--sentences", "1000", "--output", str(data / "vocabulary.model")]
+    call(checkout, "vocabulary", "--text", *sides, *size)
+    call(checkout, "encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1")
+    save(make_experiment(steps=11, model=form), run / "experiment.yaml")
+    (run / "decoding.yaml").write_text(yaml.safe_dump({"beam": 3, "alpha": 0.6, "extra_length": 5, "batch_tokens": 100}))
+    call(checkout, "train", str(run), "--data", str(data), "--threads", "1")
+    call(checkout, "average", "--run", str(run))
+    output = ["--input", str(data / "dev.en"), "--output", str(run / "test.hyp"), "--threads", "1"]
+    call(checkout, "translate", "--run", str(run), *output)
+    kept = [path for path in (*data.iterdir(), *run.iterdir()) if path.suffix in (".ids", ".tok", ".hyp", ".safetensors")]
+    return {path.name: sha256(path) for path in [*kept, data / "data.json", data / "vocabulary.model"]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_both_train_the_same_weights(old, tmp_path, form):
+    found, expected = (train(checkout, tmp_path / name, FORMS[form]) for name, checkout in (("new", ROOT), ("old", old)))
+    assert {"last.safetensors", "average.safetensors", "test.hyp"} < expected.keys()
+    assert found == expected
+
+
+@pytest.mark.parametrize("task", ["en-de", "en-fr"])
+def test_both_translate_alike_with_the_shipped_weights(old, tmp_path, task):
+    (run,) = (ROOT / f"results/record/multi30k/runs/{task}/base").glob("*/average.safetensors")
+    lines = gzip.decompress(mirrored("multi30k-test_2016_flickr.en.gz").read_bytes()).splitlines(keepends=True)
+    text = tmp_path / "text"
+    text.write_bytes(b"".join(lines[:50]))
+    for name, checkout in (("new", ROOT), ("old", old)):
+        options = ["--input", str(text), "--output", str(tmp_path / name), "--threads", "1"]
+        call(checkout, "translate", "--run", str(run.parent), *options)
+    assert (tmp_path / "new").read_bytes() == (tmp_path / "old").read_bytes()
