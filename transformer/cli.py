@@ -14,7 +14,9 @@ from transformer.files import InputError
 from transformer.provenance import identity
 from transformer.text import out_of_memory, reason
 
-COMMANDS: dict[str, str] = {}  # name: module:function
+COMMANDS: dict[str, str] = {  # name: module:function
+    "explain": "transformer.commands.explain:explain",
+}
 
 app = cyclopts.App(
     name="transformer",

@@ -23,7 +23,7 @@ from support.toy import (
     write_text,
 )
 
-from transformer.commands import figure, report, reproducibility, table
+from transformer.commands import figure, report, table
 from transformer.config import checks
 from transformer.data.subwords import Subwords
 from transformer.files import InputError
@@ -154,19 +154,18 @@ def test_a_label_may_begin_with_dashes(tmp_path):
     project = copy_project(tmp_path)
     own = yaml.safe_load(own_corpus(project).read_text())
     own["scales"]["mine"]["label"] = "--x y"
-    own["report"] = {"currency": "--$", "energy": {"estimate": "--e", "source": "-s"}}
+    own["report"] = {"currency": "--$"}
     (project / "own.yaml").write_text(yaml.safe_dump(own))
     listing = snakemake(project, "-n", "-p", "--configfile", "own.yaml", "--config", "scale=mine")
     assert listing.returncode == 0, listing.stderr
-    commands = re.findall(r"python -m transformer ((?:table|figure|report|reproducibility) .*?) 2>&1", listing.stdout)
-    stages = {"table": table, "figure": figure, "report": report, "reproducibility": reproducibility}
+    commands = re.findall(r"python -m transformer ((?:table|figure|report) .*?) 2>&1", listing.stdout)
+    stages = {"table": table, "figure": figure, "report": report}
     labels, verbs = set(), set()
     for command in commands:
         verb, *words = shlex.split(command)
         args = stages[verb].parse(words)
         labels |= {getattr(args, "label", None)}
         assert verb != "report" or (args.label, args.currency) == ("--x y", "--$")
-        assert verb != "reproducibility" or (args.label, args.estimate, args.source) == ("--x y", "--e", "-s")
         verbs.add(verb)
     assert verbs == {*stages}
     assert labels == {None, "--x y", "mine: mine-dev"}

@@ -1,11 +1,12 @@
-"""The outputs of a small scale, and the page that the report stage makes of them, for its tests and the browser's."""
+"""The outputs of a small scale, and its page."""
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.commands import report
+from transformer.report.page.page import make
 from transformer.report.tables.cells import Cell
 from transformer.report.tables.render import Grid, Table, write
 
@@ -85,11 +86,10 @@ def wide_table(folder: Path) -> None:
     write(table, str(folder / "tables/table2"), pd.DataFrame(frame))
 
 
-def write_inputs(folder: Path) -> list[str]:
-    """Write all inputs of a page under `folder`, and return the options that name them.
+def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
+    """Write all inputs of a page under `folder`, and return them with the page's parameters.
 
-    Table 4 and a run are not made, nor is a figure, though there is a file of it. What the score was made from is gone,
-    so that it is stale.
+    A run is not made, nor are Table 4 and Figure 5.
     """
     runs = {"base": about_run(), "parser": about_run("supervised", "parser")}
     paths = {name: folder / f"runs/{run['task']}/{name}/1" for name, run in runs.items()}
@@ -99,7 +99,7 @@ def write_inputs(folder: Path) -> list[str]:
     (paths["base"] / "test.json").write_text(json.dumps(score(runs["base"])))
     (folder / "tables").mkdir()
     wide_table(folder)
-    for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00"), ("figure5", "#009E73")):
+    for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00")):
         (folder / f"{name}.svg").write_text(SVG.format(color=color))
         about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
         size = {"data": {}, "inches": 7.2 if name == "curves" else 3.5}
@@ -114,23 +114,32 @@ def write_inputs(folder: Path) -> list[str]:
     }
     for path, text in texts.items():
         path.write_text(text)
-    return options(folder, paths)
-
-
-def options(folder: Path, paths: dict[str, Path]) -> list[str]:
-    """Return the options of the page's stage."""
-    text = f"""--scale test --title Test --label made-up --samples 1 --core-hour 2 --currency EUR
-        --attention attention.json --table tables/table2.json tables/table3.json --missing table4 {LONG}
-        --figure figure1.svg curves.svg figure5.svg --missing figure5 old
-        --run {paths["base"]}/run.json {paths["parser"]}/run.json runs/en-de/base/2/run.json
-        --score {paths["base"]}/test.json --translations {paths["base"]}/test.hyp source reference
-        --parses {paths["parser"]}/test.trees gold --output report.html"""
-    files = {"attention.json", "tables/table2.json", "tables/table3.json", "figure1.svg", "curves.svg", "figure5.svg"}
-    files |= {"source", "reference", "gold", "report.html", "runs/en-de/base/2/run.json"}
-    return [str(folder / word) if word in files else word for word in text.split()]
+    input = SimpleNamespace(
+        tables=[str(folder / "tables/table2.json")],
+        figures=[str(folder / "figure1.svg"), str(folder / "curves.svg")],
+        runs=[str(path / "run.json") for path in paths.values()],
+        scores=[str(paths["base"] / "test.json")],
+        samples=list(map(str, texts)),
+        attention=str(folder / "attention.json"),
+    )
+    params = SimpleNamespace(
+        title="Test",
+        label="made-up",
+        scale="test",
+        data_of_paper=False,
+        runs=[*input.runs, str(folder / "runs/en-de/base/2/run.json")],
+        scores=input.scores,
+        translations=[[str(paths["base"] / "test.hyp"), str(folder / "source"), str(folder / "reference")]],
+        parses=[[str(paths["parser"] / "test.trees"), str(folder / "gold")]],
+        samples=1,
+        missing={"table4": LONG, "figure5": "old"},
+        prices={"core": 2.0, "GPU": None},
+        currency="EUR",
+    )
+    return input, params
 
 
 def write_page(folder: Path) -> Path:
     """Write the page of `write_inputs`."""
-    report.main(write_inputs(folder))
+    (folder / "report.html").write_text(make(*write_inputs(folder)), "utf-8")
     return folder / "report.html"

@@ -111,7 +111,7 @@ def test_a_module_without_changes_takes_the_projects_configuration(tmp_path):
     (checkout := tmp_path / "checkout").mkdir()
     copy_project(checkout)
     work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {})
-    assert "--scale demo" in listing(work, "results/demo/REPRODUCIBILITY.md")
+    assert "--scale demo" in listing(work, "results/demo/report.html")
 
 
 def test_a_module_from_a_git_host(tmp_path):

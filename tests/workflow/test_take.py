@@ -17,7 +17,7 @@ from transformer.doctor.downloads import own_files
 from transformer.evaluation.origin import describe
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
-from transformer.report.page.cards import facts, scored
+from transformer.report.page.cards import run_cards, run_facts
 
 RUN = "results/toy/runs/en-de/base/1"
 
@@ -195,11 +195,11 @@ def test_a_taken_run_is_scored_without_weights(elsewhere, run):
 
 def test_the_page_says_that_a_run_was_taken_and_without_weights(tmp_path):
     taken = {"from": "/data/base-1", "sha256": "f1" * 32}
-    assert facts(about_run(taken=taken))["Taken from"] == f"/data/base-1, run.json's SHA-256 {'f1' * 32}"
-    assert "Taken from" not in facts(about_run())
+    assert run_facts(about_run(taken=taken))["Taken from"] == f"/data/base-1, run.json's SHA-256 {'f1' * 32}"
+    assert "Taken from" not in run_facts(about_run())
     content = score(about_run())
     for sum, expected in ((None, "step 8 alone, weights not taken with the run"), ("ab", "step 8 alone")):
         about = {"averaged_steps": [8], "weights_sha256": sum, "decoding": {"beam": 4}}
         path = tmp_path / "test.json"
         path.write_text(json.dumps(content | {"run": about_run() | about}))
-        assert scored(str(path)).averaged == expected
+        assert run_cards({}, [path])[0].scores[0].averaged == expected

@@ -69,39 +69,13 @@ def test_every_table_figure_and_the_page_with_them(small):
     for figure in FIGURES:
         assert page.get_element_by_id(figure) is not None
     assert "not made" not in page.text_content()
-    assert "changed since" not in page.text_content()
-
-
-def test_what_reviewers_ask_is_answered_from_the_files(small):
-    """The sums and scores of every run, which are read here from its files; nothing is missing at this scale."""
-    text = (small / f"{RESULTS}/REPRODUCIBILITY.md").read_text("utf-8")
-    paths = sorted(small.glob(f"{RESULTS}/runs/*/*/*/run.json"))
-    runs = {"/".join(path.parts[-4:-1]): json.loads(path.read_text()) for path in paths}
-    rows = {row[0]: row for row in re.findall(r"^\| (\S+/\d+) +\| *(\S+) +\| *(\S+) +\|", text, re.MULTILINE)}
-    sizes = {name: (name, f"{run['parameters']:,}", f"{run['steps']:,}") for name, run in runs.items()}
-    assert rows == sizes
-    assert f"{len(runs)} of {len(runs)} expected runs are in it." in text
-    assert "No run and no score that was expected is missing." in text
-    hours = sum(
-        run["seconds"] / 3600 * int(re.search(r", (\d+) of \d+ cores", run["hardware"])[1]) for run in runs.values()
-    )
-    assert f"{hours:.3g} unit-hours × 12 W × 1.56 / 1000 = {hours * 12 * 1.56 / 1000:.3g} kWh" in text
-    score = json.loads((small / BASE / "test.json").read_text())
-    assert f" {score['scores'][score['scores']['paper']]['score']:.2f} " in text
-    data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())
-    assert data["sha256"] in text
-    assert f" {data['splits']['train']['target_tokens']:,} " in text
-    assert "`snakemake --cores all results/small/tables/table2.md --config scale=small`" in text
-    config = yaml.safe_load((small / "config.yaml").read_text())
-    assert f"sha256 {config['downloads']['test.fr.gz']['sha256']}" in text
 
 
 @pytest.mark.parametrize("cell", ["table2 base en-de", "table3 big en-de", "table4 parser supervised"])
 def test_cells_are_explained(small, cell):
     result = transformer(small, "explain", *cell.split())
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.startswith("cell  ")
-    assert "STALE" not in result.stdout
+    assert result.stdout.count("  Commit  ") == 1
 
 
 def test_snakemakes_own_report(project):
@@ -133,15 +107,9 @@ def test_a_second_run_has_nothing_to_do(small):
 
 
 def test_data_that_were_deleted_after_the_trainings_are_not_prepared_again(project):
-    """REPRODUCIBILITY.md is written again, and says that they are not here."""
     shutil.rmtree(project / RESULTS / "data")
     again = rules(snakemake(project, "--dry-run").stdout)
-    assert "reproducibility" in again
     assert not again & {"tokenize", "vocabulary", "encode", "linearize", "train", "train_parser"}
-    result = snakemake(project)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "| not here " in (project / f"{RESULTS}/REPRODUCIBILITY.md").read_text("utf-8")
-    assert not (project / RESULTS / "data").exists()
 
 
 def test_cosmetic_edits_prepare_and_train_nothing(project):
@@ -181,8 +149,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     (runs / "en-de/base/1/heads.json").unlink()
     shutil.rmtree(runs / "en-de/smoothing-0.0")
     (project / "more.yaml").write_text("scales: {small: {seeds: [1, 2], base: {steps: 500}}}\n")
-    made = [f"{RESULTS}/{file}" for file in ("report.html", "REPRODUCIBILITY.md")]
-    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", *made)
+    partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", f"{RESULTS}/report.html")
     result = snakemake(project, *partial)
     assert result.returncode == 0, result.stdout + result.stderr
     assert not rules(result.stdout + result.stderr) & {"experiment", "train", "translate", "score"}
@@ -193,13 +160,8 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "en-de/dropout-0.0/1" in curves["caption"]
     page = html.parse(project / f"{RESULTS}/report.html").getroot().text_content()
     assert "en-fr/big/1" in page
-    answers = (project / made[1]).read_text("utf-8")
-    expected, missing = 2 * 7 + 2, ("en-de/smoothing-0.0/1", "en-de/base/2")  # translators with two seeds, and parsers
-    assert f"8 of {expected} expected runs are in it." in answers
-    assert all(re.search(rf"^- Runs: .*{run}/run\.json", answers, re.MULTILINE) for run in missing)
-    assert "- en-de/dropout-0.0/1: no metrics.jsonl\n" in answers
-    assert re.search(r"^- Scores: .*en-fr/big/1/test\.json", answers, re.MULTILINE)
-    assert "/tables/table2.md --configfile more.yaml --config scale=small`" in answers
+    missing = ("en-de/smoothing-0.0/1/run.json", "en-de/base/2/run.json", "en-fr/big/1/test.json")
+    assert all(file in page for file in missing)
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in " ".join(
         page.split()
     )

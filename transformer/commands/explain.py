@@ -1,39 +1,68 @@
-"""Print the chain behind a table's cell, and whether anything in it has changed since.
+"""Print the runs behind a number of a table."""
 
-    python -m transformer explain table2 base en-de
-    python -m transformer explain table4 parser supervised --scale demo
-
-The cell is BLEU, or F1, of an experiment on a task. The chain begins with the scores whose mean it is; then come the
-text that was scored, the decoding, the weights, the run, its experiment and its data. A link that has changed since the
-number was made is marked STALE, and the exit code is 1. The scale is config.yaml's if not given.
-"""
-
-import argparse
-import sys
 from pathlib import Path
 
-from transformer.commandline import stage_parser
 from transformer.config import settings
-from transformer.report.page.chain import SCORES, cell, chain
+from transformer.files import InputError
+from transformer.layout import Scale
+from transformer.report.page.cards import card_text, read_runs, run_cards
+from transformer.report.tables.cells import Cell, Row
+from transformer.report.tables.render import Grid, Table, read
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print a line per link."""
-    args = parse(argv)
-    results = Path("results", args.scale or settings.read([], [])["scale"])
-    first, scores = cell(results, args.table, args.experiment, args.task)
-    links = [first, *(link for path in scores for link in chain(path))]
-    for link in links:
-        mark = f"\n{'':12}STALE: {link.stale}" if link.stale else ""
-        print("\n" * (link.name == "score") + f"{link.name:12}{link.what}{mark}")  # a paragraph for each run
-    if any(link.stale for link in links):
-        sys.exit("STALE: run snakemake, and the table is made again from what is there")
+def explain(table: str, row: str, column: str, /, *, scale: str | None = None) -> None:
+    """Print the runs behind a number of a table: how each was trained, averaged, decoded and scored.
+
+    The page shows the same cards when a number is chosen.
+
+    python -m transformer explain table2 base en-de
+
+    Args:
+        table: The table, such as table2.
+        row: A part of the row's text, or an experiment.
+        column: A part of the column's heading, or a task.
+        scale: The scale; config.yaml's if not given.
+    """
+    results = Scale(Path("results", scale or settings.read([], [])["scale"]))
+    path = results.table(table, "json")
+    cells = find_cells(read(path), row, column)
+    if not cells:
+        raise InputError(f"{path}: expected a number of ours in a row {row}, a column {column}, found none")
+    for where, cell in cells:
+        print(f"{where}: {cell}")
+    runs = [results.run(*name.split("/")) for name in dict.fromkeys(name for _, cell in cells for name in cell.runs)]
+    scores = [path for run in runs for path in (run.scores("test"), run.scores("dev", ".last")) if path.exists()]
+    cards = run_cards(read_runs(run.record for run in runs if run.record.exists()), scores)
+    for card in cards:
+        print(f"\n{card_text(card)}")
+    for run in runs:
+        if run.name not in {card.run for card in cards}:
+            print(f"\n{run.name}: no file {run.record}")
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = stage_parser("explain", __doc__)
-    parser.add_argument("table", choices=SCORES, help="the table")
-    parser.add_argument("experiment", help="the row: base, big or another experiment; parser in table4")
-    parser.add_argument("task", help="the task, such as en-de, or supervised in table4")
-    parser.add_argument("--scale", help="the scale")
-    return parser.parse_args(argv)
+def find_cells(table: Table, row: str, column: str) -> list[tuple[str, Cell]]:
+    """Find the numbers of ours in rows that have this text or experiment; without any, in those that contain it."""
+    cells = [
+        (f"{' '.join(row_texts(cells)[:2])}, {heading}", cell, names_of_row(cells, cell))
+        for grid in [table.grid, *(note for note in table.notes if isinstance(note, Grid))]
+        for cells in grid.rows
+        for heading, cell in cells.items()
+        if isinstance(cell, Cell) and cell.runs and in_column(heading, cell, column)
+    ]
+    whole = [(where, cell) for where, cell, names in cells if row.casefold() in names]
+    return whole or [(where, cell) for where, cell, names in cells if row.casefold() in "\n".join(names)]
+
+
+def row_texts(cells: Row) -> list[str]:
+    """List what a row says besides numbers of ours."""
+    texts = (str(cell).replace("`", "") for cell in cells.values() if not (isinstance(cell, Cell) and cell.runs))
+    return [text for text in texts if text]
+
+
+def names_of_row(cells: Row, cell: Cell) -> list[str]:
+    """List what a row may be called: its texts, and the experiments behind the cell."""
+    return [name.casefold() for name in (*row_texts(cells), *(run.split("/")[1] for run in cell.runs))]
+
+
+def in_column(heading: str, cell: Cell, column: str) -> bool:
+    return column.casefold() in heading.casefold() or any(run.split("/")[0] == column for run in cell.runs)

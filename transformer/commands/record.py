@@ -37,7 +37,7 @@ OF_RUN = (
 )  # of a run's files: what is small, and what the tables are made from
 WEIGHTS = "average.safetensors"
 MEASURED = ("attention.json", "layers.json")
-MADE = ("tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "report.html", "REPRODUCIBILITY.md")
+MADE = ("tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "report.html")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,5 +1,4 @@
-# The page of a scale, in one file: tables, figures, samples, attention, and the runs behind them. Beside it, what
-# reviewers ask of the runs.
+# The page of a scale, in one file: tables, figures, samples, attention, and the runs behind them.
 
 
 rule report:
@@ -36,24 +35,3 @@ rule report:
         "python -m transformer report --scale {wildcards.scale} --title {params.title:q} --label={params.label:q}"
         " --table {input.tables:q} --figure {input.figures:q} --attention {input.attention:q} {params.options:q}"
         " --output {output:q} 2>&1 | tee {log:q}"
-
-
-rule reproducibility:
-    input:
-        unpack(files_of_reproducibility),
-        code=package(*REPRODUCIBILITY),
-    output:
-        "results/{scale}/REPRODUCIBILITY.md",
-    log:
-        "logs/reproducibility/{scale}.log",
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=memory(1000),
-    params:
-        label=lookup("scales/{scale}/label", within=config),
-        options=options_of_reproducibility,
-    shell:
-        "python -m transformer reproducibility --scale {wildcards.scale}"
-        " --label={params.label:q} {params.options:q} --output {output:q}"
-        " 2>&1 | tee {log:q}"

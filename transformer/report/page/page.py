@@ -4,153 +4,111 @@ One HTML file that needs no network. What is not there is named; nothing stands 
 """
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from markupsafe import Markup
-
-from transformer.evaluation.records import Described, Run, read_scored, run_name
-from transformer.files import InputError, readable
-from transformer.records import read_json, typed
+from transformer.files import readable
+from transformer.records import read_json
 from transformer.report.figures import COLORS, FIGURES
+from transformer.report.figures.attention import read_attention, whole
 from transformer.report.figures.description import Description
-from transformer.report.page.cards import Card, facts, scored
-from transformer.report.page.chain import SCORES, cell, stale
-from transformer.report.page.summary import closeness_of_table_2, closeness_of_table_4
+from transformer.report.page.cards import read_runs, run_cards
+from transformer.report.page.samples import Samples, sample_parses, sample_translations
+from transformer.report.page.summary import closeness, moved_runs, training_details, usage
 from transformer.report.tables import TABLES
-from transformer.report.tables.cells import Cell
-from transformer.report.tables.render import Grid, Table, html, marked_environment, read
+from transformer.report.tables.render import html, marked_environment, read
 
-CLOSE_CAPTION = (
-    "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
-    "mean lies on resampled test sentences."
-)
-CLOSENESS = {"table2": closeness_of_table_2, "table4": closeness_of_table_4}
 TEMPLATES = Path(__file__).parent / "templates"
 AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 COLUMN_INCHES = 4  # a wider drawing takes both columns of the page
 
 
-class TablePart(NamedTuple):
-    """A table on the page."""
-
-    name: str
-    title: str
-    body: Markup
-    stale: frozenset[str]  # the runs whose numbers in it are stale
-    changed: dict[str, str]  # since it was made, by task/experiment
-
-
 class Gap(NamedTuple):
-    """Something that is not on the page, and why."""
+    """A missing part of the page, and the reason."""
 
     what: str
     why: str
 
 
-def title(name: str) -> str:
-    """Return the heading of a table, a figure or the attention viewer, whether or not it was made."""
+def make(input: Any, params: Any) -> str:
+    """Make the page.
+
+    Of `input`, tables are JSON with their CSV beside them, figures SVG with their JSON beside them; runs (run.json),
+    scores, samples and attention are the files that are there. `params` has the title, the label of the data, the name
+    of the scale, `data_of_paper`; the expected runs, scores, translations and parses; how many samples of each kind;
+    the reasons for missing tables and figures; the prices of an hour, by unit, and their currency.
+    """
+    runs = read_runs(input.runs)
+    translations, no_translations = draw_samples("translations", input, params, sample_translations)
+    parses, no_parses = draw_samples("parses", input, params, sample_parses)
+    gaps = [Gap(heading(name), why) for name, why in params.missing.items()]
+    gaps += absent("Runs", params.runs, input.runs) + absent("Scores", params.scores, input.scores)
+    jinja = marked_environment(TEMPLATES)
+    jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
+    return jinja.get_template("report.html").render(
+        title=params.title,
+        label=params.label,
+        scale=params.scale,
+        data_of_paper=params.data_of_paper,
+        languages={name: (run["source"], run["target"]) for name, run in runs.items()},
+        usage=usage(runs),
+        moved=moved_runs(runs),
+        details=training_details(runs),
+        prices=params.prices,
+        currency=params.currency,
+        closeness=closeness(input.tables),
+        tables=[table_part(path) for path in input.tables],
+        figures=[figure_part(Path(path)) for path in input.figures],
+        translations=translations,
+        parses=parses,
+        attention=whole(read_attention(input.attention)) if input.attention else None,
+        colors=COLORS,
+        cards=run_cards(runs, input.scores),
+        gaps=gaps + no_translations + no_parses,
+    )
+
+
+def heading(name: str) -> str:
+    """Get the heading of a table, a figure or the attention viewer, made or not."""
     if name in TABLES:
         return import_module(f"transformer.report.tables.{name}").TITLE
     return (FIGURES | {"attention": "Attention viewer"}).get(name, name)
 
 
-def split(paths: Iterable[str], missing: Container[str]) -> tuple[list[Path], list[Gap]]:
-    """Return the parts that are there, and a gap for each that is not.
-
-    Parts that are named `missing` are neither, whatever file has their name.
-    """
-    named = [path for path in map(Path, paths) if path.stem not in missing]
-    there = [path for path in named if path.exists()]
-    return there, [Gap(title(path.stem), f"no file {path}") for path in named if path not in there]
+def absent(what: str, expected: Iterable[str], present: Iterable[str]) -> list[Gap]:
+    """Name the expected files that are not there, if any, from the run's task on."""
+    missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
+    return [Gap(what, f"no file {', '.join(missing)}")] if missing else []
 
 
-def files(what: str, paths: Iterable[str]) -> tuple[list[str], list[Gap]]:
-    """Return the files that are there, and a gap, if any, that names the others, short of `results/SCALE/runs/`."""
-    there = {path: Path(path).exists() for path in paths}
-    missing = ["/".join(Path(path).parts[-4:]) for path, exists in there.items() if not exists]
-    gaps = [Gap(what, f"no file {', '.join(missing)}")] if missing else []
-    return [path for path, exists in there.items() if exists], gaps
+def draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples]) -> tuple[list[Samples], list[Gap]]:
+    """Choose sentences of each run whose files are all there; the first file's folders name the run."""
+    chosen, gaps = [], []
+    for paths in getattr(params, kind):
+        run = "/".join(Path(paths[0]).parts[-4:-1])
+        missing = absent(f"Sample {kind} of {run}", paths, input.samples)
+        gaps += missing
+        if not missing:
+            chosen.append(read(run, *paths, params.samples))
+    return chosen, gaps
 
 
-def table_part(path: Path, cards: Iterable[Card]) -> TablePart:
-    """Return a table from its JSON in `tables/`, beside which lies `runs/`, with its stale cells marked."""
+def table_part(path: str | Path) -> dict[str, Any]:
+    """Describe a table from its JSON."""
     table = read(path)
-    grids = [table.grid, *(note for note in table.notes if isinstance(note, Grid))]
-    values = (value for grid in grids for row in grid.rows for value in row.values())
-    runs = {run for value in values if isinstance(value, Cell) for run in value.runs}
-    changed = out_of_step(path, runs) if table.name in SCORES else {}
-    score = SCORES.get(table.name)  # of a table that chain.py cannot check, any stale score of a run counts
-    rescored = {card.run for card in cards if (score in card.stale if score else card.stale)}
-    old = frozenset(run for run in runs if row_of(run) in changed) | rescored
-    return TablePart(table.name, table.title, html(table, old, f"{table.title}, scrolls"), old, changed)
+    return {"name": table.name, "title": table.title, "body": html(table, scrolls=f"{table.title}, scrolls")}
 
 
-def out_of_step(path: Path, runs: Iterable[str]) -> dict[str, str]:
-    """Return what has changed in the scores since a table was made, by `task/experiment` of its runs (chain.py)."""
-    changed = {}
-    for row in sorted({row_of(run) for run in runs}):
-        task, experiment = row.split("/")
-        try:
-            link, _ = cell(path.parents[1], path.stem, experiment, task)
-        except InputError as error:
-            changed[row] = f"cannot be checked: {error}"
-        else:
-            changed |= {row: link.stale} if link.stale else {}
-    return changed
-
-
-def row_of(run: str) -> str:
-    """Return `task/experiment` of a run."""
-    return run.rpartition("/")[0]
-
-
-def figure_part(path: Path) -> dict:
-    """Return a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
-    beside = path.with_suffix(".json")
-    content = read_json(beside, Description)
-    figure = {key: content[key] for key in ("title", "alt", "caption")}
+def figure_part(path: Path) -> dict[str, Any]:
+    """Describe a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
+    content = read_json(path.with_suffix(".json"), Description)
     drawing = " ".join(readable(path).read_text("utf-8").split())  # an address has no line ends
-    address = f"data:image/svg+xml,{quote(drawing, safe=AS_IT_IS)}"
-    wide = content["inches"] > COLUMN_INCHES
-    return figure | {"name": path.stem, "address": address, "wide": wide}
-
-
-def close(paths: Iterable[Path], tables: Iterable[TablePart]) -> Markup:
-    """Return the paper's scores beside ours, from the CSV files of the tables that are there; empty without any.
-
-    How far they are apart is shown where a table says so: where the data are the paper's.
-    """
-    rows = [row for path in paths if path.stem in CLOSENESS for row in CLOSENESS[path.stem](path.with_suffix(".csv"))]
-    if not rows:
-        return Markup()
-    old = {run for table in tables if table.name in CLOSENESS for run in table.stale}
-    apart = any(str(row["− paper"]) for row in rows)
-    grid, _ = Grid(("Model", "Task"), rows).split((), () if apart else ("− paper",))
-    return html(Table("closeness", "Scores", CLOSE_CAPTION, grid, []), old, "Scores, scrolls")
-
-
-def cards(runs: dict[str, Run], scores: Iterable[str]) -> list[Card]:
-    """Return a card for each run, with its score files and what has changed since they were written.
-
-    Where run.json is gone, the score file's own record of the run takes its place. Raises InputError naming a file that
-    is no score of a run.
-    """
-    by_run = {name: Card(name, facts(run), [], {}) for name, run in runs.items()}
-    for path in scores:
-        run = typed(read_scored(path)["run"], Described, f"{path}, run")
-        name = run_name(run)
-        card = by_run.setdefault(name, Card(name, facts(run), [], {}))
-        card.scores.append(scored(path))
-        if why := stale(Path(path)):
-            card.stale[Path(path).name] = why
-    return list(by_run.values())
-
-
-def render(**content: Any) -> str:
-    jinja = marked_environment(TEMPLATES)
-    jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
-    return jinja.get_template("report.html").render(**content, colors=COLORS)
+    return {
+        **{key: content[key] for key in ("title", "alt", "caption")},
+        "name": path.stem,
+        "address": f"data:image/svg+xml,{quote(drawing, safe=AS_IT_IS)}",
+        "wide": content["inches"] > COLUMN_INCHES,
+    }

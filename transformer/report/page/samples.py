@@ -4,8 +4,6 @@ A translation is ranked by chrF, as BLEU of a single sentence is 0 more often th
 """
 
 import random
-from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
@@ -29,65 +27,54 @@ class Samples(NamedTuple):
     """Sentences of one run: the "best", the "worst", and others drawn at "random"."""
 
     run: str
-    measure: str  # what `Sample.score` is
+    metric: str  # of `Sample.score`
     kinds: dict[str, list[Sample]]
 
 
-def choose(scores: list[float], most: int) -> dict[str, list[int]]:
-    """Return at most `most` places of each kind, none in two.
+def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
+    """Choose at most `most` sentences of each kind, none for two.
 
     Of equal scores the earlier comes first. A short list has no worst or others.
     """
-    ranked = sorted(range(len(scores)), key=lambda place: -scores[place])
+    ranked = sorted(range(len(sentences)), key=lambda place: -sentences[place].score)
     best, rest = ranked[:most], ranked[most:]
-    worst = sorted(rest, key=lambda place: scores[place])[:most]
+    worst = sorted(rest, key=lambda place: sentences[place].score)[:most]
     others = sorted(set(rest) - set(worst))
-    chosen = random.Random(SEED).sample(others, min(most, len(others)))
-    return {"best": best, "worst": worst, "random": sorted(chosen)}
+    drawn = random.Random(SEED).sample(others, min(most, len(others)))
+    places = {"best": best, "worst": worst, "random": sorted(drawn)}
+    return {kind: [sentences[place] for place in chosen] for kind, chosen in places.items()}
 
 
-def gather(run: str, measure: str, scores: list[float], most: int, sample: Callable[[int], Sample]) -> Samples:
-    """Return the chosen sentences; `sample` makes the one at a place."""
-    kinds = {kind: [sample(place) for place in places] for kind, places in choose(scores, most).items()}
-    return Samples(run, measure, kinds)
-
-
-def translations(run: str, hypotheses: str | Path, sources: str | Path, references: str | Path, most: int) -> Samples:
-    """Return samples of plain text, a sentence a line. Raises InputError where the files are not of equal length."""
+def sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> Samples:
+    """Choose from plain text, a sentence a line. Raises InputError for files of unequal length."""
     from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
 
-    originals = [source for source, _ in read_pairs(sources, references)]
-    pairs = list(read_pairs(hypotheses, references))
     metric = CHRF()
-    scores = [metric.sentence_score(ours, [reference]).score for ours, reference in pairs]
+    sentences = [
+        Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)
+        for line, ((source, _), (ours, reference)) in enumerate(
+            zip(list(read_pairs(sources, references)), list(read_pairs(hypotheses, references)), strict=True), start=1
+        )
+    ]
+    return Samples(run, f"chrF of the sentence, `{metric.get_signature().format()}`", choose(sentences, most))
 
-    def sample(place: int) -> Sample:
-        ours, reference = pairs[place]
-        return Sample(place + 1, scores[place], originals[place], reference, ours)
 
-    return gather(run, f"chrF of the sentence, `{metric.get_signature().format()}`", scores, most, sample)
-
-
-def parses(run: str, trees: str | Path, gold: str | Path, most: int) -> Samples:
-    """Return samples of a parser's trees and the treebank's, in brackets and indented.
+def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
+    """Choose from a parser's trees and the treebank's, in brackets and indented.
 
     A sentence without a bracket that counts is left out. Errors as in `read_gold_and_test`.
     """
-    pairs = list(read_gold_and_test(gold, trees))
-    compared = [compare(right, ours, line, by_gold=True) for line, (right, ours) in enumerate(pairs, start=1)]
-    ranked = [(score, sentence) for sentence in compared if (score := f1(sentence)) is not None]
-
-    def sample(place: int) -> Sample:
-        score, sentence = ranked[place]
-        right, ours = pairs[sentence.number - 1]
-        return Sample(sentence.number, score, " ".join(words(right)), indented(right), indented(ours))
-
-    measure = "labelled F1 of the sentence; words left out by the treebank's tags"
-    return gather(run, measure, [score for score, _ in ranked], most, sample)
+    sentences = [
+        Sample(line, score, " ".join(words(right)), indented(right), indented(ours))
+        for line, (right, ours) in enumerate(read_gold_and_test(gold, trees), start=1)
+        if (score := sentence_f1(compare(right, ours, line, by_gold=True))) is not None
+    ]
+    metric = "labelled F1 of the sentence; words left out by the treebank's tags"
+    return Samples(run, metric, choose(sentences, most))
 
 
-def f1(sentence: Sentence) -> float | None:
-    """Return F1 in per cent: 0 for a tree that is missing or over other words, None without a bracket to compare."""
+def sentence_f1(sentence: Sentence) -> float | None:
+    """Compute F1 in per cent: 0 for a tree that is missing or over other words, None without a bracket to compare."""
     if sentence.status != "ok":
         return 0.0
     brackets = sentence.gold + sentence.test
@@ -104,7 +91,7 @@ def indented(tree: Tree) -> str:
             lines[-1] += ")"
             depth -= 1
         else:
-            # Where the constituent has ended, if it holds words alone; else the next place.
+            # The end of the constituent, if it holds words alone; else the next place.
             end = next((n for n in range(place + 1, len(tree)) if isinstance(tree[n], Open | Close)), place)
             flat = isinstance(event, Open) and isinstance(tree[end], Close)
             end = end + 1 if flat else place + 1

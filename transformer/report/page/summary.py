@@ -2,24 +2,34 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.evaluation.records import Run
+from markupsafe import Markup
+
+from transformer.evaluation.records import Run, Start
 from transformer.files import InputError
-from transformer.report.tables.cells import Cell, Row, difference_text, interval_text, mean_text
+from transformer.report.tables.cells import Cell, Row, difference_text, flops_text, interval_text, mean_text
 from transformer.report.tables.csvfiles import read_csv
+from transformer.report.tables.render import Grid, Table, html
 
-CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how common/provenance.py names a processor
+CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
 HOUR = 3600  # seconds
-
-
-class Work(NamedTuple):
-    """The work of a training: hours of all its cores or GPUs together."""
-
-    unit: str  # core or GPU
-    hours: float
-    processor: str
+CLOSENESS_CAPTION = (
+    "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
+    "mean lies on resampled test sentences."
+)
+DETAILS_CAPTION = "Size, work and machine of each training. Unit-hours are hours times cores or GPUs."
+DETAILS_NOTES = [
+    "Training alone is counted: neither preparation nor scoring, nor work that an interruption lost. No power was "
+    "measured.",
+    "Settings: `experiment.yaml` beside each run's `run.json`. Nothing was searched: `config.yaml` states them.",
+    "Software: `run.json` has the versions of each start, `requirements.lock` those of all packages.",
+    "Data: `config.yaml` has the files of each split and their checksums, `docs/licences.md` the licences.",
+    "Everything is made by `snakemake --cores all --config scale=SCALE`. All random numbers of a training derive from "
+    "its seed, which ends the run's name.",
+]
 
 
 class Usage(NamedTuple):
@@ -31,30 +41,45 @@ class Usage(NamedTuple):
     hardware: list[str]
 
 
-def closeness_of_table_2(path: str | Path) -> list[Row]:
-    """Return BLEU of our systems, task by task, from Table 2's CSV. Raises InputError where a column is missing."""
-    table = read_csv(path, ["model", "by"])
-    tasks = [column.removesuffix("_difference") for column in table if column.endswith("_difference")]
+def closeness(tables: Iterable[str | Path]) -> Markup:
+    """Show the paper's scores beside ours, from the CSV files of Tables 2 and 4; empty without any.
+
+    The column of differences is shown if a table has any: if the data are the paper's.
+    """
+    readers = {"table2": translation_scores, "table4": parsing_scores}
+    rows = [row for path in map(Path, tables) if path.stem in readers for row in readers[path.stem](path)]
+    if not rows:
+        return Markup()
+    apart = any(str(row["− paper"]) for row in rows)
+    grid, _ = Grid(("Model", "Task"), rows).split((), () if apart else ("− paper",))
+    return html(Table("closeness", "Scores", CLOSENESS_CAPTION, grid, []), scrolls="Scores, scrolls")
+
+
+def translation_scores(table: Path) -> list[Row]:
+    """List BLEU of our systems, task by task, from Table 2. Raises InputError for a missing column."""
+    path = table.with_suffix(".csv")
+    frame = read_csv(path, ["model", "by"])
+    tasks = [column.removesuffix("_difference") for column in frame if column.endswith("_difference")]
     return [
-        {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | closeness(row, f"{task}_bleu", f"{task}_", path)
-        for row in table[table["by"] == "ours"].to_dict("records")
+        {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | score_pair(row, f"{task}_bleu", f"{task}_", path)
+        for row in frame[frame["by"] == "ours"].to_dict("records")
         for task in tasks
         if row[f"{task}_bleu"]
     ]
 
 
-def closeness_of_table_4(path: str | Path) -> list[Row]:
-    """Return F1 of our parsers from Table 4's CSV. Raises InputError where a column is missing."""
-    table = read_csv(path, ["by", "training"])
-    ours = table[table["by"] == "ours"].to_dict("records")
+def parsing_scores(table: Path) -> list[Row]:
+    """List F1 of our parsers from Table 4. Raises InputError for a missing column."""
+    path = table.with_suffix(".csv")
+    frame = read_csv(path, ["by", "training"])
     return [
-        {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | closeness(row, "f1", "", path) for row in ours
+        {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | score_pair(row, "f1", "", path)
+        for row in frame[frame["by"] == "ours"].to_dict("records")
     ]
 
 
-def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) -> Row:
-    """Return the paper's number and ours from a row; `score` is a column, and the others' names begin with `prefix`."""
-
+def score_pair(row: dict[str, str], score: str, prefix: str, path: Path) -> Row:
+    """Format the paper's number and ours; `score` is a column, and the others' names begin with `prefix`."""
     for column in (f"{score}_sd", *(f"{prefix}{name}" for name in ("low", "high", "paper", "difference", "runs"))):
         if column not in row:
             raise InputError(f"{path}: missing key {column!r}")
@@ -78,31 +103,48 @@ def closeness(row: dict[str, str], score: str, prefix: str, path: str | Path) ->
 
 
 def usage(runs: dict[str, Run]) -> list[Usage]:
-    """Return hours of training by unit, from run.json files by the run's name.
+    """Sum the hours of training by unit.
 
     A run that was continued on another machine counts in full there: run.json does not say what each machine did.
     """
     hours: defaultdict[str, list[float]] = defaultdict(list)
     hardware: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs.values():
-        last = run["starts"][-1]
-        done = work(last["hardware"], last["processes"], run["seconds"])
-        hours[done.unit].append(done.hours)
-        hardware[done.unit].add(done.processor)
+        unit, count, processor = units(run["starts"][-1])
+        hours[unit].append(run["seconds"] / HOUR * count)
+        hardware[unit].add(processor)
     return [Usage(unit, sum(of_unit), len(of_unit), sorted(hardware[unit])) for unit, of_unit in sorted(hours.items())]
 
 
-def work(hardware: str, processes: int, seconds: float) -> Work:
-    """Return the work of a training on so many processes, each on this hardware (common/provenance.py)."""
-    hours = seconds / HOUR * processes
-    if cores := CORES.fullmatch(hardware):
-        return Work("core", hours * int(cores[2]), cores[1])
-    return Work("GPU", hours, hardware)
+def units(start: Start) -> tuple[str, int, str]:
+    """Count the cores or GPUs of a start: the unit, how many of it, the processor's name."""
+    if cores := CORES.fullmatch(start["hardware"]):
+        return "core", start["processes"] * int(cores[2]), cores[1]
+    return "GPU", start["processes"], start["hardware"]
 
 
-def moved(runs: dict[str, Run]) -> list[str]:
-    """Return the runs that were started on more than one kind of machine."""
+def moved_runs(runs: dict[str, Run]) -> list[str]:
+    """List the runs that were started on more than one kind of machine."""
     machines = {
         name: {(start["hardware"], start["processes"]) for start in run["starts"]} for name, run in runs.items()
     }
     return [name for name, kinds in machines.items() if len(kinds) > 1]
+
+
+def training_details(runs: dict[str, Run]) -> Markup:
+    """Show what reviewers ask of trainings: a row for each run, and where the rest is answered; empty without any."""
+    rows = [
+        {
+            "Run": name,
+            "Parameters": f"{run['parameters']:,}",
+            "Steps": f"{run['steps']:,}",
+            "Dev perplexity": mean_text(run["dev_perplexity"], float("nan"), 2),
+            "FLOPs": flops_text(run["flops"]),
+            "Hours": f"{run['seconds'] / HOUR:.2f}",
+            "Unit-hours": f"{run['seconds'] / HOUR * units(run['starts'][-1])[1]:.2f}",
+            "Machine": f"{run['starts'][-1]['processes']} × {run['starts'][-1]['hardware']}",
+        }
+        for name, run in runs.items()
+    ]
+    table = Table("details", "Trainings", DETAILS_CAPTION, Grid(("Run", "Machine"), rows), [DETAILS_NOTES])
+    return html(table, scrolls="Trainings, scrolls") if rows else Markup()

@@ -1,0 +1,110 @@
+"""The page shows what the files say, and names what is not there."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import ANY
+from urllib.parse import unquote
+
+import lxml.html
+import numpy as np
+import pytest
+from support import page
+
+from transformer.report.page.page import make
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> str:
+    return page.write_page(tmp_path_factory.mktemp("page")).read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def tree(text):
+    return lxml.html.fromstring(text)
+
+
+def test_ids_are_unique_references_resolve_and_headings_go_down_one_by_one(tree):
+    ids = tree.xpath("//@id")
+    assert len(ids) == len(set(ids))
+    referred = {*tree.xpath("//@aria-labelledby"), *(href[1:] for href in tree.xpath("//@href") if href[0] == "#")}
+    assert {"figure1-title", "runs"} < referred <= set(ids)
+    levels = [int(heading.tag[1]) for heading in tree.iter("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_figures_are_images_with_a_text_within_the_page(tree):
+    images = tree.xpath("//img")
+    assert [image.get("alt") for image in images] == ["figure1 & so on", "curves & so on"]
+    assert [image.get("class") for image in images] == [None, "wide"]
+    for image, color in zip(images, ("#0072B2", "#D55E00"), strict=True):
+        drawing = unquote(image.get("src").removeprefix("data:image/svg+xml,"), errors="strict")
+        assert drawing == " ".join(page.SVG.format(color=color).split())
+
+
+def test_texts_of_others_are_text_and_nothing_is_fetched(tree, text: str):
+    assert all(address.startswith("data:") for address in tree.xpath("//@src"))
+    assert {href for href in tree.xpath("//@href") if not href.startswith("#")} == {"data:,"}
+    assert "A cat &lt;b&gt;sees&lt;/b&gt; it." in text
+    assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/)", text)
+
+
+def test_weights_are_whole_numbers_of_a_unit(text: str):
+    """Digits are most of what a page weighs. A title holds </script>."""
+    (weights,) = re.findall('<script type="application/json" id="weights">(.*?)</script>', text)
+    shown, given = json.loads(weights), page.attention()
+    assert shown.pop("unit") == 1000
+    for sentence, expected in zip(shown.pop("sentences"), given.pop("sentences"), strict=True):
+        for kind in ("encoder", "decoder", "cross"):
+            numbers = np.array(sentence.pop(kind))
+            assert numbers.dtype == int
+            assert numbers / 1000 == pytest.approx(np.array(expected.pop(kind)), abs=0.0005)
+        assert sentence == expected
+    assert shown == given
+
+
+def gaps(text: str) -> dict[str, str]:
+    return dict(re.findall(r"<li><strong>(.*?)</strong>: not made: (.*?)</li>", text))
+
+
+def test_what_is_not_there_is_named(text: str):
+    assert gaps(text) == {
+        "Table 4: parsing": page.LONG,
+        "Figure 5: attention and structure": "old",
+        "Runs": "no file en-de/base/2/run.json",
+    }
+    assert "On this page are 1 table and 2 figures, from 2 trainings at scale <strong>test</strong>." in text
+
+
+def test_page_of_nothing_says_so(tmp_path: Path):
+    input, params = page.write_inputs(tmp_path)
+    params.data_of_paper, params.missing, params.parses = True, {"attention": "none"}, []
+    text = make(SimpleNamespace(**{key: [] for key in vars(input)}), params)
+    assert gaps(text) == {
+        "Attention viewer": "none",
+        "Runs": "no file en-de/base/1/run.json, supervised/parser/1/run.json, en-de/base/2/run.json",
+        "Scores": "no file en-de/base/1/test.json",
+        "Sample translations of en-de/base/1": ANY,
+    }
+    assert "The data are the paper's." in text
+    assert "<table" not in text
+
+
+def test_card_of_a_run_has_what_its_files_say(text: str):
+    card = text.partition('<details id="run-en-de-base-1">')[2].partition("</details>")[0]
+    run = page.about_run()
+    for fact in (run["commit"], run["data_sha256"], run["digest"], "6,000", "1.5·10<sup>15</sup>", "1,800 s", "Abacus"):
+        assert fact in card
+    assert "2 checkpoints from step 5,800; beam 4, alpha 0.6" in card
+    assert re.search(r"tokenized \*</th><td>27.25</td>.*nrefs:1\|tok:13a", card)
+
+
+def test_hours_of_each_training_and_the_price_of_all(text: str, tree):
+    """0.5 h on 2 cores, twice."""
+    assert "2.00 core-hours of training, 2 runs on Abacus:\nEUR 4.00 at EUR 2 an hour." in text
+    rows = [[cell.text_content() for cell in row] for row in tree.xpath('//details[@id="reviewers"]//tbody/tr')]
+    expected = ["1,900,544", "6,000", "1.50", "1.5·1015", "0.50", "1.00", "1 × Abacus, 2 of 4 cores"]
+    assert rows == [["en-de/base/1", *expected], ["supervised/parser/1", *expected]]
