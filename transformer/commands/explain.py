@@ -5,7 +5,7 @@ from pathlib import Path
 from transformer.config import settings
 from transformer.files import InputError
 from transformer.layout import Scale
-from transformer.report.page.cards import card_text, read_runs, run_cards
+from transformer.report.page.cards import card_text, read_run_records, run_cards
 from transformer.report.tables.cells import Cell, Row
 from transformer.report.tables.render import Grid, Table, read
 
@@ -32,7 +32,7 @@ def explain(table: str, row: str, column: str, /, *, scale: str | None = None) -
         print(f"{where}: {cell}")
     runs = [results.run(*name.split("/")) for name in dict.fromkeys(name for _, cell in cells for name in cell.runs)]
     scores = [path for run in runs for path in (run.scores("test"), run.scores("dev", ".last")) if path.exists()]
-    cards = run_cards(read_runs(run.record for run in runs if run.record.exists()), scores)
+    cards = run_cards(read_run_records(run.record for run in runs if run.record.exists()), scores)
     for card in cards:
         print(f"\n{card_text(card)}")
     for run in runs:

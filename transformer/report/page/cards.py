@@ -28,7 +28,7 @@ class RunCard(NamedTuple):
     scores: list[ScoreFile]
 
 
-def read_runs(paths: Iterable[str | Path]) -> dict[str, Run]:
+def read_run_records(paths: Iterable[str | Path]) -> dict[str, Run]:
     """Read run.json files, by the name of the run."""
     return {run_name(run): run for run in (read_json(path, Run) for path in paths)}
 

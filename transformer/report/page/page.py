@@ -15,15 +15,15 @@ from transformer.records import read_json
 from transformer.report.figures import COLORS, FIGURES
 from transformer.report.figures.attention import read_attention, whole
 from transformer.report.figures.description import Description
-from transformer.report.page.cards import read_runs, run_cards
+from transformer.report.page.cards import read_run_records, run_cards
 from transformer.report.page.samples import Samples, sample_parses, sample_translations
 from transformer.report.page.summary import closeness, moved_runs, training_details, usage
 from transformer.report.tables import TABLES
 from transformer.report.tables.render import html, marked_environment, read
 
-TEMPLATES = Path(__file__).parent / "templates"
+PAGE_TEMPLATES = Path(__file__).parent / "templates"
 AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
-COLUMN_INCHES = 4  # a wider drawing takes both columns of the page
+ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
 
 
 class Gap(NamedTuple):
@@ -41,12 +41,12 @@ def make(input: Any, params: Any) -> str:
     of the scale, `data_of_paper`; the expected runs, scores, translations and parses; how many samples of each kind;
     the reasons for missing tables and figures; the prices of an hour, by unit, and their currency.
     """
-    runs = read_runs(input.runs)
+    runs = read_run_records(input.runs)
     translations, no_translations = draw_samples("translations", input, params, sample_translations)
     parses, no_parses = draw_samples("parses", input, params, sample_parses)
     gaps = [Gap(heading(name), why) for name, why in params.missing.items()]
-    gaps += absent("Runs", params.runs, input.runs) + absent("Scores", params.scores, input.scores)
-    jinja = marked_environment(TEMPLATES)
+    gaps += missing_files("Runs", params.runs, input.runs) + missing_files("Scores", params.scores, input.scores)
+    jinja = marked_environment(PAGE_TEMPLATES)
     jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
     return jinja.get_template("report.html").render(
         title=params.title,
@@ -78,7 +78,7 @@ def heading(name: str) -> str:
     return (FIGURES | {"attention": "Attention viewer"}).get(name, name)
 
 
-def absent(what: str, expected: Iterable[str], present: Iterable[str]) -> list[Gap]:
+def missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[Gap]:
     """Name the expected files that are not there, if any, from the run's task on."""
     missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
     return [Gap(what, f"no file {', '.join(missing)}")] if missing else []
@@ -89,7 +89,7 @@ def draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples
     chosen, gaps = [], []
     for paths in getattr(params, kind):
         run = "/".join(Path(paths[0]).parts[-4:-1])
-        missing = absent(f"Sample {kind} of {run}", paths, input.samples)
+        missing = missing_files(f"Sample {kind} of {run}", paths, input.samples)
         gaps += missing
         if not missing:
             chosen.append(read(run, *paths, params.samples))
@@ -110,5 +110,5 @@ def figure_part(path: Path) -> dict[str, Any]:
         **{key: content[key] for key in ("title", "alt", "caption")},
         "name": path.stem,
         "address": f"data:image/svg+xml,{quote(drawing, safe=AS_IT_IS)}",
-        "wide": content["inches"] > COLUMN_INCHES,
+        "wide": content["inches"] > ONE_COLUMN,
     }

@@ -10,7 +10,7 @@ from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
 from transformer.text import read_pairs
 
-SEED = 1  # of the random ones
+SAMPLING_SEED = 1  # of the random ones
 
 
 class Sample(NamedTuple):
@@ -40,7 +40,7 @@ def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
     best, rest = ranked[:most], ranked[most:]
     worst = sorted(rest, key=lambda place: sentences[place].score)[:most]
     others = sorted(set(rest) - set(worst))
-    drawn = random.Random(SEED).sample(others, min(most, len(others)))
+    drawn = random.Random(SAMPLING_SEED).sample(others, min(most, len(others)))
     places = {"best": best, "worst": worst, "random": sorted(drawn)}
     return {kind: [sentences[place] for place in chosen] for kind, chosen in places.items()}
 

@@ -15,7 +15,6 @@ from transformer.report.tables.csvfiles import read_csv
 from transformer.report.tables.render import Grid, Table, html
 
 CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
-HOUR = 3600  # seconds
 CLOSENESS_CAPTION = (
     "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
     "mean lies on resampled test sentences."
@@ -24,7 +23,7 @@ DETAILS_CAPTION = "Size, work and machine of each training. Unit-hours are hours
 DETAILS_NOTES = [
     "Training alone is counted: neither preparation nor scoring, nor work that an interruption lost. No power was "
     "measured.",
-    "Settings: `experiment.yaml` beside each run's `run.json`. Nothing was searched: `config.yaml` states them.",
+    "Settings: `experiment.yaml` beside `run.json`. `config.yaml` states them; the pipeline searches for none.",
     "Software: `run.json` has the versions of each start, `requirements.lock` those of all packages.",
     "Data: `config.yaml` has the files of each split and their checksums, `docs/licences.md` the licences.",
     "Everything is made by `snakemake --cores all --config scale=SCALE`. All random numbers of a training derive from "
@@ -111,7 +110,7 @@ def usage(runs: dict[str, Run]) -> list[Usage]:
     hardware: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs.values():
         unit, count, processor = units(run["starts"][-1])
-        hours[unit].append(run["seconds"] / HOUR * count)
+        hours[unit].append(run["seconds"] / 3600 * count)
         hardware[unit].add(processor)
     return [Usage(unit, sum(of_unit), len(of_unit), sorted(hardware[unit])) for unit, of_unit in sorted(hours.items())]
 
@@ -140,8 +139,8 @@ def training_details(runs: dict[str, Run]) -> Markup:
             "Steps": f"{run['steps']:,}",
             "Dev perplexity": mean_text(run["dev_perplexity"], float("nan"), 2),
             "FLOPs": flops_text(run["flops"]),
-            "Hours": f"{run['seconds'] / HOUR:.2f}",
-            "Unit-hours": f"{run['seconds'] / HOUR * units(run['starts'][-1])[1]:.2f}",
+            "Hours": f"{run['seconds'] / 3600:.2f}",
+            "Unit-hours": f"{run['seconds'] / 3600 * units(run['starts'][-1])[1]:.2f}",
             "Machine": f"{run['starts'][-1]['processes']} × {run['starts'][-1]['hardware']}",
         }
         for name, run in runs.items()
