@@ -75,7 +75,7 @@ def test_every_table_figure_and_the_page_with_them(small):
 def test_cells_are_explained(small, cell):
     result = transformer(small, "explain", *cell.split())
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.count("  Commit  ") == 1
+    assert "  Commit  " in result.stdout
 
 
 def test_snakemakes_own_report(project):

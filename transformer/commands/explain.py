@@ -43,7 +43,7 @@ def explain(table: str, row: str, column: str, /, *, scale: str | None = None) -
 def find_cells(table: Table, row: str, column: str) -> list[tuple[str, Cell]]:
     """Find the numbers of ours in rows that have this text or experiment; without any, in those that contain it."""
     cells = [
-        (f"{' '.join(row_texts(cells)[:2])}, {heading}", cell, names_of_row(cells, cell))
+        (f"{' '.join(row_texts(grid, cells)[:2])}, {heading}", cell, names_of_row(grid, cells, cell))
         for grid in [table.grid, *(note for note in table.notes if isinstance(note, Grid))]
         for cells in grid.rows
         for heading, cell in cells.items()
@@ -53,15 +53,15 @@ def find_cells(table: Table, row: str, column: str) -> list[tuple[str, Cell]]:
     return whole or [(where, cell) for where, cell, names in cells if row.casefold() in "\n".join(names)]
 
 
-def row_texts(cells: Row) -> list[str]:
-    """List what a row says besides numbers of ours."""
-    texts = (str(cell).replace("`", "") for cell in cells.values() if not (isinstance(cell, Cell) and cell.runs))
-    return [text for text in texts if text]
+def row_texts(grid: Grid, cells: Row) -> list[str]:
+    """List the texts of a row; a row of numbers alone has its first."""
+    headings = [heading for heading in cells if heading in (grid.words or list(cells)[:1])]
+    return [text for heading in headings if (text := str(cells[heading]).replace("`", ""))]
 
 
-def names_of_row(cells: Row, cell: Cell) -> list[str]:
+def names_of_row(grid: Grid, cells: Row, cell: Cell) -> list[str]:
     """List what a row may be called: its texts, and the experiments behind the cell."""
-    return [name.casefold() for name in (*row_texts(cells), *(run.split("/")[1] for run in cell.runs))]
+    return [name.casefold() for name in (*row_texts(grid, cells), *(run.split("/")[1] for run in cell.runs))]
 
 
 def in_column(heading: str, cell: Cell, column: str) -> bool:
