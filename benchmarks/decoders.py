@@ -4,11 +4,12 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 from torch import Tensor, nn
 
 from benchmarks.results import LeftOut, require
@@ -78,7 +79,7 @@ class Ours:
     def search(
         self, sentences: list[list[int]], beam: int, tokens: int, wrap: Callable[[Decoder], Decoder]
     ) -> list[list[int]]:
-        decoding = replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
+        decoding = structs.replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
         rows = len(self.trained.vocabulary)
         enough = beam if self.counts_ends else math.inf
         pairs = search(

@@ -22,7 +22,7 @@ import psutil
 from benchmarks.results import circumstances, command, leave, markdown, parser_of
 from benchmarks.sentences import write_corpus
 from benchmarks.workload import CONFIG
-from transformer.config.experiment import read_yaml
+from transformer.config.reading import read_yaml
 from transformer.data.corpus import SIDES
 
 LANGUAGES = ("en", "de")

@@ -4,9 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from transformer.commands.train import open_text
-from transformer.config.experiment import EOS, UNK, Experiment, load, read_yaml, resolve
+from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
+from transformer.config.reading import read_yaml
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
 from transformer.training.batches import ParallelText
@@ -60,15 +62,15 @@ def of_paper(model: str, pairs: int) -> Workload:
 
 def unending(experiment: Experiment) -> Experiment:
     """Return the experiment so that it logs as ever, but never ends, evaluates or saves."""
-    running = replace(experiment.running, evaluate_every=NEVER, save_every=NEVER)
-    training = replace(experiment.training, steps=NEVER)
-    return replace(experiment, training=training, running=running)
+    running = structs.replace(experiment.running, evaluate_every=NEVER, save_every=NEVER)
+    training = structs.replace(experiment.training, steps=NEVER)
+    return structs.replace(experiment, training=training, running=running)
 
 
 def with_tokens(workload: Workload, tokens: int) -> Workload:
     """Return the workload with batches of at most `tokens` tokens on either side."""
-    training = replace(workload.experiment.training, source_tokens=tokens, target_tokens=tokens)
-    return replace(workload, experiment=replace(workload.experiment, training=training))
+    training = structs.replace(workload.experiment.training, source_tokens=tokens, target_tokens=tokens)
+    return replace(workload, experiment=structs.replace(workload.experiment, training=training))
 
 
 def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:

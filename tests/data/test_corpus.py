@@ -1,10 +1,10 @@
 """Cleaning by a table of cases; text by any number of workers; token arrays there and back."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from transformer.config.experiment import EOS
 from transformer.data.corpus import TokenArray, keep, write_tokenized, write_tokens

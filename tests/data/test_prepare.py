@@ -1,11 +1,11 @@
 """The stages from config.yaml and plain text to what training reads, as they are called, with whatever can be wrong."""
 
-import dataclasses
 import itertools
 import json
 import random
 from functools import partial
 
+import msgspec
 import pytest
 import yaml
 
@@ -63,7 +63,7 @@ def run_tokenize(corpora, data, experiment):
             "source": [corpora / f"{name}.en" for name in names],
             "target": [corpora / f"{name}.de" for name in names],
             "languages": ["en", "de"],
-            "preparation": [json.dumps(dataclasses.asdict(experiment.preparation))],
+            "preparation": [json.dumps(msgspec.to_builtins(experiment.preparation))],
             "processes": [1],
             "output": [data / split],
         }
@@ -309,7 +309,7 @@ def test_a_part_that_is_none_is_refused(with_vocabulary, run_tokenize):
 @pytest.fixture
 def parts(experiment) -> dict:
     """The fixture's run, four times as wide and three times as deep, as the workflow hands it over."""
-    settings = dataclasses.asdict(experiment)
+    settings = msgspec.to_builtins(experiment)
     row = settings.pop("model") | settings.pop("training")
     wide = {key: 4 * row[key] for key in ("d_model", "d_ff", "d_k", "d_v")} | {"N": 3 * row["N"]}
     optimizer = {key: row.pop(key) for key in ("beta1", "beta2", "epsilon")}

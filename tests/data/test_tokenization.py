@@ -1,10 +1,9 @@
 """Words as the Moses scripts make them, by hand, and back to plain text."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from transformer.config.experiment import Preparation

@@ -1,9 +1,8 @@
 """Averages of the last checkpoints against the stages: average, translate, score; and the evaluation of a training."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from msgspec.structs import replace
 from support.probing import STEPS, by_stages, measured, options
 
 from transformer import __main__

@@ -1,9 +1,8 @@
 """Groups by length: joined by hand, and scored as the stages translate and score do it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from support.probing import by_stages, measured, options
 
 from transformer import __main__

@@ -1,11 +1,11 @@
 """What probes share: predictions against a model run on one sentence at a time, scores, and what is refused."""
 
 import json
-from dataclasses import replace
 from statistics import quantiles
 
 import pytest
 import torch
+from msgspec.structs import replace
 from support.probing import PAIRS, measured, options
 from support.toy import random_lines, random_model, random_text, write_text
 

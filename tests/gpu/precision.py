@@ -8,11 +8,11 @@
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 
 from transformer.commands.train import open_text

@@ -16,6 +16,8 @@ from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
 
+from msgspec import structs
+
 from support.pretend import CUDA, FAKE, Watch, install  # isort: skip (before torch)
 
 import numpy as np
@@ -29,7 +31,7 @@ from torch._inductor.decomposition import select_decomp_table
 install()
 
 from benchmarks.workload import CONFIG, of_paper  # noqa: E402 (after `install`)
-from transformer.config.experiment import read_yaml  # noqa: E402
+from transformer.config.reading import read_yaml  # noqa: E402
 from transformer.model import attention  # noqa: E402
 from transformer.runtime.distributed import World  # noqa: E402
 from transformer.training import compiling  # noqa: E402
@@ -92,12 +94,12 @@ def made(learner: Learner, batch: np.ndarray) -> dict:
 def learner_of(name: str, layers: int | None = None) -> Learner:
     """Return the learner of a row's model at the paper's size, or with at most so many layers, on random sentences."""
     work = of_paper(name, PAIRS)
-    model = replace(work.experiment.model, N=min(work.experiment.model.N, layers or math.inf))
+    model = structs.replace(work.experiment.model, N=min(work.experiment.model.N, layers or math.inf))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
     compiles = patch.object(Learner, "compile", lambda learner: setattr(learner, "room", learner.largest_piece()))
     moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
     with FAKE, CUDA, measures_memory, compiles, moves:
-        return Learner(replace(work.experiment, model=model), work.text, None, WORLD, 0)
+        return Learner(structs.replace(work.experiment, model=model), work.text, None, WORLD, 0)
 
 
 def compiled(name: str) -> dict:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from msgspec.structs import asdict
 from support.commands import error
 from support.project import ROOT, copy_project, own_corpus, snakemake
 from support.toy import (
@@ -24,7 +25,7 @@ from support.toy import (
 )
 
 from transformer.commands import figure, report, table
-from transformer.config import checks
+from transformer.config import settings
 from transformer.data.subwords import Subwords
 from transformer.files import InputError
 from transformer.parsing.trees import bracketed, parse
@@ -78,7 +79,7 @@ def test_what_never_ends_is_no_input(endless, tmp_path):
     path, name = endless
     text, output = write_text(tmp_path / "text", ["a"]), tmp_path / "output"
     ready = make_run(tmp_path / "run", make_experiment())
-    tokenize = ["--languages", "en", "de", "--processes", "1", "--preparation", json.dumps(vars(PREPARATION))]
+    tokenize = ["--languages", "en", "de", "--processes", "1", "--preparation", json.dumps(asdict(PREPARATION))]
     for command in [
         ["tokenize", "--source", path, "--target", text, *tokenize, "--output", output],
         ["unpack", "--input", path, "--format", "text", "--output", output],
@@ -129,7 +130,7 @@ def test_the_workflow_refuses_a_corpus_that_never_ends(endless, tmp_path):
     }
     expected = f"corpora.a.files.en: {path}: expected a file, found {name}"
     with pytest.raises(InputError, match=re.escape(expected)):
-        checks.check_files(config)
+        settings.check_files(config)
 
 
 # Words that look like code.

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 from support.project import ENVIRONMENT, ROOT, copy_project, last_line
 from support.toy import (
     PREPARATION,
@@ -35,7 +36,7 @@ def run(*arguments, shell: str = "", **env: str) -> subprocess.CompletedProcess:
 def test_a_signal_ends_a_stage_in_one_line(tmp_path, number, code):
     """As from a terminal, to all its processes: its workers say nothing, and no half file is left."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
-    tokenize = ["--languages", "en", "de", "--processes", "2", "--preparation", json.dumps(vars(PREPARATION))]
+    tokenize = ["--languages", "en", "de", "--processes", "2", "--preparation", json.dumps(asdict(PREPARATION))]
     command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
     with subprocess.Popen(command, **options) as process:
@@ -51,7 +52,7 @@ def test_a_signal_ends_a_stage_in_one_line(tmp_path, number, code):
 def test_a_signal_may_come_while_workers_start(tmp_path):
     """As soon as a process of its own is there; what is not yet there is not waited for."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
-    tokenize = ["--languages", "en", "de", "--processes", "8", "--preparation", json.dumps(vars(PREPARATION))]
+    tokenize = ["--languages", "en", "de", "--processes", "8", "--preparation", json.dumps(asdict(PREPARATION))]
     command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
     with subprocess.Popen(command, **options) as process:

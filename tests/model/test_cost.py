@@ -1,10 +1,10 @@
 """Costs against the paper's printed numbers, PyTorch's own counters, and sums worked by hand."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from msgspec.structs import replace
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config.experiment import Model

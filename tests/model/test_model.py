@@ -1,12 +1,12 @@
 """What test_reference.py, which has the whole model, does not show: gradients, positions, the start, dropout."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from msgspec.structs import replace
 from support.toy import model_config
 from torch import nn
 

@@ -5,7 +5,6 @@ The second half of this file has the equations once more, in NumPy, token by tok
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -15,8 +14,7 @@ import torch.nn.functional as F
 from support.toy import ROWS, model_config
 from torch import nn
 
-from transformer.config.experiment import PAD, Model
-from transformer.config.fidelity import preset
+from transformer.config.experiment import PAD, PRESETS, Model
 from transformer.model.attention import CrossAttention, SelfAttention, attention
 from transformer.model.packed import pack
 from transformer.model.transformer import DecoderLayer, EncoderLayer, Transformer
@@ -150,10 +148,10 @@ def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Te
 
 VARIANTS = {
     "paper-text": {},  # d_k and d_v differ, and h d_v from d_model
-    "paper-code": asdict(preset("paper-code")),
+    "paper-code": PRESETS["paper-code"]._asdict(),
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
-    "learned positions, paper-code": asdict(preset("paper-code")) | {"positions": "learned"},
+    "learned positions, paper-code": PRESETS["paper-code"]._asdict() | {"positions": "learned"},
     # Those of Table 5.
     "pre-norm": {"norm": "pre"},
     "no residual": {"residual": False},

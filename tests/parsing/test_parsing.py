@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 from support.commands import do, error
 from support.toy import DECODING, make_experiment, make_run, make_vocabulary, random_model, write_text
 
@@ -103,7 +104,7 @@ def trained(tmp_path_factory, data):
     running = {"log_every": 300, "evaluate_every": 300, "save_every": 300}
     resolved = make_experiment(model=model | rows, running=running, **training, **tokens)
     run = make_run(tmp_path_factory.mktemp("run") / "1", resolved)
-    save(replace(DECODING, extra_length=60), run / "decoding.yaml")
+    save(structs.replace(DECODING, extra_length=60), run / "decoding.yaml")
     train.main([str(run), "--data", str(data), "--threads", "1"])
     average.main(["--run", str(run)])
     return run
@@ -117,7 +118,7 @@ def parser(trained):
 
 def untrained(subwords: Subwords, seed: int) -> Parser:
     model = random_model(seed, embedding_rows=SIZE, output_rows=ROWS)
-    return Parser(model, subwords, replace(DECODING, beam=2, extra_length=20))
+    return Parser(model, subwords, structs.replace(DECODING, beam=2, extra_length=20))
 
 
 # From plain text to words.
@@ -306,7 +307,7 @@ NEW = ["Mary", "runs", "and", "the", "dog", "sings", "."]  # not in the treebank
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
     """§6.1: ((5 + length) / 6)^alpha, and EOS counts."""
-    parser = replace(parser, decoding=replace(parser.decoding, alpha=alpha))
+    parser = replace(parser, decoding=structs.replace(parser.decoding, alpha=alpha))
     for sentence, parsed in zip(WORDS, parser.parse(WORDS), strict=True):
         symbols = encode(parsed.tree)[1]
         penalty = ((5 + len(symbols) + 1) / 6) ** alpha
@@ -343,7 +344,7 @@ def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(pa
 
 
 def test_the_longest_sentence_is_read(parser):
-    parser = replace(parser, decoding=replace(parser.decoding, beam=1))
+    parser = replace(parser, decoding=structs.replace(parser.decoding, beam=1))
     long = ["cat"] * (POSITIONS - 1)
     (parsed,) = parser.parse([long])
     assert words(parsed.tree) == long
@@ -410,7 +411,7 @@ def test_parse_says_which_lines_were_repaired_and_how_sure_it_is_of_each(run_par
     """With extra_length 1, only a tree with no more symbols than the sentence has subwords can be written whole."""
     short = '{"extra_length": 1, "beam": 2}'
     trees, summary = run_parse(["", *PLAIN, "cat " * POSITIONS], options=("--decoding", short))
-    expected = replace(parser, decoding=replace(parser.decoding, extra_length=1, beam=2)).parse(WORDS)
+    expected = replace(parser, decoding=structs.replace(parser.decoding, extra_length=1, beam=2)).parse(WORDS)
     assert trees == ["", *(bracketed(parsed.tree) for parsed in expected), f"(TOP{' (XX cat)' * POSITIONS})"]
     faults = {str(number): parsed.fault for number, parsed in enumerate(expected, start=2) if parsed.fault}
     assert summary["repaired"] == faults | {str(len(PLAIN) + 2): TOO_LONG}

@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from msgspec import structs
 from support.toy import make_data, make_experiment, make_run, model_config, random_lines, random_model
 
 from benchmarks import decode, decoders, joey, marian, page, plain, prepare, results, train, workers, workflow, workload
@@ -197,8 +198,8 @@ def test_ctranslate2_is_left_out_of_what_it_cannot_translate(data, run, tmp_path
 def test_loops_around_others_layers_have_the_experiments_rate(data, run, tmp_path, warmup):
     """Without warm-up, the first steps have the peak; JoeyNMT has no such schedule."""
     work = workload.of_run(run, data)
-    training = replace(work.experiment.training, warmup=warmup)
-    work = replace(work, experiment=replace(work.experiment, training=training))
+    training = structs.replace(work.experiment.training, warmup=warmup)
+    work = replace(work, experiment=structs.replace(work.experiment, training=training))
     system = plain.Plain(work, tmp_path)
     rates = [system.rate(step) for step in (1, 4)]
     system.close()

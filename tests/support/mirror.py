@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from transformer.config.yamlfile import read_yaml
+from transformer.config.reading import read_yaml
 
 CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
 

@@ -30,17 +30,16 @@ def make_small(place: Path) -> Path:
         write_text(project / f"half.{language}", lines[:4])
         name = f"test.{language}.gz"
         config["downloads"][name] = mirrored(project, name, gzip.compress("\n".join([*lines, ""]).encode(), mtime=0))
-    (project / "half.fr.bleu").write_text("100.0\n")
     config["scales"]["small"]["tasks"]["en-fr"]["from"] = made_elsewhere(project)
     (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return project
 
 
 def overlaid(config: dict, changes: dict) -> dict:
-    """Return the configuration with some values replaced; of scales, systems and corpora only new ones are left."""
+    """Return the configuration with some values replaced; of scales and corpora only new ones are left."""
     for section in ("experiments", "claims"):
         config[section] = {name: config[section][name] for name in changes.pop(section)}
-    config["scales"] = config["corpora"] = config["systems"] = {}
+    config["scales"] = config["corpora"] = {}
     for key, value in changes.items():
         config[key] = merged(config[key], value)
     return config

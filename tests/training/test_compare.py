@@ -5,6 +5,7 @@ import os
 import time
 
 import pytest
+from msgspec.structs import asdict
 from support.toy import PREPARATION, make_experiment, make_run
 
 from transformer import __main__
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 def data(tmp_path_factory):
     """Prepare the demo's corpus with sentences of up to eight words, which are learned in seconds."""
     folder = tmp_path_factory.mktemp("en-de")
-    preparation = json.dumps(vars(PREPARATION) | {"max_words": 8})
+    preparation = json.dumps(asdict(PREPARATION) | {"max_words": 8})
     for split, (skip, take) in SPLITS.items():
         corpus = folder / f"corpus-{split}"
         generate.main(["--seed", "1", "--skip", str(skip), "--take", str(take), "--output", str(corpus)])

@@ -1,12 +1,12 @@
 """The loss and its gradient against the distribution written out, and against PyTorch's cross-entropy."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from msgspec.structs import replace
 from support.toy import token_array
 
 from transformer.config.experiment import EOS, PAD

@@ -1,10 +1,9 @@
 """The learning rate against equation 3 worked by hand, Adam against its paper's algorithm in NumPy."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from transformer.training.optimizer import adam, learning_rate, rate

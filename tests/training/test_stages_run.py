@@ -5,11 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from msgspec.structs import replace
 from support.toy import PROCESSOR, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__

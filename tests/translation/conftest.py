@@ -1,9 +1,9 @@
 """Fixtures for the tests of exports: a run that was trained, and runs whose models were not."""
 
 import shutil
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import asdict, replace
 from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
 from transformer.commands import average, train
@@ -32,7 +32,7 @@ def untrained(run, tmp_path):
         copy = tmp_path / "run"
         shutil.copytree(run, copy, dirs_exist_ok=True)
         experiment = load(run / "experiment.yaml")
-        model = random_model(1, **vars(experiment.model) | changes)
+        model = random_model(1, **asdict(experiment.model) | changes)
         _, header = checkpoints.load(run / "average.safetensors")
         checkpoints.save(copy / "average.safetensors", model.state_dict(), header)
         save(replace(experiment, model=model.config), copy / "experiment.yaml")

@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from support.commands import do, error
 from support.toy import (
     DECODING,

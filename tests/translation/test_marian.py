@@ -4,13 +4,13 @@ import json
 import re
 import shutil
 from contextlib import redirect_stdout
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from msgspec.structs import replace
 from support.commands import do
 from support.toy import (
     DECODING,
@@ -25,8 +25,7 @@ from support.toy import (
     write_text,
 )
 
-from transformer.config.experiment import EOS, PAD, Decoding, load, save
-from transformer.config.fidelity import PRESETS
+from transformer.config.experiment import EOS, PAD, PRESETS, Decoding, load, save
 from transformer.data import subwords
 from transformer.data.subwords import Subwords
 from transformer.files import InputError
@@ -176,9 +175,11 @@ def test_rows_of_the_tables_that_can_be_exported(vocabulary, fidelity):
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     preset, refused = PRESETS[fidelity], set()
     for name, row in (config["experiments"] | config["claims"]).items():
-        changes = {key: value for key, value in (config["base"] | row).items() if key in vars(model_config())}
+        changes = {
+            key: value for key, value in (config["base"] | row).items() if key in model_config().__struct_fields__
+        }
         try:
-            refuse(model_config(**changes | vars(preset)), vocabulary)
+            refuse(model_config(**changes | preset._asdict()), vocabulary)
         except InputError:
             refused.add(name)
     without = {"no-residual", "no-residual-N-2", "pre-norm", "pre-norm-2N", "no-warmup-pre-norm", "additive"}

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
 
 from transformer.config.experiment import EOS, PAD, UNK
@@ -36,7 +37,7 @@ def test_lines_keep_their_order(translator):
 
 @pytest.mark.parametrize("batch_tokens", [1, 10_000])
 def test_batch_tokens_change_no_translation(translator, batch_tokens):
-    other = replace(translator, decoding=replace(DECODING, batch_tokens=batch_tokens))
+    other = replace(translator, decoding=structs.replace(DECODING, batch_tokens=batch_tokens))
     assert other.translate(LINES) == translator.translate(LINES)
 
 
@@ -105,7 +106,7 @@ def endless_model():
 
 
 def test_output_is_at_most_extra_length_longer_than_the_input(translator):
-    endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=3))
+    endless = replace(translator, model=endless_model(), decoding=structs.replace(DECODING, extra_length=3))
     sentences = translator.vocabulary.encode(LINES)
     assert [len(ids) for ids in ids_of(endless, sentences)] == [len(ids) + 3 for ids in sentences]
 
@@ -124,7 +125,7 @@ def test_too_long_a_line_is_named(translator):
 
 def test_the_longest_line_is_translated(translator):
     """The last position that the decoder can reach is the last that the model has."""
-    endless = replace(translator, model=endless_model(), decoding=replace(DECODING, extra_length=1, beam=1))
+    endless = replace(translator, model=endless_model(), decoding=structs.replace(DECODING, extra_length=1, beam=1))
     (ids,) = ids_of(endless, translator.vocabulary.encode([" ".join(["ab"] * (POSITIONS - 2))]))
     assert len(ids) == POSITIONS
 

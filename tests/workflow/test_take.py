@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 from support.page import about_run, score
 from support.project import own_corpus
 from support.toy import DECODING, make_data, make_experiment, make_run, random_lines
@@ -126,7 +127,7 @@ def test_a_run_without_a_digest(tmp_path, elsewhere, run):
 
 
 def test_translations_by_another_search(elsewhere, run):
-    save(Decoding.read(vars(DECODING) | {"beam": 7}, "test"), run / "decoding.yaml")
+    save(Decoding.read(asdict(DECODING) | {"beam": 7}, "test"), run / "decoding.yaml")
     line = refused(elsewhere, run, "decoding.yaml", "test.hyp")
     assert line.endswith(f"expected the settings of {run / 'decoding.yaml'}, found others in beam")
     assert not (run / "test.hyp").exists()

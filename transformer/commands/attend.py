@@ -13,6 +13,8 @@ import json
 import os
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.subwords import Subwords
@@ -34,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     from transformer.evaluation.records import run_name
 
     content = {
-        "run": run_name(vars(experiment)),
+        "run": run_name(asdict(experiment)),
         "label": experiment.label,
         "layers": experiment.model.N,
         "heads": experiment.model.h,

@@ -15,6 +15,8 @@ from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from transformer.commandline import stage_parser
 from transformer.config.experiment import load
 from transformer.files import replacing
@@ -49,7 +51,7 @@ def of_model(args: Namespace) -> Drawing:
 
     experiment = load(args.experiment[0])
     draw = {"figure1": figure1, "figure2": figure2}[args.name]
-    return draw(Transformer(experiment.model).eval(), run_name(vars(experiment)))
+    return draw(Transformer(experiment.model).eval(), run_name(asdict(experiment)))
 
 
 def of_attention(args: Namespace) -> Drawing:
@@ -64,7 +66,7 @@ def of_positions(args: Namespace) -> Drawing:
     from transformer.report.figures.positions import positions
 
     experiment = load(args.experiment[0])
-    return positions(load_model(args.weights, experiment.model), run_name(vars(experiment)))
+    return positions(load_model(args.weights, experiment.model), run_name(asdict(experiment)))
 
 
 def of_schedule(args: Namespace) -> Drawing:

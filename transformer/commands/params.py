@@ -9,15 +9,13 @@ Reads config.yaml as Snakemake does, and --configfile and --config like it.
 """
 
 import csv
-from dataclasses import asdict, fields
 from typing import NamedTuple
 
 from tabulate import tabulate
 
 from transformer.commandline import stage_parser
 from transformer.config import settings
-from transformer.config.experiment import Model
-from transformer.config.fidelity import preset
+from transformer.config.experiment import PRESETS, Model
 from transformer.files import InputError, readable
 from transformer.model.cost import agreeing_rows, parameters
 
@@ -108,11 +106,11 @@ def models_of(config: dict) -> dict[str, Model]:
         raise InputError(
             f"config.yaml: scales.paper.tasks.en-de: expected its embedding_rows, found no {error}"
         ) from None
-    shared = asdict(preset(config["fidelity"])) | {"embedding_rows": rows, "output_rows": rows}
+    shared = PRESETS[config["fidelity"]]._asdict() | {"embedding_rows": rows, "output_rows": rows}
     models = {}
     for name, experiment in config["experiments"].items():
         row = config["base"] | experiment | shared
-        models[name] = Model.read({field.name: row[field.name] for field in fields(Model) if field.name in row}, name)
+        models[name] = Model.read({key: row[key] for key in Model.__struct_fields__ if key in row}, name)
     return models
 
 

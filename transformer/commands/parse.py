@@ -16,11 +16,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
 import torch
+from msgspec.structs import asdict
 
 from transformer.commandline import json_object, positive, stage_parser
 from transformer.config.experiment import Decoding, load

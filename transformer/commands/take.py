@@ -11,15 +11,17 @@ folder it was taken from. data.json must belong to the arrays and the vocabulary
 """
 
 import argparse
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from transformer.commandline import stage_parser
-from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load, read_yaml
+from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load
+from transformer.config.reading import read_yaml
 from transformer.data.manifest import Manifest, read_manifest
 from transformer.evaluation.records import Trained
 from transformer.files import InputError, open_input, replacing, sha256
@@ -67,7 +69,7 @@ def copy(source: Path, target: Path, expected: str) -> None:
 
 def check_settings(source: Path, target: Path, section: type) -> None:
     """Raise InputError naming the keys in which the settings differ from those in --to."""
-    here, there = dataclasses.asdict(load(target, section)), read_yaml(source)
+    here, there = msgspec.to_builtins(load(target, section)), read_yaml(source)
     keys = [key for key in differences(here, there) if key.partition(".")[0] not in UNTRAINED]
     if keys:
         raise InputError(f"{source}: expected the settings of {target}, found others in {', '.join(keys)}")

@@ -1,65 +1,69 @@
-"""One run, resolved: `experiment.yaml` as frozen dataclasses. No torch here.
+"""One run, resolved: `experiment.yaml` as frozen structs. No torch here.
 
 The workflow gathers what config.yaml says of a run; `resolve` lays the rows over each other, shrinks them to the scale
-and `save`s the result. Every later stage `load`s that one file.
+and `save`s the result. Every later step `load`s that one file. The bounds and descriptions of these structs are those
+of config.yaml, too (schema.py).
 """
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import msgspec
 import yaml
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from transformer.config.fidelity import preset
-from transformer.config.yamlfile import read_yaml
+from transformer.config.reading import read_yaml, structured
 from transformer.files import InputError, replacing
-from transformer.records import Above0, Amount, Count, Positive, converted
 
-UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
-Probability = Annotated[float, Meta(ge=0, lt=1)]
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
+UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
+POSITIONS = ("sinusoid", "learned")  # the paper's
+
+# The maxima catch a digit too many: nobody can want more.
+Small = Annotated[int, Meta(ge=1, le=10_000)]
+Large = Annotated[int, Meta(ge=1, le=100_000)]
+Width = Annotated[int, Meta(ge=1, le=1_000_000)]  # the paper's widest has 4096
+Rows = Annotated[int, Meta(ge=1, le=65_535)]  # an id is stored in 16 bits
+Steps = Annotated[int, Meta(ge=1, le=1_000_000_000)]  # the paper's longest training has 300,000
+Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]  # the paper's batches have 25,000
+Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus has more
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Probability = Annotated[float, Meta(ge=0, lt=1)]
 
 
-class Section:
-    """A frozen dataclass that reads itself from a mapping and refuses what does not fit."""
+def says(text: str) -> Meta:
+    """Return the description of a key."""
+    return Meta(description=text)
+
+
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A mapping of configuration."""
 
     @classmethod
     def read(cls, data: Any, where: str) -> Self:
-        """Build from `data`; `where` says in errors whose keys these are. Raises InputError on any mismatch."""
-        if not isinstance(data, dict):
-            raise InputError(f"{where}: expected a mapping, found {type(data).__name__}")
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        for key in [*fields, *data]:
-            if key not in fields or (key not in data and fields[key].default is dataclasses.MISSING):
-                raise InputError(f"{where}: {'missing' if key in fields else 'unknown'} key {key!r}")
-        values = {}
-        for key in filter(data.__contains__, fields):
-            kind, place = fields[key].type, f"{where}: {key}"
-            is_section = isinstance(kind, type) and issubclass(kind, Section)
-            values[key] = kind.read(data[key], place) if is_section else converted(data[key], kind, place)
-        try:
-            return cls(**values)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+        """Return the section that a mapping describes. Raises InputError, which begins with `where`."""
+        return structured(data, cls, where)
 
 
-def paper_values(section: type[Section]) -> dict[str, tuple]:
-    """Return the options that Table 5 changes in a section: by name the values that the paper has, first that of base.
+class Preset(NamedTuple):
+    """A reading of the paper: what its words leave open of the model."""
 
-    A default is the paper's value. `positions` has none: it is part of every training's digest.
-    """
-    fields = dataclasses.fields(section)
-    values = {field.name: field.metadata.get("paper", (field.default,)) for field in fields}
-    return {name: papers for name, papers in values.items() if papers[0] is not dataclasses.MISSING}
+    sinusoids: str
+    target_spaces: int
+
+
+# `fidelity`: docs/text-or-code.md says more. A name never changes its meaning: another reading gets another name.
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {"paper-text": Preset("interleaved", 0), "paper-code": Preset("concatenated", 32)}
+)
 
 
 def contradiction(row: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with two options that mean nothing together, or None; what a row lacks is the paper's."""
+    """Return the fault of two options that mean nothing together, or None. A missing one has the paper's value."""
     if row.get("attention") == "additive" and row.get("scaled") is False:
         return "scaled: expected true with attention 'additive', which has no product to scale, found false"
     if row.get("positions") == "words" and row.get("tied") is False:
@@ -67,120 +71,111 @@ def contradiction(row: Mapping[str, Any]) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Model(Section):
+class Model(Section, frozen=True):
     """The model (§3 and Table 3), in the paper's symbols."""
 
-    N: Positive
-    d_model: Positive
-    d_ff: Positive
-    h: Positive
-    d_k: Positive
-    d_v: Positive
-    P_drop: Probability
-    P_drop_attention: Probability
-    positions: str = field(metadata={"paper": ("sinusoid", "learned")})
-    embedding_rows: Positive
-    output_rows: Positive  # the first rows of the embedding, which the softmax covers: all, but for the parser
-    sinusoids: str  # this and the next: see fidelity.py
-    target_spaces: int
-    # What Table 5 changes, to test why the paper has it; what is not given is the paper's.
-    norm: str = "post"  # where LayerNorm stands: after the sum of a sub-layer and its residual, or before the sub-layer
-    residual: bool = True  # §3.1
-    scaled: bool = True  # §3.2.1 dot products are divided by sqrt(d_k)
-    attention: str = "dot"  # §3.2.1
-    tied: bool = True  # §3.4 one matrix for both embeddings and the softmax
+    N: Annotated[Small, says("Layers in the encoder, and in the decoder (§3.1).")]
+    d_model: Annotated[Width, says("Width of embeddings and of every sub-layer's output (§3.1).")]
+    d_ff: Annotated[Width, says("Inner width of the feed-forward networks (§3.3).")]
+    h: Annotated[Small, says("Attention heads (§3.2.2).")]
+    d_k: Annotated[Width, says("Width of a query and of a key, per head (§3.2.2).")]
+    d_v: Annotated[Width, says("Width of a value, per head (§3.2.2).")]
+    P_drop: Annotated[Probability, says("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
+    P_drop_attention: Annotated[Probability, says("Dropout on attention weights, named in §6.3.")]
+    positions: Annotated[
+        Literal["sinusoid", "learned", "words", "none"],
+        says("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
+    ]
+    embedding_rows: Rows
+    output_rows: Rows  # the first rows of the embedding, which the softmax covers: all, but for the parser
+    sinusoids: Literal["interleaved", "concatenated"]  # §3.5: sine and cosine in turn, or all sines, then all cosines
+    target_spaces: Literal[0, 32]  # rows of a learned table; the target language's is added to the encoder's input
+    # What Table 5 changes. The defaults are the paper's values.
+    norm: Annotated[Literal["post", "pre"], says("LayerNorm after a sub-layer's sum (§3.1), or before it.")] = "post"
+    residual: Annotated[bool, says("Whether a sub-layer's input is added to its output (§3.1).")] = True
+    scaled: Annotated[bool, says("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
+    attention: Annotated[Literal["dot", "additive"], says("Comparison of queries with keys (§3.2.1).")] = "dot"
+    tied: Annotated[bool, says("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
 
     def __post_init__(self):
-        choices = {
-            "positions": ("sinusoid", "learned", "words", "none"),
-            "sinusoids": ("interleaved", "concatenated"),
-            "target_spaces": (0, 32),
-            "norm": ("post", "pre"),
-            "attention": ("dot", "additive"),
-        }
         if self.output_rows > self.embedding_rows:
-            raise InputError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
-        for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                raise InputError(f"{key}: expected {' or '.join(map(str, allowed))}, found {getattr(self, key)!r}")
-        if problem := contradiction(vars(self)):
-            raise InputError(problem)
+            raise ValueError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
+        if problem := contradiction(msgspec.structs.asdict(self)):
+            raise ValueError(problem)
 
     @property
     def departures(self) -> str:
         """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
-        values = {key: (getattr(self, key), papers) for key, papers in paper_values(Model).items()}
-        return ", ".join(f"{key} {str(own).lower()}" for key, (own, papers) in values.items() if own not in papers)
+        own = {key: getattr(self, key) for key in ("positions", *paper_values(Model))}
+        papers = {"positions": POSITIONS} | {key: (value,) for key, value in paper_values(Model).items()}
+        return ", ".join(f"{key} {str(value).lower()}" for key, value in own.items() if value not in papers[key])
 
 
-@dataclass(frozen=True)
-class Training(Section):
+class Training(Section, frozen=True):
     """The training (§5): how long, how fast, on how much."""
 
-    steps: Positive
-    rate: Above0  # times equation 3
-    warmup_steps: Positive
-    source_tokens: Positive
-    target_tokens: Positive
-    checkpoint_every: Positive
-    averaged_checkpoints: Positive
-    epsilon_ls: Probability
-    beta1: Probability
-    beta2: Probability
-    epsilon: Above0
-    warmup: bool = True  # false: the rate begins at its peak, and falls after warmup_steps as ever (Table 5)
+    steps: Annotated[Steps, says("Updates of a training (§5.2).")]
+    rate: Annotated[float, Meta(gt=0, le=1_000_000), says("The learning rate, as a multiple of equation 3 (§5.3).")]
+    warmup_steps: Annotated[Steps, says("Steps before the learning rate falls (§5.3).")]
+    source_tokens: Annotated[Tokens, says("Source tokens in a batch, at most (§5.1).")]
+    target_tokens: Annotated[Tokens, says("Target tokens in a batch, at most (§5.1).")]
+    checkpoint_every: Annotated[Steps, says("Steps between checkpoints (§6.1).")]
+    averaged_checkpoints: Annotated[Small, says("Checkpoints that are averaged, the last ones (§6.1).")]
+    epsilon_ls: Annotated[Probability, says("Label smoothing (§5.4).")]
+    beta1: Annotated[Probability, says("Decay of the mean of the gradient.")]
+    beta2: Annotated[Probability, says("Decay of the mean of the squared gradient.")]
+    epsilon: Annotated[float, Meta(gt=0, le=1), says("Added to the denominator; YAML needs the point in 1.0e-9.")]
+    warmup: Annotated[bool, says("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
 
     def __post_init__(self):
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
         if self.steps < least:
-            raise InputError(
-                f"steps: expected {least} at least, for {self.averaged_checkpoints} checkpoints, found {self.steps}"
-            )
+            checkpoints = f"for {self.averaged_checkpoints} checkpoints"
+            raise ValueError(f"steps: expected {least} at least, {checkpoints}, found {self.steps}")
 
 
-@dataclass(frozen=True)
-class Preparation(Section):
-    """The preparation of text (§5.1): how it becomes words."""
+class Preparation(Section, frozen=True):
+    """The preparation of text before the vocabulary is learned (§5.1)."""
 
-    normalize_punctuation: bool
-    escape: bool
-    max_words: Positive
-    max_ratio: Amount
-    vocabulary_sentences: Positive
-    decapitalize: bool = False  # the first letter of a sentence is written small, and of a translation large again
-
-
-@dataclass(frozen=True)
-class Running(Section):
-    """The watch over a training; no result depends on it."""
-
-    log_every: Positive
-    evaluate_every: Positive
-    bleu_sentences: Count
-    save_every: Positive
+    normalize_punctuation: Annotated[bool, says("Whether Moses' normaliser of punctuation runs.")]
+    escape: Annotated[bool, says("Whether the Moses tokeniser writes &apos; for ' and so on.")]
+    max_words: Annotated[Large, says("Words of a training sentence, at most; longer pairs are dropped.")]
+    max_ratio: Annotated[float, Meta(ge=1, le=1_000_000), says("Words of one side for each of the other, at most.")]
+    vocabulary_sentences: Annotated[Many, says("Lines that the vocabulary is learned from, at most, drawn evenly.")]
+    decapitalize: Annotated[bool, says("Whether the first letter of each sentence is written small.")] = False
 
 
-@dataclass(frozen=True)
-class Decoding(Section):
-    """Beam search (§6.1), kept beside the experiment, so that another beam trains nothing again."""
+class Running(Section, frozen=True):
+    """The log, the dev scores and the saved states of a training; no result depends on them."""
 
-    beam: Positive
-    alpha: Amount
-    extra_length: Count
-    batch_tokens: Positive
+    log_every: Annotated[Steps, says("Steps between lines of the log.")]
+    evaluate_every: Annotated[Steps, says("Steps between dev scores.")]
+    bleu_sentences: Annotated[
+        int, Meta(ge=0, le=1_000_000), says("Dev sentences that are translated for an early BLEU, or 0.")
+    ]
+    save_every: Annotated[Steps, says("Steps between resume states.")]
 
 
-@dataclass(frozen=True)
-class Experiment(Section):
+class Decoding(Section, frozen=True):
+    """Beam search (§6.1). It has a file of its own: another beam trains nothing again."""
+
+    beam: Annotated[Large, says("Hypotheses that are kept.")]
+    alpha: Annotated[float, Meta(ge=0, le=100), says("Exponent of the length penalty; 0 is none.")]
+    extra_length: Annotated[int, Meta(ge=0, le=100_000), says("Output tokens beyond the input's, at most.")]
+    batch_tokens: Annotated[
+        Tokens, says("Source tokens that are decoded together, on a GPU several times as many; changes speed alone.")
+    ]
+
+
+class Experiment(Section, frozen=True):
     """One run: what is trained, on what, with which seed."""
 
     scale: str
     label: str
     task: str
     experiment: str
-    seed: Count
-    fidelity: str  # the preset (fidelity.py) that some of the model's values are from
+    seed: Seed
+    fidelity: str
     source: str
     target: str
     model: Model
@@ -189,9 +184,9 @@ class Experiment(Section):
     running: Running
 
     def digest(self, data_sha256: str) -> str:
-        """Return a training's identity: all that changes its result, with the checksum of the data it learns from.
+        """Return a training's identity: the hash of all that changes its result, and of the data it learns from.
 
-        A value that is a field's default is left out, so that a new option leaves older trainings what they are.
+        A default is left out, so that a new option leaves older trainings what they are.
         """
         training = given(self) | {"data": data_sha256}
         for key in UNTRAINED:
@@ -199,15 +194,19 @@ class Experiment(Section):
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
 
 
+def paper_values(section: type[Section]) -> dict[str, Any]:
+    """Return the options that Table 5 changes in a section, with the paper's values. `positions` has no default."""
+    return {field.name: field.default for field in msgspec.structs.fields(section) if not field.required}
+
+
 def given(section: Section) -> dict[str, Any]:
     """Return the section as a mapping, without the values that are the defaults of their fields."""
-    values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
-    defaults = {field.name: field.default for field in dataclasses.fields(section)}
-    return {
-        key: given(value) if isinstance(value, Section) else value
-        for key, value in values.items()
-        if value != defaults[key]
+    values = {
+        field.name: getattr(section, field.name)
+        for field in msgspec.structs.fields(section)
+        if getattr(section, field.name) != field.default
     }
+    return {key: given(value) if isinstance(value, Section) else value for key, value in values.items()}
 
 
 def resolve(parts: dict) -> Experiment:
@@ -222,21 +221,19 @@ def resolve(parts: dict) -> Experiment:
             raise InputError(f"parts of a run: missing key {key!r}")
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
     row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
-    row |= dataclasses.asdict(preset(parts["fidelity"]))
+    row |= PRESETS[parts["fidelity"]]._asdict()
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)
         for key in filter(row.__contains__, keys):
-            where = f"{parts['experiment']}: {key}"
-            if converted(row[key], int, where) % by:
-                raise InputError(f"{where}: {row[key]} cannot be divided by {by}")
+            if row[key] % by:
+                raise InputError(f"{parts['experiment']}: {key}: {row[key]} cannot be divided by {by}")
             row[key] //= by
-    sections = {}
-    for name, section in (("model", Model), ("training", Training)):
-        names = [field.name for field in dataclasses.fields(section)]
-        sections[name] = {key: row.pop(key) for key in names if key in row}
+    model, training = ([field.name for field in msgspec.structs.fields(section)] for section in (Model, Training))
+    parts |= {"model": {key: row.pop(key) for key in model if key in row}}
+    parts |= {"training": {key: row.pop(key) for key in training if key in row}}
     if row:
         raise InputError(f"{parts['experiment']}: unknown key {next(iter(row))!r}")
-    return Experiment.read(parts | sections, parts["experiment"])
+    return Experiment.read(parts, parts["experiment"])
 
 
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:
@@ -247,4 +244,4 @@ def load(path: str | Path, section: type[Section] = Experiment) -> Any:
 def save(section: Section, path: str | Path) -> None:
     """Write `section` as YAML, in the order of its fields."""
     with replacing(path) as file:
-        yaml.safe_dump(dataclasses.asdict(section), file, sort_keys=False)
+        yaml.safe_dump(msgspec.to_builtins(section), file, sort_keys=False)

@@ -21,15 +21,7 @@ PROBED = {
 }
 THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
 CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
-TABLES = (
-    "table1",
-    "measures",
-    "why",
-    "table2",
-    "table4",
-    "table3",
-    "table5",
-)  # in the order in which `plan` lists them
+TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
 
 
 class RunName(NamedTuple):
@@ -43,22 +35,20 @@ class RunName(NamedTuple):
 def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
     """Return the trainings that each table takes, which may be none, of the tables that the scale has.
 
-    Table 4 is there where the scale parses, and `measures` where the scale says what that table measures.
+    Table 4 is there where the scale parses.
     """
     scale, parsing = scale_of(config), parsing_of(config)
     first, of_parser = next(iter(scale["tasks"])), dict.fromkeys([PARSER], parsing["seeds"])
     compared = [name for name in TABLE_5 if name in config["experiments"]]
     runs = {
         "table1": [],
-        "measures": [],
         "why": crossed([first], seeds_of(scale, WHY)),
         "table2": crossed(scale["tasks"], seeds_of(scale, TABLE_2)),
         "table4": crossed(parsing["tasks"], of_parser),
         "table3": crossed([first], seeds_of(scale, config["experiments"])),
         "table5": crossed([first], seeds_of(scale, [*compared, *tested_claims(config)])),
     }
-    left_out = {"table4": not runs["table4"], "measures": "measures" not in scale}
-    return {table: runs[table] for table in TABLES if not left_out.get(table)}
+    return {table: runs[table] for table in TABLES if table != "table4" or runs["table4"]}
 
 
 def tested_claims(config: dict) -> list[str]:

@@ -1,25 +1,34 @@
-"""config.yaml, read and checked: the one reader of the workflow, and of the verbs that people ask.
+"""config.yaml, read and checked: the one reader of the workflow, and of the commands that people call.
 
-Needs yaml and jsonschema, and no torch: Snakemake imports it at each start, and each of its jobs does.
+The structs check each value; the rest of this module checks names and numbers that do not fit each other, at every
+scale. Needs no torch: Snakemake imports it at each start, and each of its jobs does.
 """
 
 import sys
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
-from transformer.config.checks import CONFIG, check, check_files
-from transformer.config.yamlfile import read_yaml
+from transformer.config.corpora import all_places, files_of, languages_of, places_of, shared_by_splits
+from transformer.config.experiment import resolve
+from transformer.config.reading import hint, read_yaml, structured
+from transformer.config.runs import TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables
+from transformer.config.scales import at, parsing_of, scale_of, tasks_of
+from transformer.config.schema import Config
 from transformer.files import InputError
 
+CONFIG = Path("config.yaml")  # of the project's folder
+DOUBLED = "-2N"  # the end of the names of claims whose models have twice base's layers
+MOST_ROWS = 65535  # of an embedding: ids have 16 bits
 
-def read(files: list[str], entries: list[str]) -> dict:
+
+def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     """Return config.yaml under other `files` and `key=value` entries, as Snakemake lays --configfile and --config.
 
-    The files of corpora need not be here: `plan` is asked before they are, and `doctor` says more of what is missing.
+    The files of corpora need not be there: `plan` is asked before they are, and `doctor` says more of missing ones.
     Raises InputError naming the file, the entry or the key.
     """
     if not CONFIG.exists():
@@ -45,7 +54,7 @@ def accept(config: dict, files: Iterable[Path]) -> None:
     Snakemake has read the files by itself, and does not see a key that stands twice.
     """
     try:
-        for file in map(Path, files):  # named as people give them: from the working folder, where they lie there
+        for file in map(Path, files):
             read_yaml(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
         if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
             config["partial"] = value_of(config["partial"], f"partial={config['partial']}")
@@ -79,3 +88,113 @@ def laid_over(below: Any, above: Any) -> Any:
     if not isinstance(below, dict) or not isinstance(above, dict):
         return above
     return below | {key: laid_over(below.get(key), value) for key, value in above.items()}
+
+
+def refuse(where: str, problem: str) -> NoReturn:
+    """Raise InputError for a fault of config.yaml."""
+    raise InputError(f"{CONFIG}: {where}: {problem}")
+
+
+def check(config: dict) -> None:
+    """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
+    structured(config, Config, CONFIG)
+    check_repeats(config, "")
+    named(config["scales"], config["scale"], "scales", "scale")
+    for table, experiments in (("table2", TABLE_2), ("why", WHY)):
+        for experiment in experiments:
+            if experiment not in config["experiments"]:
+                known = ", ".join(config["experiments"])
+                refuse("experiments", f"expected '{experiment}', which {table} compares, found {known}")
+    for claim in config["claims"].keys() & config["experiments"].keys():
+        refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
+    for where, entry in all_places(config).items():
+        if "download" in entry:
+            named(config["downloads"], entry["download"], "downloads", where)
+    for scale in config["scales"]:
+        check_scale(at(config, scale), f"scales.{scale}")
+    check_models(config, f"scales.{config['scale']}")
+
+
+def check_repeats(mapping: dict, where: str) -> None:
+    """Refuse lists with equal items, such as seeds that train a run twice. A range of sections may be one section."""
+    for key, value in mapping.items():
+        if isinstance(value, dict):
+            check_repeats(value, f"{where}{key}.")
+        again = [item for item in value if value.count(item) > 1] if isinstance(value, list) else []
+        if again and key != "sections":
+            refuse(f"{where}{key}", f"expected each item once, found {again[0]!r} again")
+
+
+def check_scale(config: dict, where: str) -> None:
+    """Refuse the faults of the scale that `config` builds."""
+    scale, parsing, rows = scale_of(config), parsing_of(config), experiments_of(config)
+    for key in ("experiments", "seeds_of"):
+        for experiment in scale.get(key, {}):
+            named(rows, experiment, "experiments and claims", f"{where}.{key}")
+    for name, task in scale["tasks"].items():
+        for experiment in task.get("experiments", {}):
+            named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.experiments")
+        for other in config["scales"]:  # the rules tell translators from parsers by their names
+            if name in parsing_of(at(config, other))["tasks"]:
+                refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")
+        if task["vocabulary"] > task["embedding_rows"]:
+            rows_of_task = f"embedding_rows {task['embedding_rows']}"
+            refuse(f"{where}.tasks.{name}", f"vocabulary {task['vocabulary']} exceeds {rows_of_task}")
+        check_corpora(config, task, f"{where}.tasks.{name}")
+    for name, task in parsing["tasks"].items():
+        place = f"{where}.parsing.tasks.{name}"
+        if (symbols := task["symbols"] + task["vocabulary"]) > MOST_ROWS:
+            refuse(place, f"symbols and vocabulary are {symbols} together, over {MOST_ROWS}")
+        if "parser" in (silver := task.get("silver", {})):
+            makers = [other for other in parsing["tasks"] if "silver" not in parsing["tasks"][other]]
+            named(makers, silver["parser"], "the tasks without silver", f"{place}.silver.parser")
+        check_corpora(config, task, place)
+
+
+def check_corpora(config: dict, task: dict, where: str) -> None:
+    """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
+    for name, ending in files_of(task):
+        languages = languages_of(named(config["corpora"], name, "corpora", where))
+        if ending not in languages:
+            refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
+    if shared := shared_by_splits(config, task):
+        refuse(where, shared)
+
+
+def check_models(config: dict, where: str) -> None:
+    """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
+    runs = [run for of_table in runs_of_tables(config).values() for run in of_table]
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in runs):
+        try:
+            layers, base = (
+                resolve(parts(config, RunName(task, name, seed=0))).model.N
+                for name in (experiment, "base" if experiment.endswith(DOUBLED) else experiment)
+            )
+            if experiment in config["claims"] and experiment.endswith(DOUBLED) and layers != 2 * base:
+                depth = scale_of(config)["depth"]
+                expected = f"expected {2 * base * depth}, twice that of base, as its name says"
+                raise InputError(f"{experiment}: N: {expected}, found {layers * depth}")
+        except InputError as error:
+            refuse(f"{where}: {task}", str(error))
+
+
+def check_files(config: dict) -> None:
+    """Refuse paths that do not exist, of corpora that the scale reads. The Penn Treebank's reader says more."""
+    for name, task in tasks_of(config).items():
+        places = {
+            f"corpora.{corpus}.{place}": entry
+            for corpus, ending in files_of(task)
+            for place, entry in places_of(config["corpora"][corpus]).items()
+            if place in ("treebank", f"files.{ending}") and "sections" not in entry
+        }
+        places[f"scales.{config['scale']}.parsing.tasks.{name}.silver"] = task.get("silver", {})
+        for where, entry in places.items():
+            if not Path(entry.get("path", ".")).exists():
+                refuse(where, f"no such file: {entry['path']}")
+
+
+def named(names: Any, name: str, kind: str, where: str) -> Any:
+    """Return the entry of a name. Raises InputError where there is none."""
+    if name not in names:
+        refuse(where, f"expected one of {kind} ({', '.join(names)}), found '{name}'{hint(name, names)}")
+    return names[name] if isinstance(names, dict) else name

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from transformer.config.corpora import downloads_of, sources, sources_of_measures
+from transformer.config.corpora import downloads_of, sources
 from transformer.config.scales import tasks_of
 from transformer.data.download import cause, length
 from transformer.doctor.finding import Finding, error, note, ok
@@ -24,7 +24,7 @@ MIRROR = "copy the files to <DIR>/<host>/<path> of their addresses and give --co
 
 def sources_of_scale(config: dict) -> list[dict]:
     """Return what the scale's files are read from."""
-    return sources(config, tasks_of(config)) + sources_of_measures(config)
+    return sources(config, tasks_of(config))
 
 
 def missing(config: dict) -> dict[str, dict]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.config.experiment import read_yaml
+from transformer.config.reading import read_yaml
 from transformer.config.runs import training_threads
 from transformer.files import InputError
 

@@ -3,8 +3,9 @@
 Torch is not imported here, as that takes most of the time of a score stage; reading a header needs none.
 """
 
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, load
 from transformer.evaluation.records import Trained

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from transformer.commandline import positive
 
@@ -29,7 +30,7 @@ def make(subject: "Subject", args: argparse.Namespace) -> dict:
     """Return perplexity and calibration, and BLEU with each beam; the rest of the decoding is the run's."""
     translator, predictions = subject.translator, subject.predictions
     beams = [
-        {"beam": beam, **subject.score(replace(translator, decoding=replace(translator.decoding, beam=beam)))}
+        {"beam": beam, **subject.score(replace(translator, decoding=structs.replace(translator.decoding, beam=beam)))}
         for beam in args.beams
     ]
     return {

@@ -35,7 +35,7 @@ class Transformer(nn.Module):
         self.untied_target = None if config.tied else Embedding(config)
         self.untied_output = None if config.tied else nn.Parameter(torch.empty(config.output_rows, config.d_model))
         self.target_spaces = None
-        if config.target_spaces:  # not in the paper (config/fidelity.py)
+        if config.target_spaces:  # not in the paper (config/experiment.py: PRESETS)
             self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
         initialize(self)
 

@@ -12,7 +12,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from transformer.config.experiment import Model, Training, paper_values
-from transformer.config.yamlfile import read_yaml
+from transformer.config.reading import read_yaml
 from transformer.training.trajectory import MEASURES, Comparison, at, flat, read_log
 
 # What Table 5 changes, with the paper's values, which an experiment.yaml may leave out.

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from transformer.config.experiment import read_yaml
+from transformer.config.reading import read_yaml
 from transformer.files import InputError
 from transformer.training.metrics import read_metrics
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, Experiment
 from transformer.evaluation.origin import averaged_steps
@@ -26,7 +27,7 @@ def card(
         .get_template("card.md")
         .render(
             front=yaml.safe_dump(front_matter(experiment, score), sort_keys=False, allow_unicode=True),
-            run=vars(experiment) | record,
+            run=asdict(experiment) | record,
             normalize=experiment.preparation.normalize_punctuation,
             escape=experiment.preparation.escape,
             decapitalize=experiment.preparation.decapitalize,

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
+from msgspec.structs import asdict
 
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import Subwords

@@ -84,8 +84,6 @@ def why_not_made(scale, part):
     """Return what a part of the page lacks."""
     if part == "table4":
         return "this scale has no treebank, or it is not on this machine"
-    if part == "measures":
-        return "this scale scores no other systems, whose translations come from the network; multi30k and paper do"
     return not_drawn(scale)[part]
 
 

@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 
-from transformer.config.corpora import source_of, systems_of
 from transformer.config.runs import own_values
 
 
@@ -200,11 +199,6 @@ def table_why(scale):
         "last": translations("test.last"),
         "ref": [f"resources/corpora/{task['test']}.{task['target']}"],
         "dev_score": present(files_of(runs, scale, "dev.last.json")),
-        "measures": (
-            [f"results/{scale}/tables/measures.csv"]
-            if "measures" in tables_of_scale(scale)
-            else []
-        ),
         "also": [
             *vocabularies,
             *(path for paths in otherwise.values() for path in paths),
@@ -225,59 +219,6 @@ def table_why(scale):
     return files, options
 
 
-def table_measures(scale):
-    """Return what the table `measures` is made from: translations of others, test sets, and published scores."""
-    systems = {
-        name: files_of_system(system)
-        for name, system in systems_of(at(config, scale)).items()
-    }
-    quotes = config["scales"][scale].get("measures", {}).get("quotes", {})
-    references = {
-        name: f"resources/corpora/{name}.{language}"
-        for name, language in quotes.items()
-    }
-    also = [path for files in systems.values() for path in files.values()] + [
-        *references.values()
-    ]
-    options = [
-        word
-        for name in systems
-        for word in ("--system", system_option(name, systems[name]))
-    ]
-    options += [
-        word
-        for name in references
-        for word in ("--quotes", name, moved(references[name]))
-    ]
-    return {"paper": paper("table2"), "also": list(dict.fromkeys(also))}, options
-
-
-def files_of_system(system):
-    """Return the files of a system, with both sides of its test set, by what they are."""
-    sides = {
-        side: f"resources/corpora/{system['test']}.{system[side]}"
-        for side in ("source", "target")
-    }
-    return sides | {
-        name: source_of(system[name])
-        for name in ("input", "output", "published")
-        if name in system
-    }
-
-
-def system_option(name, files):
-    """Return what the table stage has to know of a system, as JSON."""
-    system = config["systems"][name]
-    about = {
-        key: system.get(key) for key in ("label", "test", "sentences", "form", "note")
-    }
-    return json.dumps(
-        {"name": name, "language": system["target"]}
-        | about
-        | {"files": {kind: moved(path) for kind, path in files.items()}}
-    )
-
-
 # As on the page.
 TABLES = {
     "table1": lambda scale: (
@@ -289,7 +230,6 @@ TABLES = {
     "table4": table_4,
     "table5": table_5,
     "why": table_why,
-    "measures": table_measures,
 }
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import lxml.html
 import numpy as np
 import pytest
+from msgspec import structs
 from support.commands import do, error
 from support.made import RUN, train_run
 from support.page import about_run, score
@@ -136,7 +137,7 @@ def test_page_says_which_model_it_is_and_runs_no_other_script(port):
 
 def test_what_a_run_says_of_itself_is_text_on_the_page(trial):
     label = "<script>alert(1)</script>"
-    text = replace(trial, experiment=replace(trial.experiment, label=label)).page().html
+    text = replace(trial, experiment=structs.replace(trial.experiment, label=label)).page().html
     assert label not in text
     assert "Data: &lt;script&gt;alert(1)&lt;/script&gt;." in text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from msgspec.structs import asdict
 
 from transformer.config.experiment import Experiment, load
 from transformer.evaluation.records import Variant, read_translated, run_name
@@ -91,7 +92,7 @@ class Trial:
             .get_template("serve.html")
             .render(
                 experiment=self.experiment,
-                run=run_name(vars(self.experiment)),
+                run=run_name(asdict(self.experiment)),
                 score=self.score(),
                 words=self.words,
                 settings={"target": self.experiment.target, "bytes": BODY},

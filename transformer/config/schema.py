@@ -1,0 +1,334 @@
+"""The structs of config.yaml: its keys, bounds and descriptions, from which the checks and the manual come.
+
+The workflow goes on with the mappings; the structs only check them. A key without a default is needed.
+"""
+
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from transformer.config.experiment import (
+    PRESETS,
+    Decoding,
+    Large,
+    Many,
+    Model,
+    Preparation,
+    Running,
+    Section,
+    Seed,
+    Small,
+    Training,
+    Width,
+    says,
+)
+
+T = TypeVar("T")
+Maybe = T | UnsetType  # of a key that may be left out, with UNSET
+Text = Annotated[str, Meta(min_length=1)]
+# `$` would take a newline at the end of a text, `\Z` takes none.
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", title="a name")]  # part of a path
+Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\Z", title="a language's code")]  # after a file's dot
+Path = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
+ScaleName = Annotated[
+    str, Meta(title="a name", pattern=r"^(?!record\Z)[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+]  # results/record is kept
+RowName = Annotated[
+    str, Meta(title="a name", pattern=r"^(?!parser\Z)[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+]  # the parser's is in `parsing`
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", title="64 hexadecimal digits")]
+Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digits")]
+Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address")]
+Addresses = Annotated[list[Address], Meta(min_length=1)]
+Names = Annotated[list[Name], Meta(min_length=1)]
+Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
+Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
+Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
+Subwords = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
+Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
+Wsj = Annotated[int, Meta(ge=0, le=24)]
+
+
+def options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
+    """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
+    fields = []
+    for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
+        must = needed and field.required
+        fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
+    return msgspec.defstruct(name, fields, bases=(Section,), namespace={"__doc__": about}, frozen=True, kw_only=True)
+
+
+PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
+ADAM = {"beta1", "beta2", "epsilon"}
+OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces", *ADAM}  # not of a row
+Row = options("Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=OF_RUN)
+Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=OF_RUN, needed=True)
+Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
+Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize"], needed=True)
+OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
+Rowsets = dict[RowName, Row]
+
+
+class Keys(Section, frozen=True, kw_only=True):
+    """A section of config.yaml."""
+
+    def forms(self, *forms: str) -> None:
+        """Raise ValueError where the given keys, of all that stand in `forms`, are not those of one form."""
+        known = dict.fromkeys(key for form in forms for key in form.split())
+        found = [key for key in known if getattr(self, key) is not UNSET]
+        if not any(set(found) == set(form.split()) for form in forms):
+            expected = " or ".join(" and ".join(form.split()) for form in forms)
+            raise ValueError(f"expected {expected}, found {' and '.join(found) or 'none of these keys'}")
+
+
+class Table1(Keys, frozen=True, kw_only=True):
+    """Sizes at which one layer of each kind is measured (§4)."""
+
+    lengths: Annotated[Sizes, says("Lengths n that a layer is timed at, growing.")]
+    width: Annotated[Width, says("Width d of the layers at these lengths.")]
+    widths: Annotated[Sizes, says("Widths d that a layer is timed at, growing.")]
+    length: Annotated[int, Meta(ge=1, le=1_000_000), says("Length n at these widths.")]
+    paths: Annotated[Sizes, says("Lengths n that the longest path is found at, growing.")]
+    k: Annotated[int, Meta(ge=2, le=1000), says("Width of the convolution's kernel.")]
+    r: Annotated[int, Meta(ge=2, le=1_000_000), says("Neighbours that restricted self-attention sees.")]
+    seconds: Annotated[float, Meta(gt=0, le=3600), says("Processor time of each measurement.")]
+
+
+class Probes(Section, frozen=True):
+    """Analyses of trained runs for Table 5."""
+
+    checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
+    beams: Annotated[Numbers, says("Beams of models with and without smoothing (§5.4).")]
+    times: Annotated[Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
+    sentences: Annotated[int, Meta(ge=10, le=1_000_000), says("Dev sentences that are measured, at most.")]
+    choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
+
+
+OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Probes)
+
+
+class Parsing(Keys, frozen=True, kw_only=True):
+    """Constituency parsing (§6.3)."""
+
+    parser: Annotated[Row, says("What differs from the base model.")]
+    decoding: Annotated[Decoding, says("Beam search for a tree.")]
+    silver: Annotated[Decoding, says("Beam search for trees that another parser learns from.")]
+
+
+class Viewer(Keys, frozen=True, kw_only=True):
+    """The page's attention viewer, beside the sentences of Figures 3 to 5."""
+
+    sentences: Annotated[Small, says("Sentences of the test set.")]
+    longest: Annotated[Small, says("Tokens of one of them, at most.")]
+
+
+class Report(Keys, frozen=True, kw_only=True):
+    """The page."""
+
+    samples: Annotated[Small, says("Outputs that are shown: so many best, worst and random ones.")]
+    core_hour: Annotated[Price, says("Price of an hour of a processor core.")]
+    gpu_hour: Annotated[Price, says("Price of an hour of a GPU.")]
+    currency: Annotated[Text, says("Currency of the prices.")]
+    energy: Maybe[Any] = UNSET
+
+
+class Task(Keys, frozen=True, kw_only=True):
+    """One translation direction."""
+
+    source: Annotated[Language, says("Language that is read.")]
+    target: Annotated[Language, says("Language that is written.")]
+    train: Annotated[Names, says("Corpora that are learned from, one after the other.")]
+    dev: Annotated[Name, says("Corpus of Table 3's scores.")]
+    test: Annotated[Name, says("Corpus of Table 2's scores.")]
+    subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
+    decapitalize: Maybe[Annotated[bool, says("Whether sentences begin with a small letter; false if not given.")]] = (
+        UNSET
+    )
+    vocabulary: Annotated[Subwords, says("Subwords of both languages together, with pad, eos and unk.")]
+    embedding_rows: Annotated[Subwords, says("Rows of the embedding, at least `vocabulary`.")]
+    experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
+    from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
+
+
+class Silver(Keys, frozen=True, kw_only=True):
+    """Trees that another parser made: in a file (`path`), or here by the parser of another task (the other keys)."""
+
+    path: Maybe[Annotated[Path, says("A file on this machine with a tree on each line.")]] = UNSET
+    text: Maybe[Annotated[Names, says("Corpora whose English text is parsed.")]] = UNSET
+    parser: Maybe[Annotated[Name, says("The task whose parser makes the trees.")]] = UNSET
+    sentences: Maybe[Annotated[Many, says("Lines that are parsed, at most, the first ones.")]] = UNSET
+    keep: Maybe[Annotated[float, Meta(gt=0, le=1), says("Share of the trees that is kept, the surest ones.")]] = UNSET
+    repeat: Annotated[Large, says("How often the treebanks come for each time that these trees do.")]
+
+    def __post_init__(self):
+        self.forms("path", "text parser sentences keep")
+
+
+class Treebanks(Keys, frozen=True, kw_only=True):
+    """One parser's data."""
+
+    training: Annotated[Text, says("What is learned from, in Table 4's words.")]
+    label: Annotated[Text, says("Name of the test trees there.")]
+    train: Annotated[Names, says("Treebanks that are learned from, one after the other.")]
+    dev: Annotated[Name, says("Treebank that settings are chosen on.")]
+    test: Annotated[Name, says("Treebank of Table 4's scores.")]
+    elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
+    vocabulary: Annotated[Subwords, says("Subwords of the words.")]
+    symbols: Annotated[Subwords, says("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
+    phrases: Maybe[Annotated[Many, says("Constituents that are learned from as if they were sentences.")]] = UNSET
+    silver: Maybe[Annotated[Silver, says("Trees that no person made.")]] = UNSET
+    from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
+
+
+class OwnParsing(Keys, frozen=True, kw_only=True):
+    """The rows of Table 4."""
+
+    seeds: Annotated[Seeds, says("One run for each task and seed.")]
+    parser: Annotated[Row, says("Values that replace the parser's, before the division.")]
+    tasks: Annotated[dict[Name, Treebanks], Meta(min_length=1), says("The parsing tasks.")]
+
+
+class Dependency(Keys, frozen=True, kw_only=True):
+    """A word, and the words at a distance that it depends on."""
+
+    text: Annotated[Text, says("A sentence in the first task's source language.")]
+    from_: Annotated[Text, says("The word, which is there once; so are those of `to`.")] = msgspec.field(name="from")
+    to: Annotated[list[Text], Meta(min_length=1), says("The words that it depends on.")]
+
+
+class Sentence(Keys, frozen=True, kw_only=True):
+    """A sentence, whose words' attention is shown in two heads."""
+
+    text: Annotated[Text, says("In the first task's source language.")]
+
+
+class Figures(Keys, frozen=True, kw_only=True):
+    """Sentences of Figures 3 to 5; a figure that is not named is not drawn."""
+
+    figure3: Maybe[Annotated[Dependency, says("A long dependency, of a verb and its complement.")]] = UNSET
+    figure4: Maybe[Annotated[Dependency, says("An anaphor and its antecedent.")]] = UNSET
+    figure5: Maybe[Annotated[Sentence, says("A sentence in two heads.")]] = UNSET
+
+
+class Scale(Keys, frozen=True, kw_only=True):
+    """The paper's models, made smaller, and their data."""
+
+    label: Annotated[Text, says("Name of the data in tables and figures.")]
+    data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET
+    width: Annotated[Small, says("Divides d_model, d_ff, d_k and d_v.")]
+    depth: Annotated[Small, says("Divides N.")]
+    seeds: Annotated[Seeds, says("One run for each experiment and seed; tables average over them.")]
+    seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
+    running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
+    probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
+    base: Annotated[Row, says("Values that replace the base model's, before the division.")]
+    experiments: Annotated[Rowsets, says("The same, for single experiments.")]
+    tasks: Annotated[dict[Name, Task], Meta(min_length=1), says("The translation tasks.")]
+    figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
+    parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET
+    scatter: Maybe[Any] = UNSET
+    tried: Maybe[Any] = UNSET
+    measured: Maybe[Any] = UNSET
+    from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
+
+
+class Source(Keys, frozen=True, kw_only=True):
+    """A file: a `download` or a `path`."""
+
+    download: Maybe[Annotated[Name, says("One of `downloads`.")]] = UNSET
+    path: Maybe[Annotated[Path, says("A file on this machine.")]] = UNSET
+
+    def __post_init__(self):
+        self.forms("path", "download")
+
+
+class File(Source, frozen=True, kw_only=True):
+    """A `download` or a `path`, unpacked if its name ends in .gz."""
+
+    member: Maybe[Annotated[Text, says("Path within an archive, unpacked if it ends in .gz.")]] = UNSET
+    format: Maybe[Annotated[Literal["sgm"], says("WMT's SGML; plain text has no format.")]] = UNSET
+
+
+class Treebank(Source, frozen=True, kw_only=True):
+    """The Penn Treebank if it has `sections`, GUM if it has `split`, or a file with a tree on each line."""
+
+    split: Maybe[Annotated[Literal["train", "dev", "test", "test2"], says("A heading of GUM's splits.md.")]] = UNSET
+    sections: Maybe[Annotated[tuple[Wsj, Wsj], says("First and last section of the Wall Street Journal's folder.")]] = (
+        UNSET
+    )
+    sha256: Maybe[Annotated[Sha256, says("SHA-256 of the cleaned trees as they are written, one a line.")]] = UNSET
+
+    def __post_init__(self):
+        self.forms("path", "path sections", "path split", "download", "download split")
+
+
+class Slice(Keys, frozen=True, kw_only=True):
+    """Sentences of the project's grammar."""
+
+    seed: Annotated[Seed, says("Seed of the endless list of sentences.")]
+    skip: Annotated[int, Meta(ge=0, le=10**9), says("Sentences of the list that are passed over.")]
+    take: Annotated[int, Meta(ge=1, le=10**9), says("Sentences that are taken then.")]
+
+
+class Corpus(Keys, frozen=True, kw_only=True):
+    """Sentences of the project's `grammar`, trees of a `treebank`, or `files`, one for each language."""
+
+    grammar: Maybe[Annotated[Slice, says("Which sentences of the grammar.")]] = UNSET
+    treebank: Maybe[Annotated[Treebank, says("Trees, which are written one a line.")]] = UNSET
+    files: Maybe[Annotated[dict[Language, File], Meta(min_length=2), says("The file of each language.")]] = UNSET
+    lines: Maybe[Annotated[Many, says("Lines that each file must have.")]] = UNSET
+
+    def __post_init__(self):
+        self.forms("grammar", "treebank", "files", "treebank lines", "files lines")
+
+
+class Bytes(Keys, frozen=True, kw_only=True):
+    """A file from the network: its addresses, and a checksum by which it is known."""
+
+    urls: Annotated[Addresses, says("Addresses of the same bytes, tried in turn.")]
+    sha256: Maybe[Annotated[Sha256, says("Their SHA-256, in lower case.")]] = UNSET
+    md5: Maybe[Annotated[Md5, says("Their MD5, where no SHA-256 was published.")]] = UNSET
+    size: Maybe[Annotated[Many, says("Number of bytes.")]] = UNSET
+
+    def __post_init__(self):
+        self.forms("sha256 size", "md5 size", "md5")
+
+
+class Download(Bytes, frozen=True, kw_only=True):
+    """A file from the network. One that its host packs again now and then is `repacked`, and has no checksum."""
+
+    repacked: Maybe[Annotated[bool, says("Whether its contents are checked, not its bytes.")]] = UNSET
+    alternatives: Maybe[Annotated[list[Bytes], Meta(min_length=1), says("Other files with the same members.")]] = UNSET
+
+    def __post_init__(self):
+        self.forms("sha256 size", "md5 size", "md5", "repacked")
+        if self.repacked is False:
+            raise ValueError("repacked: expected true, or no such key, found false")
+
+
+class Config(Keys, frozen=True, kw_only=True):
+    """Everything that a result depends on; sections (§) are those of "Attention Is All You Need"."""
+
+    scale: Annotated[Name, says("The one of `scales` that is built.")]
+    mirror: Annotated[str, says('Folder that is read as <mirror>/<host>/<path> instead of the network, or "".')]
+    results: Annotated[Path, says("Folder of the results: those of a scale lie in a folder of its name.")]
+    partial: Annotated[bool, says("Whether tables and page are made from the finished runs, with gaps for others.")]
+    fidelity: Annotated[Literal[tuple(PRESETS)], says("The paper's words alone, or also what its authors' code had.")]
+    base: Annotated[Base, says("The base model.")]
+    experiments: Annotated[Rowsets, says("The rows of Table 3, as differences from `base`.")]
+    claims: Annotated[Rowsets, says("The trained rows of Table 5, as differences from `base`.")]
+    optimizer: Annotated[Optimizer, says("Adam (§5.3).")]
+    table1: Annotated[Table1, says("Sizes of Table 1's layers (§4).")]
+    probes: Annotated[Probes, says("Analyses of trained runs for Table 5.")]
+    decoding: Annotated[Decoding, says("Beam search (§6.1).")]
+    parsing: Annotated[Parsing, says("Constituency parsing (§6.3).")]
+    preparation: Annotated[Cleaning, says("Cleaning and tokenisation of text (§5.1).")]
+    running: Annotated[Running, says("Log, dev scores and saved states of a training.")]
+    attention: Annotated[Viewer, says("The page's attention viewer.")]
+    report: Annotated[Report, says("The page.")]
+    scales: Annotated[dict[ScaleName, Scale], Meta(min_length=1), says("What can be built.")]
+    corpora: Annotated[dict[Name, Corpus], Meta(min_length=1), says("Texts and treebanks.")]
+    downloads: Annotated[dict[Name, Download], says("Files from the network, by their names in resources/downloads.")]
+    scatter: Maybe[Any] = UNSET
