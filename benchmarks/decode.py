@@ -24,9 +24,10 @@ from benchmarks.marian import Marian
 from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, ratio
 from benchmarks.workers import Apart, Worker
 from transformer.config.experiment import Decoding, load
-from transformer.data.corpus import SIDES, TokenArray
+from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
 from transformer.evaluation.bleu import multi_bleu
+from transformer.layout import SIDES
 
 SYSTEMS = {
     "ours": Ours,

@@ -23,7 +23,7 @@ from benchmarks.results import circumstances, command, leave, markdown, parser_o
 from benchmarks.sentences import write_corpus
 from benchmarks.workload import CONFIG
 from transformer.config.reading import read_yaml
-from transformer.data.corpus import SIDES
+from transformer.layout import SIDES
 
 LANGUAGES = ("en", "de")
 DEV = 1000  # pairs

@@ -14,7 +14,9 @@ from transformer.files import InputError
 from transformer.provenance import identity
 from transformer.text import out_of_memory, reason
 
+PREPARE = ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode")
 COMMANDS: dict[str, str] = {  # name: module:function
+    **{name: f"transformer.commands.prepare:{name}" for name in PREPARE},
     "explain": "transformer.commands.explain:explain",
 }
 

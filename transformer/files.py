@@ -6,18 +6,12 @@ Everything the package writes is written to a temporary file and then renamed, s
 import errno
 import hashlib
 import os
-import re
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
-ENDLESS = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-PIPES = re.compile(
-    r"/dev/(null|stdin|fd/\d+)|/proc/(self|\d+)/fd/\d+"
-)  # what a shell gives in place of a file: these end
 
 
 class InputError(Exception):
@@ -51,29 +45,15 @@ def naming(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL and error.filename is None:
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        if error.errno in FULL:
+            error.filename = error.filename or str(path)
         raise
 
 
-def endless(path: str | Path) -> str | None:
-    """Return what is at `path` if opening or reading it might never end: a named pipe, a socket or a device."""
-    if PIPES.fullmatch(str(path)) or not os.path.exists(path):
-        return None
-    return ENDLESS.get(stat.S_IFMT(os.stat(path).st_mode))
-
-
-def readable(path: str | Path) -> str | Path:
-    """Return `path` to open it. Raises InputError where that, or reading on, might never end."""
-    if found := endless(path):
-        raise InputError(f"{path}: expected a file, found {found}")
-    return path
-
-
 def open_input(path: str | Path) -> IO[bytes]:
-    """Open a file to read its bytes. Raises InputError naming the file where that is not possible."""
+    """Open a file to read its bytes. Raises InputError naming the file if it cannot be read."""
     try:
-        return open(readable(path), "rb")
+        return open(path, "rb")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -84,7 +64,7 @@ def sha256(path: str | Path) -> str:
 
 
 def checksum(path: str | Path, algorithm: str) -> str:
-    """Return a file's checksum by an algorithm of hashlib, in hexadecimal. Raises InputError naming the file."""
+    """Return a file's checksum by an algorithm of hashlib, in hexadecimal."""
     with open_input(path) as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 

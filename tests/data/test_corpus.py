@@ -1,16 +1,20 @@
 """Cleaning by a table of cases; text by any number of workers; token arrays there and back."""
 
 import itertools
+import multiprocessing
+import os
+import signal
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from transformer import text
 from transformer.config.experiment import EOS
-from transformer.data.corpus import TokenArray, keep, write_tokenized, write_tokens
+from transformer.data import corpus
+from transformer.data.corpus import TokenArray, keep, parallel, write_tokenized, write_tokens
 from transformer.data.subwords import Subwords, learn
 from transformer.files import InputError
-from transformer.runtime import workers
 
 LANGUAGES = ("en", "de")
 PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
@@ -19,7 +23,7 @@ PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
 @pytest.fixture
 def small_chunks(monkeypatch):
     """A worker takes three lines at once, so that a small text needs many turns and a last one that is not full."""
-    monkeypatch.setattr(workers, "CHUNK", 3)
+    monkeypatch.setattr(corpus, "CHUNK", 3)
 
 
 def write(path, lines):
@@ -35,6 +39,49 @@ def sides(folder, name, pairs):
 
 def read(path):
     return path.read_bytes().decode().removesuffix("\n").split("\n")
+
+
+# Processes.
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, 40])
+@pytest.mark.parametrize("processes", [1, 3])
+def test_order_is_kept(small_chunks, count, processes):
+    chunks = [tuple(range(start, min(start + 3, count))) for start in range(0, count, 3)]
+    assert list(parallel(tuple, range(count), processes)) == chunks
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_memory_does_not_grow(small_chunks, processes):
+    """When the first results of an endless text come, only the few chunks that the workers hold have been read."""
+    endless = itertools.count()
+    chunks = parallel(tuple, endless, processes)
+    assert [next(chunks) for _ in range(3)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
+    assert next(endless) <= 3 * (3 + 2 * processes + 1)
+    chunks.close()
+    assert not multiprocessing.active_children()
+
+
+def test_long_items_make_smaller_chunks(monkeypatch):
+    monkeypatch.setattr(text, "GROUP", 10)
+    assert list(parallel(tuple, ["a" * 9, "b", "c" * 10, "d"], 1, len)) == [("a" * 9, "b"), ("c" * 10,), ("d",)]
+
+
+def kill_itself(_: list) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse(numbers: list) -> None:
+    raise InputError(f"found {numbers[0]}")
+
+
+@pytest.mark.parametrize(("task", "message"), [(kill_itself, "a worker process was killed"), (refuse, "found aaa")])
+def test_an_error_ends_all_processes(task, message):
+    """Long items fill the pipe to the workers, in which the next ones wait."""
+    with pytest.raises(InputError, match=message):
+        list(parallel(task, ["a" * 1000] * 20_000, 2))
+    assert not multiprocessing.active_children()
 
 
 # Cleaning.
@@ -105,46 +152,45 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
 
 
 @pytest.fixture
-def text(tmp_path):
+def tokens(tmp_path):
     return write(tmp_path / "text.tok", [source for source, _ in PAIRS] + ["", "It"])
 
 
 @pytest.fixture
-def vocabulary(tmp_path, text):
-    learn([text], 40, 1000, tmp_path / "vocabulary.model")
+def vocabulary(tmp_path, tokens):
+    learn([tokens], 40, 1000, tmp_path / "vocabulary.model")
     return tmp_path / "vocabulary.model"
 
 
 @pytest.fixture
-def arrays(tmp_path, text, vocabulary, small_chunks):
+def arrays(tmp_path, tokens, vocabulary, small_chunks):
     """The two files of the text's token array."""
     files = tmp_path / "text.ids", tmp_path / "text.offsets"
-    write_tokens(text, vocabulary, *files, processes=1)
+    write_tokens(tokens, vocabulary, *files, processes=1)
     return files
 
 
-def test_token_arrays_there_and_back(text, vocabulary, arrays):
+def test_token_arrays_there_and_back(tokens, vocabulary, arrays):
     array = TokenArray.open(*arrays)
     assert isinstance(array.ids, np.memmap)
     assert len(array) == 27
-    assert Subwords(vocabulary).decode([sentence.tolist() for sentence in array]) == read(text)
+    assert Subwords(vocabulary).decode([sentence.tolist() for sentence in array]) == read(tokens)
     assert array[25].tolist() == [EOS]
     assert all(sentence[-1] == EOS for sentence in array)
-    assert array.lengths.tolist() == [len(sentence) for sentence in Subwords(vocabulary).encode(read(text))]
+    assert array.lengths.tolist() == [len(sentence) for sentence in Subwords(vocabulary).encode(read(tokens))]
 
 
-def test_the_files_are_two_bytes_a_token_and_eight_an_offset(text, vocabulary, arrays):
-    sentences = Subwords(vocabulary).encode(read(text))
-    tokens = list(itertools.chain.from_iterable(sentences))
-    assert arrays[0].read_bytes() == b"".join(token.to_bytes(2, "little") for token in tokens)
+def test_the_files_are_two_bytes_a_token_and_eight_an_offset(tokens, vocabulary, arrays):
+    sentences = Subwords(vocabulary).encode(read(tokens))
+    ids = itertools.chain.from_iterable(sentences)
+    assert arrays[0].read_bytes() == b"".join(token.to_bytes(2, "little") for token in ids)
     ends = itertools.accumulate(map(len, sentences), initial=0)
     assert arrays[1].read_bytes() == b"".join(end.to_bytes(8, "little") for end in ends)
-    assert write_tokens(text, vocabulary, *arrays, processes=1) == len(tokens)
 
 
-def test_two_processes_encode_what_one_encodes(tmp_path, text, vocabulary, arrays):
+def test_two_processes_encode_what_one_encodes(tmp_path, tokens, vocabulary, arrays):
     files = tmp_path / "two.ids", tmp_path / "two.offsets"
-    write_tokens(text, vocabulary, *files, processes=2)
+    write_tokens(tokens, vocabulary, *files, processes=2)
     assert [path.read_bytes() for path in files] == [path.read_bytes() for path in arrays]
 
 

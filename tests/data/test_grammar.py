@@ -9,7 +9,7 @@ from itertools import islice, repeat
 import pytest
 from sacremoses import MosesTokenizer
 
-from transformer.commands import generate
+from transformer.commands import prepare
 from transformer.data import grammar
 from transformer.data.grammar import take
 from transformer.data.lexicon import ADJECTIVES, BE, NOUNS, PREPOSITIONS, VERBS
@@ -328,7 +328,7 @@ def test_an_exhausted_grammar_is_an_error():
 
 def test_stage_writes_aligned_files(tmp_path, items):
     output = tmp_path / "corpora" / "grammar-dev"
-    generate.main(["--seed", "1", "--skip", "20", "--take", "30", "--output", str(output)])
+    prepare.generate(seed=1, skip=20, take=30, output=output)
     lines = [output.with_suffix(f".{side}").read_bytes().decode().split("\n") for side in ("en", "de", "fr", "trees")]
     assert [list(item) for item in items[20:50]] == [list(item) for item in islice(zip(*lines, strict=True), 30)]
     assert [side[30:] for side in lines] == [[""]] * 4

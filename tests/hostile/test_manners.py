@@ -3,15 +3,13 @@
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from msgspec.structs import asdict
-from support.project import ENVIRONMENT, ROOT, copy_project, last_line
+from support.project import ROOT
 from support.toy import (
     PREPARATION,
     PROCESSOR,
@@ -46,23 +44,6 @@ def test_a_signal_ends_a_stage_in_one_line(tmp_path, number, code):
         _, shown = process.communicate(timeout=20)
     assert shown.decode() == f"transformer tokenize: ended by {number.name}\n"
     assert process.returncode == code
-    assert list((tmp_path / "to").iterdir()) == []
-
-
-def test_a_signal_may_come_while_workers_start(tmp_path):
-    """As soon as a process of its own is there; what is not yet there is not waited for."""
-    text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
-    tokenize = ["--languages", "en", "de", "--processes", "8", "--preparation", json.dumps(asdict(PREPARATION))]
-    command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
-    options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
-    with subprocess.Popen(command, **options) as process:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        while len(children.read_text().split()) < 3:  # the first watches over resources
-            assert process.poll() is None
-        os.killpg(process.pid, signal.SIGTERM)
-        _, shown = process.communicate(timeout=20)
-    assert shown.decode() == "transformer tokenize: ended by SIGTERM\n"
-    assert process.returncode == 143
     assert list((tmp_path / "to").iterdir()) == []
 
 
@@ -198,49 +179,3 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     expected = f"transformer unpack: error: [Errno 27] File too large: '{tmp_path / 'to'}'\n"
     assert ended.stderr.decode() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
-
-
-# Where a job is started.
-
-
-def test_without_its_environment_the_workflow_says_so(tmp_path):
-    """Rules call `python`, of which there is none here, or one without torch."""
-    project = copy_project(tmp_path)
-    bare = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"}
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for tool in ("bash", "git", "env", "which"):
-        (folder / tool).symlink_to(shutil.which(tool))
-    command = [sys.executable, "-m", "snakemake", "-n", "--cores", "1"]
-    for found in ("none on PATH", f"{folder / 'python'}, which lacks the project's packages"):
-        ended = subprocess.run(command, cwd=project, env=bare | {"PATH": str(folder)}, text=True, capture_output=True)
-        assert ended.returncode == 1
-        assert last_line(ended).startswith("Snakefile: expected `python` on PATH to be that of ")
-        assert f"found {found}: activate the environment" in last_line(ended)
-        (folder / "python").write_text("#!/bin/bash\nexit 1\n")
-        (folder / "python").chmod(0o755)
-
-
-GPUS = [ROOT / "workflow/scripts/gpus", "here", "1", "1", "true"]
-
-
-@pytest.mark.parametrize("kind", ["another's", "a link", "a file"])
-def test_the_folder_for_locks_on_gpus_is_ones_own(tmp_path, kind):
-    place = tmp_path / f"gpus-{os.getuid()}-here"
-    if kind == "another's":
-        if os.getuid():
-            pytest.skip("only root can make a folder of another user")
-        place.mkdir(mode=0o777)
-        os.chown(place, 12345, 12345)
-    elif kind == "a link":
-        (tmp_path / "other").mkdir()
-        place.symlink_to(tmp_path / "other")
-    elif kind == "a file":
-        place.touch()
-    env = {name: value for name, value in os.environ.items() if name != "SLURM_JOB_ID"}
-    env |= {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0"}
-    ended = subprocess.run(GPUS, env=env, capture_output=True, text=True, timeout=20)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("gpus: ")
-    assert ended.stderr.count("\n") == 1
-    assert str(place) in ended.stderr

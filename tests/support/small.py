@@ -8,7 +8,7 @@ import yaml
 
 from support.project import ROOT, copy_project
 from support.toy import write_text
-from transformer.commands import vocabulary
+from transformer import cli
 from transformer.data.grammar import take
 
 HOST = "example.org"
@@ -66,7 +66,7 @@ def made_elsewhere(project: Path) -> dict:
     folder.mkdir()
     model = folder / "vocabulary.model"
     text = [str(project / f"train.{language}") for language in ("en", "fr")]
-    vocabulary.main(["--text", *text, "--size", "180", "--sentences", "1000", "--output", str(model)])
+    cli.run(["vocabulary", "--text", *text, "--size", "180", "--sentences", "1000", "--output", str(model)])
     listing = f"{hashlib.sha256(model.read_bytes()).hexdigest()}  {model.name}\n".encode()
     (folder / "SHA256SUMS").write_bytes(listing)
     return {"path": folder.name, "sha256": hashlib.sha256(listing).hexdigest()}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer.commands import encode, vocabulary
+from transformer import cli
 from transformer.config.experiment import (
     EOS,
     PAD,
@@ -23,7 +23,8 @@ from transformer.config.experiment import (
     Training,
     save,
 )
-from transformer.data.corpus import SIDES, TokenArray
+from transformer.data.corpus import TokenArray
+from transformer.layout import SIDES
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.runtime.signals import STOPPING
@@ -154,7 +155,7 @@ def write_text(path: Path, lines: list[str]) -> Path:
 def make_vocabulary(path: Path, size: int = 28) -> Path:
     """Learn a vocabulary of WORDS."""
     text = write_text(path.with_suffix(".txt"), random_lines(0, 200))
-    vocabulary.main(["--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
+    cli.run(["vocabulary", "--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
     return path
 
 
@@ -166,7 +167,7 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
         for side in SIDES:
             write_text(data / f"{split}.{side}.tok", lines)
         (data / f"{split}.json").write_text(json.dumps({"read": len(lines), "kept": len(lines)}))
-    encode.main(["--data", str(data), "--splits", "train", "dev", "--processes", "1"])
+    cli.run(["encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1"])
     return data
 
 

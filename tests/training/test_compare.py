@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import asdict
 from support.toy import PREPARATION, make_experiment, make_run
 
-from transformer import __main__
-from transformer.commands import encode, generate, tokenize, train, vocabulary
-from transformer.data.corpus import SIDES
+from transformer import __main__, cli
+from transformer.commands import train
+from transformer.layout import SIDES
 from transformer.training.optimizer import learning_rate
 from transformer.training.trajectory import Comparison, read_log
 
@@ -28,13 +28,13 @@ def data(tmp_path_factory):
     preparation = json.dumps(asdict(PREPARATION) | {"max_words": 8})
     for split, (skip, take) in SPLITS.items():
         corpus = folder / f"corpus-{split}"
-        generate.main(["--seed", "1", "--skip", str(skip), "--take", str(take), "--output", str(corpus)])
+        cli.run(["generate", "--seed", "1", "--skip", str(skip), "--take", str(take), "--output", str(corpus)])
         sides = ["--source", f"{corpus}.en", "--target", f"{corpus}.de", "--languages", "en", "de", "--clean"]
-        tokenize.main([*sides, "--preparation", preparation, "--processes", "1", "--output", str(folder / split)])
+        cli.run(["tokenize", *sides, "--preparation", preparation, "--processes", "1", "--output", str(folder / split)])
     text = [str(folder / f"train.{side}.tok") for side in SIDES]
     model = str(folder / "vocabulary.model")
-    vocabulary.main(["--text", *text, "--size", str(ROWS), "--sentences", "10000", "--output", model])
-    encode.main(["--data", str(folder), "--splits", *SPLITS, "--processes", "1"])
+    cli.run(["vocabulary", "--text", *text, "--size", str(ROWS), "--sentences", "10000", "--output", model])
+    cli.run(["encode", "--data", str(folder), "--splits", *SPLITS, "--processes", "1"])
     return folder
 
 

@@ -14,8 +14,8 @@ from itertools import chain
 from pathlib import Path
 
 from transformer.commandline import stage_parser
-from transformer.data.corpus import SIDES
 from transformer.files import InputError, replacing, write_columns
+from transformer.layout import SIDES
 from transformer.parsing.linearization import encode
 from transformer.parsing.trees import Tree, clean, phrases, read_trees, words
 from transformer.text import draw

@@ -16,7 +16,7 @@ from tabulate import tabulate
 from transformer.commandline import stage_parser
 from transformer.config import settings
 from transformer.config.experiment import PRESETS, Model
-from transformer.files import InputError, readable
+from transformer.files import InputError
 from transformer.model.cost import agreeing_rows, parameters
 
 COUNTED = """\
@@ -117,7 +117,7 @@ def models_of(config: dict) -> dict[str, Model]:
 def read_paper(path: str) -> dict[str, tuple[str, int | None]]:
     """Return the letter and the millions of each experiment of table3.csv. Raises InputError naming the file."""
     try:
-        with open(readable(path), encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
         return {line["experiment"]: (line["row"], int(line["parameters"] or 0) or None) for line in lines}
     except KeyError as error:

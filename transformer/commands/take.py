@@ -22,7 +22,7 @@ import msgspec
 from transformer.commandline import stage_parser
 from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load
 from transformer.config.reading import read_yaml
-from transformer.data.manifest import Manifest, read_manifest
+from transformer.data.corpus import Manifest, read_manifest
 from transformer.evaluation.records import Trained
 from transformer.files import InputError, open_input, replacing, sha256
 from transformer.records import read_json

@@ -28,10 +28,10 @@ import torch
 from transformer import provenance
 from transformer.commandline import positive, stage_parser
 from transformer.config.experiment import Experiment, load
-from transformer.data.corpus import SIDES, TokenArray
-from transformer.data.manifest import read_manifest
+from transformer.data.corpus import TokenArray, read_manifest
 from transformer.data.subwords import Subwords
 from transformer.files import InputError, replacing
+from transformer.layout import SIDES
 from transformer.runtime import memory
 from transformer.runtime.distributed import World, end, joined
 from transformer.runtime.lock import alone

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-from transformer.files import InputError, readable
+from transformer.files import InputError
 from transformer.records import faults, short
 
 Kind = TypeVar("Kind")
@@ -44,7 +44,7 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
 def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
-        with open(readable(path), "rb") as file:
+        with open(path, "rb") as file:
             return yaml.load(file, Loader)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None

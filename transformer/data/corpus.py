@@ -3,25 +3,63 @@
 Text is streamed in chunks of lines to worker processes; memory does not grow with the corpus.
 """
 
+import hashlib
 import itertools
+import json
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from threading import Thread
+from typing import Annotated, Any, Self, TypedDict
 
 import numpy as np
+from msgspec import Meta
 
 from transformer.config.experiment import Preparation
-from transformer.data.parts import WHOLE, Part, join, part_range, read_part
 from transformer.data.subwords import Subwords, noting_spaces
-from transformer.files import InputError, readable, replacing
-from transformer.runtime.workers import parallel
-from transformer.text import count_lines, read_lines
+from transformer.files import InputError, replacing
+from transformer.records import Checksum, Count, read_json
+from transformer.text import groups, read_lines, read_pairs
 
-SIDES = ("source", "target")
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 OFFSET = np.dtype("<i8")
-BLOCK = 2**20  # offsets that are gathered at once
+CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
+
+assigned: list[Callable[[list], object]] = []  # a worker process's task
+
+
+class Counts(TypedDict):
+    """The numbers of pairs of a split. That of tokenised text has "read", too, that of a treebank others."""
+
+    kept: Count
+
+
+class Manifest(TypedDict):
+    """The content of data.json, by whose checksum a training knows its data."""
+
+    files: Annotated[dict[str, Checksum], Meta(min_length=1)]  # the checksum of each, by name
+    splits: dict[str, dict[str, Any]]
+    sha256: Checksum
+
+
+def checksum_of(files: dict[str, str]) -> str:
+    """Return the checksum of data with these files."""
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the content of data.json. Raises InputError naming the file and the key, also on a wrong checksum."""
+    manifest = read_json(path, Manifest)
+    if manifest["sha256"] != (expected := checksum_of(manifest["files"])):
+        raise InputError(f"{path}, sha256: expected {expected}, which its files make, found {manifest['sha256']}")
+    return manifest
 
 
 def keep(source: str, target: str, preparation: Preparation) -> bool:
@@ -37,30 +75,69 @@ def write_tokenized(
     preparation: Preparation,
     clean: bool,
     processes: int,
-    part: Part = WHOLE,
 ) -> dict[str, int]:
-    """Tokenise the (source, target) files of `corpora`, or a part of them, end to end into the two `outputs`.
+    """Tokenise the (source, target) files of `corpora` end to end into the two `outputs`.
 
     `clean` drops the pairs that `keep` refuses. Returns how many pairs were read and kept, as "read" and "kept".
+    Raises InputError if no pair is left.
     """
     counts = {"read": 0, "kept": 0}
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in outputs]
-        task, pairs = Tokenize(languages, preparation, clean), read_part(corpora, part)
+        pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
+        task = Tokenize(languages, preparation, clean)
         for read, kept in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
             counts["read"] += read
             counts["kept"] += len(kept)
             for side, file in enumerate(files):
                 file.writelines(pair[side] + "\n" for pair in kept)
-        if part == WHOLE:
-            check_kept(counts, corpora)
+        if not counts["kept"]:
+            raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning")
     return counts
 
 
-def check_kept(counts: dict[str, int], corpora: list[tuple[Path, Path]]) -> None:
-    """Raise InputError where cleaning has left no pair."""
-    if not counts["kept"]:
-        raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning")
+def parallel(
+    task: Callable[[list], object], items: Iterable, processes: int, size: Callable[[Any], int] = lambda item: 1
+) -> Iterator:
+    """Yield `task` of each chunk of `items`, in order, computed by `processes`; at most two chunks wait for each.
+
+    size: returns the characters of an item, so that long ones make smaller chunks. Processes are spawned: forking a
+    process whose libraries run threads can deadlock. Raises what `task` raises, and InputError if a process is killed.
+    """
+    chunks = groups(items, CHUNK, size)
+    if processes == 1:
+        yield from map(task, chunks)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=start, initargs=(task,))
+    waiting: deque[Future] = deque()
+    try:
+        for chunk in chunks:
+            waiting.append(pool.submit(work, chunk))
+            if len(waiting) > 2 * processes:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise InputError("a worker process was killed, as the system does where memory runs out") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def start(task: Callable[[list], object]) -> None:
+    """Prepare a worker: it leaves Ctrl-C, which a terminal sends to all, to its parent, and exits when that does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=exit_with_parent, daemon=True).start()
+    assigned.append(task)
+
+
+def exit_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def work(chunk: list) -> object:
+    return assigned[0](chunk)
 
 
 class Tokenize:
@@ -91,21 +168,10 @@ class Encode:
         return ids, np.fromiter(map(len, sentences), OFFSET)
 
 
-def write_tokens(
-    text: Path,
-    vocabulary: Path,
-    ids: Path,
-    offsets: Path,
-    processes: int,
-    symbols: bool = False,
-    part: Part = WHOLE,
-) -> int:
-    """Encode a tokenised text file, or a part of it, into the files of a `TokenArray`. Returns the number of tokens.
-
-    symbols: whether the lines are linearised trees.
-    """
+def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> None:
+    """Encode a tokenised text file into the files of a `TokenArray`. symbols: the lines are linearised trees."""
     end = 0
-    lines = noting_spaces(read_lines(text, *part_range(count_lines(text), part)), text)
+    lines = noting_spaces(read_lines(text), text)
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
         for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes, len):
@@ -113,38 +179,14 @@ def write_tokens(
             ends = end + np.cumsum(lengths)
             offset_file.write(ends.tobytes())
             end = int(ends[-1])
-    return end
-
-
-def gather_tokens(parts: list[tuple[Path, Path]], ids: Path, offsets: Path) -> int:
-    """Write the (ids, offsets) files of `parts` end to end as those of the whole. Returns the number of tokens."""
-    end = 0
-    with replacing(offsets, "wb") as file:
-        file.write(np.zeros(1, OFFSET).tobytes())
-        for _, path in parts:
-            ends = read_offsets(path)
-            for start in range(1, len(ends), BLOCK):
-                file.write((end + ends[start : start + BLOCK]).tobytes())
-            end += int(ends[-1])
-    join([path for path, _ in parts], ids)
-    return end
 
 
 def read_offsets(path: str | Path) -> np.ndarray:
-    """Map where sentences begin, and the end of the last, into memory. Raises InputError where they do not grow."""
+    """Map where sentences begin, and the end of the last, into memory. Raises InputError on other files."""
     try:
-        offsets = np.memmap(readable(path), OFFSET, mode="r")
+        return np.memmap(path, OFFSET, mode="r")
     except (OSError, ValueError) as error:  # missing, empty, or cut within a number
         raise InputError(f"{path}: no offsets of a token array: {error}") from error
-    if offsets[0] != 0:
-        raise InputError(f"{path}: expected offsets from 0, found them from {offsets[0]}")
-    for start in range(0, len(offsets) - 1, BLOCK):
-        part = offsets[start : start + BLOCK + 1]
-        if (short := np.flatnonzero(part[1:] <= part[:-1])).size:
-            number = start + int(short[0])
-            found = f"{offsets[number + 1]} after {offsets[number]}"
-            raise InputError(f"{path}: expected offsets that grow, found {found} at sentence {number + 1}")
-    return offsets
 
 
 @dataclass(frozen=True)
@@ -158,7 +200,7 @@ class TokenArray:
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
         """Map the two files into memory. Raises InputError where they are no token array."""
         try:
-            array = cls(np.memmap(readable(ids), TOKEN, mode="r"), read_offsets(offsets))
+            array = cls(np.memmap(ids, TOKEN, mode="r"), read_offsets(offsets))
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:

@@ -4,39 +4,36 @@ The bytes are collected in `NAME.SUM.part` beside the output; SUM is the beginni
 outlives a failure: the next attempt resumes from it, and bytes with another checksum are never mixed into it.
 """
 
+import logging
 import os
-import re
 import shutil
 import sys
 import time
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 
-import requests  # TLS, proxies and time-outs
+import requests
 import urllib3
 from tqdm import tqdm
 
-from transformer.data.response import Refused, Slow, ask, within
 from transformer.files import InputError, checksum, naming
-from transformer.text import printable
 
-LEAST_RATE, RATE_SECONDS = 10_000, 300  # bytes a second, over this time; a slower server counts as a failure
-LEAST_GAIN = 10_000  # bytes that an attempt has to bring, or it counts as a failure
-MOST = 1 << 36  # bytes of a file of unknown size; the largest known one has 2.6 GB
-ATTEMPTS = 5  # in a row that brought nothing new, or too little
+logger = logging.getLogger(__name__)
+
+TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old servers stall
+ATTEMPTS = 5  # in a row that bring nothing new
 PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
+PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
 PIECE = 1 << 20  # bytes written at a time
-SUMS = {"sha256": "SHA-256", "md5": "MD5"}  # by their names in hashlib; MD5 where no other was published
 
 
-@dataclass(frozen=True)
+class Refused(Exception):
+    """An address does not have the file; the message is the reason. Asking again is of no use."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Version:
-    """Addresses of the same bytes, tried in turn, and how to recognise these bytes.
-
-    sha256, md5: in hexadecimal; both None for an archive that its host packs again at each request, with other bytes:
-    what is read from it has to be checked later. size: in bytes, None where it is not known.
-    """
+    """Addresses of the same bytes, tried in turn, and their checksum in hexadecimal and size, if they are known."""
 
     urls: list[str]
     sha256: str | None = None
@@ -47,29 +44,24 @@ class Version:
         """Return what is wrong with a file, or None."""
         if length(path) == 0:
             return "found an empty file"
-        if self.size is None and length(path) > MOST:
-            return f"expected at most {MOST} bytes, found more"
         if self.size not in (None, length(path)):
             return f"expected {self.size} bytes, found {length(path)}"
-        for kind, name in SUMS.items():
-            expected = getattr(self, kind)
-            if expected and (actual := checksum(path, kind)) != expected:
+        for name, expected in (("SHA-256", self.sha256), ("MD5", self.md5)):
+            if expected and (actual := checksum(path, name.replace("-", ""))) != expected:
                 return f"expected {name} {expected}, found {actual}"
         return None
 
     def part(self, output: Path) -> Path:
-        """Return where the bytes for `output` are collected."""
-        words = [output.name, (self.sha256 or self.md5 or "")[:8], "part"]
-        return output.with_name(".".join(filter(None, words)))
+        """Return the file that collects the bytes for `output`."""
+        return output.with_name(f"{output.name}.{(self.sha256 or self.md5 or 'unknown')[:8]}.part")
 
 
-def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None = None) -> None:
+def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> None:
     """Write one of `versions`, which serve equally well, to `output`: the first that an address has.
 
     With `mirror`, a folder, the address `https://HOST/PATH` is read from `mirror/HOST/PATH`, never from the network.
     Raises InputError, with a reason for every address, when none has its file.
     """
-    output = Path(output)
     if any(version.difference(output) is None for version in versions):
         return
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +74,7 @@ def fetch(versions: list[Version], output: str | Path, mirror: str | Path | None
                 obtain(place, part, version)
             except Refused as refused:
                 reasons.append(f"{place}: {refused}")
-                tell(f"{output.name}: {reasons[-1]}")
+                logger.warning("%s: %s", output.name, reasons[-1])
             else:
                 os.replace(part, output)
                 for other in versions:
@@ -96,10 +88,10 @@ def obtain(place: str | Path, part: Path, version: Version) -> None:
     resumed = length(part) > 0 and version.size is not None
     if isinstance(place, str):
         download(place, part, version.size)
-    elif not place.is_file():
-        raise Refused("no such file")
-    else:
+    elif place.is_file():
         shutil.copyfile(place, part)
+    else:
+        raise Refused("no such file")
     if wrong := version.difference(part):
         part.unlink(missing_ok=True)
         if not resumed:
@@ -108,102 +100,66 @@ def obtain(place: str | Path, part: Path, version: Version) -> None:
 
 
 def download(url: str, part: Path, size: int | None) -> None:
-    """Complete `part` to `size` bytes, in as many attempts as bring enough, fast enough.
+    """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises Refused.
 
-    Without a size, write it from its beginning, up to where the server ends it. Raises Refused.
+    Without a size, each attempt begins again.
     """
-    failures, farthest = 0, length(part)
-    while size is None or length(part) < size:
+    failures, farthest, complete = 0, length(part), length(part) >= (size or 1 << 63)
+    while not complete:
         try:
             transfer(url, part, length(part) if size else 0, size)
-            if size is None:
-                return
+            complete = True
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
-            gained = length(part) - farthest >= LEAST_GAIN and not isinstance(error, Slow)
-            failures = 1 if gained else failures + 1
+            failures = 1 if length(part) > farthest else failures + 1
             farthest = max(farthest, length(part))
             if failures == ATTEMPTS:
                 raise Refused(f"{cause(error)}, {ATTEMPTS} times") from error
             pause = PAUSE_SECONDS * 2 ** (failures - 1)
-            tell(f"{url}: {cause(error)}; again in {pause:g} s")
+            logger.warning("%s: %s; again in %g s", url, cause(error), pause)
             time.sleep(pause)
         except requests.RequestException as error:
             raise Refused(cause(error)) from error
 
 
 def transfer(url: str, part: Path, start: int, size: int | None) -> None:
-    """Send one request: append the bytes from `start` on, or begin again if the server cannot send a part."""
-    with ask(url, start) as response:
+    """Send one request for the bytes from `start` on. Raises ConnectionError for what may pass, else Refused."""
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUTS) as response:
+        status = f"HTTP {response.status_code} {response.reason}"
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if not (start and response.status_code in (206, 416) and not ranged):
-            start = start if response.status_code == 206 else 0
-            refuse(response, start, size)
-            receive(response, part, start, size or announced(response))
-            return
-    transfer(url, part, 0, size)
-
-
-def refuse(response: requests.Response, start: int, size: int | None) -> None:
-    """Raise unless the response's headers fit the file from `start` on: ConnectionError to try again, else Refused."""
-    status = f"HTTP {response.status_code} {response.reason}"
-    if response.status_code in (408, 429) or response.status_code >= 500:  # these pass
-        raise requests.ConnectionError(status)
-    if response.status_code != (206 if start else 200):
-        raise Refused(status)
-    rest = announced(response)
-    if rest is None:
-        return
-    if size is None and rest > MOST:
-        raise Refused(f"expected at most {MOST} bytes, found {rest}")
-    if size is not None and start + rest != size:
-        raise Refused(f"expected {size} bytes, found {start + rest}")
-
-
-def announced(response: requests.Response) -> int | None:
-    """Return how many bytes a response says that it has. Raises Refused where it says something else."""
-    text = response.headers.get("Content-Length")
-    if text is not None and not re.fullmatch("[0-9]{1,18}", text):
-        raise Refused(f"expected a number of bytes as Content-Length, found {text}")
-    return int(text) if text else None
+        if start and not ranged and response.status_code in (206, 416):
+            part.unlink()  # the server cannot go on from there
+            raise requests.ConnectionError(status)
+        if response.status_code in PASSING:
+            raise requests.ConnectionError(status)
+        if response.status_code not in (200, 206):
+            raise Refused(status)
+        receive(response, part, start if ranged else 0, size)
 
 
 def receive(response: requests.Response, part: Path, start: int, size: int | None) -> None:
-    """Write the body to `part` from `start` on, not decoded, and at most one byte more than `size`, or than MOST.
-
-    Raises Slow, Timeout where nothing comes, and ConnectionError where the body ends before `size`.
-    """
+    """Write the body to `part` from `start` on, not decoded, and at most a piece more than `size`."""
+    announced = response.headers.get("Content-Length", "")
+    total = start + int(announced) if announced.isdecimal() else size
+    if None not in (size, total) and total != size:
+        raise Refused(f"expected {size} bytes, found {total}")
     seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
-    bar = tqdm(desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, mininterval=seconds)
+    bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
     with bar, naming(part), open(part, "ab" if start else "wb") as file:
-        begun, before = time.monotonic(), file.tell()
-        while (left := (size or MOST) + 1 - file.tell()) > 0:
-            with within():  # there are bytes that are none of the body
-                piece = response.raw.read1(min(PIECE, left), decode_content=False)
-            if not piece:
-                break
-            file.write(piece)
-            bar.update(len(piece))
-            if (seconds := time.monotonic() - begun) >= RATE_SECONDS:
-                if (rate := (file.tell() - before) / seconds) < LEAST_RATE:
-                    raise Slow(f"only {rate:.0f} bytes a second")
-                begun, before = time.monotonic(), file.tell()
+        while (piece := response.raw.read1(PIECE, decode_content=False)) and file.tell() <= (size or 1 << 63):
+            bar.update(file.write(piece))
         file.flush()
         os.fsync(file.fileno())
-    if size and length(part) < size:
-        raise requests.ConnectionError(f"ended after {length(part)} of {size} bytes")
+    if length(part) < (total or 0):
+        raise requests.ConnectionError(f"ended after {length(part)} of {total} bytes")
 
 
 def cause(error: BaseException) -> str:
-    """Return the first exception of a chain about the network, as text: libraries wrap the cause several times."""
+    """Return the first system error of a chain, as text: libraries wrap it several times."""
     first = error
     while error := error.__cause__ or error.__context__:
-        first = error if isinstance(error, (OSError, HTTPException)) else first
+        first = error if isinstance(error, (OSError, urllib3.exceptions.HTTPError)) else first
     return f"{type(first).__name__}: {first}"
-
-
-def tell(message: str) -> None:
-    """Print a line about an address."""
-    print(printable(message), file=sys.stderr)
 
 
 def length(path: Path) -> int:

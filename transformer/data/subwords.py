@@ -6,8 +6,7 @@ after the special ids and before the subwords, so that the softmax needs to cove
 
 import io
 import itertools
-import re
-import sys
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +15,11 @@ from typing import Self
 import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.files import InputError, readable, replacing
+from transformer.files import InputError, replacing
 from transformer.runtime.process import at_once
 from transformer.text import draw, read_lines
+
+logger = logging.getLogger(__name__)
 
 SPECIAL = 3  # PAD, EOS and UNK
 SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
@@ -29,8 +30,8 @@ UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contai
 def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
     """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
 
-    The text is not normalised; the same texts give the same vocabulary. `symbols` are put in front of the subwords and
-    count in `size`. Raises InputError where the texts do not hold that many subwords, or need more.
+    The text is not normalised; the same texts give the same vocabulary. `symbols` come before the subwords and count
+    in `size`. Raises InputError if the texts do not hold that many subwords, or need more.
     """
     model = io.BytesIO()
     try:
@@ -53,7 +54,8 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
                 minloglevel=2,  # errors; it would warn that a million lines are many
             )
     except RuntimeError as error:
-        raise InputError(f"{', '.join(map(str, texts))}: {refusal(str(error), size)}") from None
+        problem = str(error).rpartition("] ")[2] or error  # without the place in SentencePiece's code
+        raise InputError(f"{', '.join(map(str, texts))}: no vocabulary of {size}: {problem}") from None
     with replacing(output, "wb") as file:
         file.write(model.getvalue())
 
@@ -72,13 +74,13 @@ def find_symbols(text: Path, rows: int) -> list[str]:
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
     """Yield at most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
-    # Decode all lines here: SentencePiece would lose the message of an InputError.
+    # Decode all lines first: SentencePiece would lose the message of an InputError.
     total = sum(1 for text in texts for _ in read_lines(text))
     return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
 
 
 def noting_spaces(lines: Iterable[str], name: str | Path) -> Iterator[str]:
-    """Yield the lines. Says on standard error how many of them hold SPACE, which SentencePiece takes for a space."""
+    """Yield the lines. Warns how many of them hold SPACE, which SentencePiece takes for a space."""
     count = 0
     for line in lines:
         count += SPACE in line
@@ -87,19 +89,9 @@ def noting_spaces(lines: Iterable[str], name: str | Path) -> Iterator[str]:
 
 
 def note_spaces(count: int, name: str | Path) -> None:
-    """Say on standard error how many lines hold SPACE, if any do."""
     if count:
         lines = "1 line holds" if count == 1 else f"{count:,} lines hold"
-        print(f"{name}: {lines} {SPACE} (U+2581), which is read as a space", file=sys.stderr)
-
-
-def refusal(error: str, size: int) -> str:
-    """Return SentencePiece's error, in plain words where the size is at fault."""
-    if limit := re.search(r"Vocabulary size too high \(\d+\).*<= (\d+)", error):
-        return f"vocabulary of {size} is larger than the text allows: {limit[1]}"
-    if limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
-        return f"vocabulary of {size} is smaller than the text's characters need: {limit[1]}"
-    return f"no vocabulary can be learned: {error}"
+        logger.warning("%s: %s %s (U+2581), which is read as a space", name, lines, SPACE)
 
 
 class Subwords:
@@ -109,7 +101,7 @@ class Subwords:
         self.path = str(path)
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
-            self.processor.load(readable(self.path))
+            self.processor.load(self.path)
             self.pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
         except (OSError, RuntimeError, UnicodeDecodeError):
             raise InputError(f"{path}: not a SentencePiece model") from None
@@ -126,17 +118,9 @@ class Subwords:
     def __len__(self) -> int:
         return self.processor.vocab_size()
 
-    def __getstate__(self) -> str:
-        return self.path
-
-    def __setstate__(self, path: str) -> None:
-        self.__init__(path)
-
     def encode(self, lines: list[str]) -> list[list[int]]:
         """Turn tokenised sentences into ids, each ending in EOS."""
-        return self.processor.encode(
-            lines, add_eos=True, num_threads=1
-        )  # data.corpus.parallel starts processes instead
+        return self.processor.encode(lines, add_eos=True, num_threads=1)
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
         """Turn ids (with or without EOS) into tokenised sentences."""

@@ -1,7 +1,6 @@
 """§5.1: Moses punctuation normalisation and tokenisation, by sacremoses, and the way back to plain text."""
 
 import re
-from typing import NamedTuple
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
@@ -12,30 +11,17 @@ MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
 SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # a pattern's character classes and the brackets of its groups
 
 
-class Rule(NamedTuple):
-    """A pattern that is tried only on text with `needed`, without which it cannot match."""
-
-    needed: str
-    pattern: re.Pattern
-
-    def sub(self, replacement: str, text: str) -> str:
-        """Replace the matches of the pattern, as `re.Pattern.sub` does; the tokeniser calls it."""
-        return self.pattern.sub(replacement, text) if self.needed in text else text
-
-
 class Normalizer(MosesPunctNormalizer):
-    """sacremoses' punctuation normaliser, made fast: it tries a rule only where it can match."""
+    """sacremoses' punctuation normaliser, made fast: it tries a rule only on text with a character that it needs."""
 
     def __init__(self, language: str):
         super().__init__(language)
-        self.rules = [
-            (Rule(mark_of(pattern), re.compile(pattern)), replacement) for pattern, replacement in self.substitutions
-        ]
+        self.rules = [(mark_of(pattern), re.compile(pattern), new) for pattern, new in self.substitutions]
 
     def normalize(self, text: str) -> str:
         """Normalise the punctuation of a line."""
-        for rule, replacement in self.rules:
-            text = rule.sub(replacement, text)
+        for mark, pattern, new in self.rules:
+            text = pattern.sub(new, text) if mark in text else text
         return text.strip()
 
 
@@ -46,15 +32,11 @@ def mark_of(pattern: str) -> str:
 
 
 class Tokenizer(MosesTokenizer):
-    """sacremoses' tokeniser, made fast: as above, and it builds its sets of letters once, not at every abbreviation."""
+    """sacremoses' tokeniser, made fast: it builds its sets of letters once, not at every abbreviation."""
 
     def __init__(self, language: str):
         super().__init__(language)
         self.alpha, self.lower = frozenset(self.IsAlpha), frozenset(self.IsLower)  # of this language
-        for name in ("COMMA_SEPARATE_1", "COMMA_SEPARATE_2", "COMMA_SEPARATE_3"):
-            setattr(self, name, only_with(",", getattr(self, name)))
-        for name in ("ENGLISH_SPECIFIC_APOSTROPHE", "FR_IT_SPECIFIC_APOSTROPHE"):
-            setattr(self, name, [only_with("'", rule) for rule in getattr(self, name)])
 
     def islower(self, text: str) -> bool:
         """Return whether all characters are lower-case letters of this language."""
@@ -65,14 +47,8 @@ class Tokenizer(MosesTokenizer):
         return not self.alpha.isdisjoint(text)
 
 
-def only_with(needed: str, rule: tuple[re.Pattern, str]) -> tuple[Rule, str]:
-    """Return a rule of the tokeniser (a pattern and its replacement) that is tried only on text with `needed`."""
-    pattern, replacement = rule
-    return Rule(needed, pattern), replacement
-
-
 class Moses:
-    """A language's tokeniser and detokeniser: text to words separated by single spaces, and back."""
+    """A language's tokeniser and detokeniser: text to words with single spaces between them, and back."""
 
     def __init__(self, language: str, preparation: Preparation):
         self.preparation = preparation
@@ -85,14 +61,11 @@ class Moses:
         if self.preparation.normalize_punctuation:
             line = self.normalizer.normalize(line)
         words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True)
-        return decapitalized(words) if self.preparation.decapitalize else words
+        if self.preparation.decapitalize and not words[1:2].isupper():  # but not in words such as USA
+            words = words[:1].lower() + words[1:]  # a word is one word wherever it stands
+        return words
 
     def detokenize(self, line: str) -> str:
         """Turn a tokenised sentence into plain text; undoes the escapes and the small first letter, nothing else."""
         text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
         return text[:1].upper() + text[1:] if self.preparation.decapitalize else text
-
-
-def decapitalized(words: str) -> str:
-    """Write the first letter small, so that a word is one word wherever it stands; but not in words such as USA."""
-    return words if words[1:2].isupper() else words[:1].lower() + words[1:]

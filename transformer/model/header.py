@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from safetensors import SafetensorError, safe_open
 
-from transformer.files import InputError, readable
+from transformer.files import InputError
 from transformer.records import Checksum, Count, Steps, parse_json
 
 KEY = "about"  # under which safetensors' own header holds ours, and the checksum of the tensors
@@ -40,7 +40,7 @@ def read_about(path: str | Path, metadata: dict[str, str] | None) -> tuple[Heade
 def read_header(path: str | Path) -> Header:
     """Return what the header of a file of weights says of them. Raises InputError naming the file."""
     try:
-        with safe_open(readable(path), framework="np") as file:
+        with safe_open(path, framework="np") as file:
             return read_about(path, file.metadata())[0]
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None

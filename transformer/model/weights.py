@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from transformer.config.experiment import Model
-from transformer.files import InputError, readable, replacing
+from transformer.files import InputError, replacing
 from transformer.model.cost import parameters
 from transformer.model.header import KEY, Header, Unusable, origin, read_about
 from transformer.model.rounded import restored
@@ -46,7 +46,7 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
     Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
     """
     try:
-        with safe_open(readable(path), framework="pt") as file:
+        with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
             header, expected = read_about(path, file.metadata())
     except OSError as error:

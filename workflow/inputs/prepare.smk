@@ -1,9 +1,5 @@
-# The questions of rules/prepare.smk: languages, subsets of a test set, and the parts that a training set is prepared in.
+# The questions of rules/prepare.smk: languages, subsets of a test set, and vocabularies.
 import json
-import os
-import re
-
-from snakemake.io import IOFile
 
 from transformer.config.runs import preparation_of
 
@@ -31,48 +27,6 @@ def subset_options(wildcards, input):
     """Return names and files of these corpora, as options of the score stage."""
     pairs = zip(subsets_of(wildcards), input.subsets, strict=True)
     return [word for name, path in pairs for word in ("--subset", name, path)]
-
-
-def parts_of(names, last):
-    """Return an input function: these files of each part that a training set is prepared in; none where it has one job.
-
-    If `last`, which the job writes last, is there, the parts are those that Snakemake has recorded with it: another
-    number makes nothing again.
-    """
-
-    def files(wildcards):
-        scale, task = wildcards.scale, wildcards.task
-        if (
-            wildcards.get("split", "train") != "train"
-            or task not in config["scales"][scale]["tasks"]
-        ):
-            return []
-        data = f"results/{scale}/data/{task}"
-        number = config["scales"][scale].get("scatter", config["scatter"])
-        if os.path.exists(made := moved(f"{data}/{last}")):
-            recorded = " ".join(workflow.persistence.input(IOFile(made)) or [])
-            number = int((re.findall(r"/parts/\d+-of-(\d+)/", recorded) or [1])[0])
-        parts = range(1, number + 1) if number > 1 else []
-        return collect(
-            "{data}/parts/{part}-of-{number}/{name}",
-            data=data,
-            part=parts,
-            number=number,
-            name=names,
-        )
-
-    return files
-
-
-def gather_option(wildcards, input):
-    """Return the option of the tokenize and encode stages by which they put a training set together from its parts."""
-    parts = {os.path.dirname(path) for path in input.parts}
-    return f"--parts {len(parts)}" if parts else ""
-
-
-def gather_threads(wildcards, input):
-    """Return the threads of a job that may only put parts together, which is no work that could be shared."""
-    return 1 if input.parts else prepare_threads(wildcards)
 
 
 def prepare_threads(wildcards):

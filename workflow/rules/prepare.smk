@@ -5,9 +5,6 @@ rule tokenize:
     input:
         source=side("source"),
         target=side("target"),
-        parts=parts_of(
-            ["train.source.tok", "train.target.tok", "train.json"], last="train.json"
-        ),
     output:
         "results/{scale}/data/{task}/{split}.source.tok",
         "results/{scale}/data/{task}/{split}.target.tok",
@@ -19,7 +16,7 @@ rule tokenize:
     priority: FIRST
     conda:
         "../../environment.yml"
-    threads: gather_threads
+    threads: prepare_threads
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
@@ -28,29 +25,11 @@ rule tokenize:
         ],
         preparation=preparation,
         clean=lambda wildcards: "--clean" if wildcards.split == "train" else "",
-        part=gather_option,
         output=subpath(output[2], strip_suffix=".json"),
     shell:
         "python -m transformer tokenize --source {input.source:q} --target {input.target:q}"
         " --languages {params.languages:q} --preparation {params.preparation:q} {params.clean}"
-        " {params.part} --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
-
-
-# Where `scatter` is more than 1, these jobs do a training set's work, and the rule above puts their parts together.
-use rule tokenize as tokenize_part with:
-    input:
-        source=side("source"),
-        target=side("target"),
-    output:
-        temp("results/{scale}/data/{task}/parts/{part}-of-{parts}/{split}.source.tok"),
-        temp("results/{scale}/data/{task}/parts/{part}-of-{parts}/{split}.target.tok"),
-        temp("results/{scale}/data/{task}/parts/{part}-of-{parts}/{split}.json"),
-    log:
-        "logs/tokenize/{scale}/{task}/{split}.{part}-of-{parts}.log",
-    threads: 1
-    params:
-        part="--part {part} {parts}",
-        output=moved("results/{scale}/data/{task}/{split}"),
+        " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
 
 
 # Scored against themselves, the references show before days of training that a subset is one.
@@ -106,15 +85,6 @@ rule encode:
             ending=["source.tok", "target.tok", "json"],
         ),
         "results/{scale}/data/{task}/vocabulary.model",
-        parts=parts_of(
-            [
-                "train.source.ids",
-                "train.source.offsets",
-                "train.target.ids",
-                "train.target.offsets",
-            ],
-            last="data.json",
-        ),
     output:
         collect(
             "results/{{scale}}/data/{{task}}/{split}.{side}.{kind}",
@@ -128,35 +98,12 @@ rule encode:
     priority: FIRST
     conda:
         "../../environment.yml"
-    threads: gather_threads
+    threads: prepare_threads
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
         data=subpath(output.about, parent=True),
         splits=["train", "dev"],
-        part=gather_option,
     shell:
-        "python -m transformer encode --data {params.data:q} --splits {params.splits} {params.part}"
+        "python -m transformer encode --data {params.data:q} --splits {params.splits}"
         " --processes {threads} 2>&1 | tee {log:q}"
-
-
-use rule encode as encode_part with:
-    input:
-        "results/{scale}/data/{task}/train.source.tok",
-        "results/{scale}/data/{task}/train.target.tok",
-        "results/{scale}/data/{task}/vocabulary.model",
-    output:
-        temp(
-            collect(
-                "results/{{scale}}/data/{{task}}/parts/{{part}}-of-{{parts}}/train.{side}.{kind}",
-                side=["source", "target"],
-                kind=["ids", "offsets"],
-            )
-        ),
-    log:
-        "logs/encode/{scale}/{task}.{part}-of-{parts}.log",
-    threads: 1
-    params:
-        data=subpath(output[0], ancestor=3),
-        splits="train",
-        part="--part {part} {parts}",

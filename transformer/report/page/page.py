@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from transformer.files import readable
 from transformer.records import read_json
 from transformer.report.figures import COLORS, FIGURES
 from transformer.report.figures.attention import read_attention, whole
@@ -105,7 +104,7 @@ def table_part(path: str | Path) -> dict[str, Any]:
 def figure_part(path: Path) -> dict[str, Any]:
     """Describe a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
     content = read_json(path.with_suffix(".json"), Description)
-    drawing = " ".join(readable(path).read_text("utf-8").split())  # an address has no line ends
+    drawing = " ".join(path.read_text("utf-8").split())  # an address has no line ends
     return {
         **{key: content[key] for key in ("title", "alt", "caption")},
         "name": path.stem,

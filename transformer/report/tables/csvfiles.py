@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from transformer.files import InputError, readable
+from transformer.files import InputError
 
 
 def read_csv(path: str | Path, columns: list[str]) -> pd.DataFrame:
@@ -13,7 +13,7 @@ def read_csv(path: str | Path, columns: list[str]) -> pd.DataFrame:
     Raises InputError where the file cannot be read or one of `columns` is missing.
     """
     try:
-        table = pd.read_csv(readable(path), dtype=str, keep_default_na=False)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as CSV: {str(error).strip()}") from error
     for column in columns:

@@ -1,0 +1,236 @@
+"""§5.1: from addresses and files to what training reads: fetch, unpack, generate, tokenize, vocabulary, encode."""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from cyclopts.types import PositiveInt
+
+from transformer.config.experiment import Preparation
+from transformer.files import InputError, replacing, sha256, write_columns
+from transformer.layout import SIDES, Data
+from transformer.records import converted, parse_json, read_json
+from transformer.text import count_lines, decode_lines, split_lines
+
+
+def fetch(
+    *,
+    url: list[str],
+    output: Path,
+    sha256: str | None = None,
+    md5: str | None = None,
+    size: PositiveInt | None = None,
+    others: Annotated[list[str], Parameter(name="--or")] | None = None,
+    mirror: Path | None = None,
+) -> None:
+    """Fetch one file from the first of its addresses that gives the right bytes.
+
+    OUTPUT appears once its size and sum are right. Bytes that came before a failure stay beside it in a file whose name
+    ends in .part, and with --size are not sent again.
+
+        python -m transformer fetch --url https://example.org/a.tgz --sha256 cb89... --size 80418416 --output a.tgz
+
+    Args:
+        url: the addresses
+        output: the file to write
+        sha256: its SHA-256, in hexadecimal; an archive that its host packs again at each request has none
+        md5: its MD5, if no SHA-256 is known
+        size: its length in bytes
+        others: JSON of other bytes that serve as well, tried next: urls, sha256 or md5, and size
+        mirror: a folder: read MIRROR/HOST/PATH of the addresses, never the network
+    """
+    from transformer.data import download
+
+    versions = [download.Version(urls=url, sha256=sha256, md5=md5, size=size)]
+    versions += [converted(parse_json(other, dict, "--or"), download.Version, "--or") for other in others or []]
+    for version in versions:
+        if not (version.sha256 or version.md5) and (version.size or version is not versions[0]):
+            raise InputError("--size and --or: expected with sha256 or md5, found none")
+    download.fetch(versions, output, mirror)
+    print(f"{output}: {'checksum as expected' if sha256 or md5 else 'whole, for all that is known'}")
+
+
+def unpack(
+    *,
+    input: Path,
+    output: Path,
+    format: Literal["text", "sgm"],
+    member: str | None = None,
+    beside: list[str] | None = None,
+    lines: PositiveInt | None = None,
+) -> None:
+    """Unpack one side of a corpus as plain text: UTF-8, one sentence a line. Lines end at a line feed alone.
+
+        python -m transformer unpack --input training-parallel-nc-v9.tgz --member training/news-commentary-v9.de-en.de
+            --format text --lines 201288 --output resources/corpora/news-commentary-v9.de-en.de
+
+    Args:
+        input: a plain file, a .gz or an archive (.tar, .tar.gz, .tgz, .zip)
+        output: the text to write
+        format: plain lines, or WMT's <seg> elements
+        member: the path of the text within an archive; unpacked, too, if it ends in .gz
+        beside: FILE [MEMBER], the other side of a test set of format sgm, whose <seg> must have the same numbers
+        lines: the number of lines that must be there
+    """
+    from transformer.data.archive import open_bytes
+
+    if beside and (len(beside) > 2 or format != "sgm"):
+        raise InputError("--beside: expected FILE [MEMBER], with --format sgm only")
+    name, count = name_of(input, member), 0
+    with replacing(output) as file:
+        with open_bytes(input, member) as stream:
+            text = decode_lines(split_lines(stream), name)
+            for count, line in enumerate(sentences(text, name, beside) if format == "sgm" else text, start=1):
+                if lines and count > lines:  # an endless text must not fill the disk
+                    raise InputError(f"{name}: expected {lines} lines, found more")
+                file.write(f"{line}\n")
+        if count == 0:
+            raise InputError(f"{name}: expected text, found an empty file")
+        if lines not in (None, count):
+            raise InputError(f"{name}: expected {lines} lines, found {count}")
+    print(f"{output}: {count} lines")
+
+
+def sentences(lines: Iterable[str], name: str, beside: list[str] | None) -> Iterator[str]:
+    """Yield the text of WMT's segments; with `beside`, a file and perhaps its member, check them against its order."""
+    from transformer.data.archive import open_bytes
+    from transformer.data.sgm import find_segments, in_order
+
+    segments = find_segments(lines, name)
+    if not beside:
+        yield from (segment.text for segment in segments)
+        return
+    reference = name_of(*beside)
+    with open_bytes(*beside) as stream:
+        references = find_segments(decode_lines(split_lines(stream), reference), reference)
+        yield from (segment.text for segment in in_order(segments, references, name, reference))
+
+
+def name_of(path: str | Path, member: str | None = None) -> str:
+    return f"{path}: {member}" if member else str(path)
+
+
+def generate(*, seed: int, skip: int, take: int, output: Path) -> None:
+    """Write sentences of the demo grammar: OUTPUT.en, OUTPUT.de, OUTPUT.fr and the English trees, OUTPUT.trees.
+
+    Ranges that do not overlap share no sentence in any language.
+
+        python -m transformer generate --seed 1 --skip 20000 --take 500 --output resources/corpora/grammar-dev
+
+    Args:
+        seed: of the stream of sentences
+        skip: sentences of the stream to leave out
+        take: sentences to write
+        output: path of the files, without their endings
+    """
+    from transformer.data import grammar
+
+    items = grammar.take(seed, skip, take)
+    write_columns(items, [f"{output}.{ending}" for ending in ("en", "de", "fr", "trees")])  # in the order of an item
+
+
+def tokenize(
+    *,
+    source: list[Path],
+    target: list[Path],
+    languages: tuple[str, str],
+    preparation: str,
+    processes: PositiveInt,
+    output: Path,
+    clean: bool = False,
+) -> None:
+    """Clean and tokenise one split of a task (§5.1): OUTPUT.source.tok, OUTPUT.target.tok, and OUTPUT.json with counts.
+
+        python -m transformer tokenize --source A.en B.en --target A.de B.de --languages en de --clean
+            --preparation '{"normalize_punctuation": true, ...}' --processes 2 --output results/demo/data/en-de/train
+
+    Args:
+        source: source sides of the corpora
+        target: target sides, in the same order
+        languages: of source and target
+        preparation: JSON: config.yaml's preparation
+        processes: the result does not depend on their number
+        output: path without ending
+        clean: drop empty, long and unequal pairs (training data)
+    """
+    from transformer.data.corpus import write_tokenized
+
+    if len(source) != len(target):
+        raise InputError(f"{len(source)} source files, but {len(target)} target files")
+    data, split = Data(output.parent), output.name
+    texts = tuple(data.tokens(split, side) for side in SIDES)
+    how = Preparation.read(parse_json(preparation, dict, "--preparation"), "preparation")
+    counts = write_tokenized(list(zip(source, target, strict=True)), texts, languages, how, clean, processes)
+    for text in texts:
+        if (lines := count_lines(text)) != counts["kept"]:  # as when the tokeniser breaks one
+            raise InputError(f"{text}: expected {counts['kept']} lines, found {lines}")
+    with replacing(data.counts(split)) as file:
+        json.dump(counts, file)
+    print(f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs")
+
+
+def vocabulary(
+    *,
+    text: list[Path],
+    size: PositiveInt,
+    sentences: PositiveInt,
+    output: Path,
+    symbols: Path | None = None,
+    rows: PositiveInt | None = None,
+) -> None:
+    """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3).
+
+        python -m transformer vocabulary --text train.source.tok train.target.tok --size 37000 --sentences 10000000
+            --output vocabulary.model
+        python -m transformer vocabulary --text train.source.tok --symbols train.target.tok --rows 512 --size 16896 ...
+
+    Args:
+        text: tokenised text to learn on
+        size: number of subwords, the three special ones included
+        sentences: learn on at most this many lines
+        output: the SentencePiece model to write
+        symbols: linearised trees, whose symbols come first, pad, eos and unk among them
+        rows: how many of the ids are theirs
+    """
+    from transformer.data.subwords import Subwords, find_symbols, learn
+
+    if (symbols is None) != (rows is None):
+        raise InputError("--symbols and --rows: expected both or none")
+    learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [])
+    if (found := len(Subwords(output))) != size:
+        raise InputError(f"{output}: expected {size} subwords, found {found}")
+
+
+def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
+    """Turn tokenised text into token arrays, which training maps into memory.
+
+    Reads DATA/{split}.{side}.tok and DATA/vocabulary.model; writes DATA/{split}.{side}.ids and .offsets, and then
+    DATA/data.json: counts, and the checksum by which a run identifies its data.
+
+        python -m transformer encode --data results/demo/data/en-de --splits train dev --processes 2
+
+    Args:
+        data: the folder of one task's data
+        splits: such as train
+        processes: the result does not depend on their number
+    """
+    from transformer.data.corpus import Counts, TokenArray, checksum_of, write_tokens
+    from transformer.data.subwords import Subwords
+
+    task, counts = Data(data), {}
+    files = {task.vocabulary.name: sha256(task.vocabulary)}
+    parsing = bool(Subwords(task.vocabulary).symbols)
+    for split, side in itertools.product(splits, SIDES):
+        about = counts.setdefault(split, read_json(task.counts(split), Counts))
+        arrays = task.ids(split, side), task.offsets(split, side)
+        write_tokens(task.tokens(split, side), task.vocabulary, *arrays, processes, parsing and side == "target")
+        encoded = TokenArray.open(*arrays)
+        if len(encoded) != about["kept"]:
+            raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
+        about[f"{side}_tokens"] = len(encoded.ids)
+        files |= {path.name: sha256(path) for path in arrays}
+    with replacing(task.manifest) as file:
+        json.dump({"files": files, "splits": counts, "sha256": checksum_of(files)}, file, indent=1)
