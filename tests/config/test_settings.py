@@ -1,9 +1,12 @@
-"""One reader of config.yaml: files, the same refusals by Snakemake and by the verbs, and what is said of runs."""
+"""One reader of config.yaml: its files, each kind of refusal with the line that people read, and the runs."""
 
+import copy
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,25 +14,214 @@ from support.project import ENVIRONMENT, copy_project, own_corpus
 
 from transformer.__main__ import main
 from transformer.config import settings
+from transformer.config.reading import read_yaml
 from transformer.config.runs import RunName, parts, runs_of_tables
 from transformer.config.scales import at
 from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]
 
+# Two scales beside config.yaml's: `mine` (support/project.py), of a corpus in files, and this one, of treebanks.
+TREES = """
+corpora:
+  ptb-train: {treebank: {path: wsj, sections: [2, 4]}}
+  ptb-dev: {treebank: {path: wsj, sections: [22, 22]}}
+  ptb-test: {treebank: {path: trees.test}}
+scales:
+  ptb:
+    label: a few sentences
+    width: 16
+    depth: 2
+    seeds: [1]
+    base: {}
+    experiments: {}
+    tasks:
+      cs-en: {source: cs, target: en, train: [mine-train], dev: mine-dev, test: mine-dev, vocabulary: 40,
+        embedding_rows: 40}
+    parsing:
+      seeds: [1, 2]
+      parser: {}
+      tasks:
+        alone: &alone {training: WSJ only, label: "WSJ, section 23", train: [ptb-train], dev: ptb-dev, test: ptb-test,
+          elsewhere: grammar-test, vocabulary: 60, symbols: 50}
+        both: {<<: *alone, training: WSJ and trees of ours, silver: {path: silver.trees, repeat: 3}}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A folder with the project's config.yaml and the files that both scales read, but for the Penn Treebank."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "config.yaml").symlink_to(ROOT / "config.yaml")
+    own_corpus(folder)
+    (folder / "trees.yaml").write_text(TREES)
+    for name in ("trees.test", "silver.trees", "other.cs"):
+        (folder / name).touch()
+    return folder
+
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """A folder with the project's config.yaml, into which a test may write its own beside it."""
-    (tmp_path / "config.yaml").symlink_to(ROOT / "config.yaml")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(made, monkeypatch) -> Path:
+    monkeypatch.chdir(made)
+    return made
 
 
-def refused(*files: str, entries: tuple[str, ...] = ()) -> str:
-    with pytest.raises(InputError) as error:
-        settings.read(list(files), list(entries))
-    return str(error.value)
+@pytest.fixture(scope="module")
+def good(made) -> dict:
+    """The configuration without a fault; no value of it stands in two places."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        return json.loads(json.dumps(settings.read(["own.yaml", "trees.yaml"], [])))
+
+
+MISSING = object()
+
+
+def changed(config: dict, changes: dict[str, Any]) -> dict:
+    """Return the configuration with other values, or without some; slashes join the keys that lead to one."""
+    config = copy.deepcopy(config)
+    for path, value in changes.items():
+        *above, last = path.split("/")
+        place = config
+        for key in above:
+            place = place[key]
+        if value is MISSING:
+            del place[last]
+        else:
+            place[last] = value
+    return config
+
+
+DEMO, EN_DE, EN_CS = "scales/demo", "scales/demo/tasks/en-de", "scales/mine/tasks/en-cs"
+ALONE, BOTH = "scales/ptb/parsing/tasks/alone", "scales/ptb/parsing/tasks/both"
+GERMAN, GUM = "corpora/newstest2014.de-en/files/de", "downloads/gum.tar.gz"
+PARSER = {"training": "x", "label": "x", "train": ["grammar-train"], "dev": "grammar-dev", "test": "grammar-test"}
+PARSER |= {"vocabulary": 9, "symbols": 9}
+MADE = {"text": ["grammar-text"], "parser": "alone", "sentences": 9, "keep": 1, "repeat": 1}  # silver trees
+OTHER = {"files": {"en": {"path": "./train.en"}, "cs": {"path": "other.cs"}}}  # with a file of mine-train
+EUROPARL = {"download": "training-parallel-europarl-v7.tgz", "member": "training/europarl-v7.de-en.en"}
+TWICE = "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f"  # multi30k-train.en.gz's sum
+COPY = {"urls": ["https://host/copy.gz"], "sha256": TWICE, "size": 568929}
+
+# What is changed, and the line: the place, what is wrong there, what was found. ... stands for names of config.yaml.
+VALUES = [
+    ({"probs": 4}, "unknown key 'probs'; did you mean 'probes'?"),
+    ({f"{EN_DE}/tset": "x"}, "scales.demo.tasks.en-de: unknown key 'tset'; did you mean 'test'?"),
+    ({"mirror": MISSING}, "missing key 'mirror'"),
+    ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
+    (
+        {"corpora/grammar-dev/grammar": MISSING},
+        "corpora.grammar-dev: expected grammar or ..., found none ...",
+    ),
+    ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
+    ({f"{GERMAN}/path": "b"}, f"{GERMAN}: expected path or download, found path and download"),
+    ({f"{BOTH}/silver/text": ["a"]}, f"{BOTH}.silver: expected path or ..., found path and text"),
+    ({"base": None}, "base: expected a mapping, found None"),
+    ({"base/N": True}, "base.N: expected int, found True"),
+    ({"base/N": 6.0}, "base.N: expected int, found 6.0"),
+    ({"base/P_drop": 1.0}, "base.P_drop: expected float < 1.0, found 1.0"),
+    ({"base/P_drop": float("nan")}, "base.P_drop: expected a finite number, found nan"),
+    ({"optimizer/epsilon": "1e-9"}, "optimizer.epsilon: expected float, found '1e-9'"),  # to YAML 1.1 a text
+    ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number, found 'cheap'"),
+    ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found 1 again"),
+    ({f"{DEMO}/seeds": [2**32]}, "scales.demo.seeds.0: expected int <= 4294967295, found 4294967296"),
+    ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected str matching regex ..., found 'ftp://a/x'"),
+    ({"corpora/x\n": OTHER}, "corpora: expected str matching regex ..., found 'x\\n'"),
+    ({"experiments/parser": {}}, "experiments: expected str matching regex ..., found 'parser'"),
+    ({"scales/record": {}}, "scales: expected str matching regex ..., found 'record'"),  # is kept in git
+    ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected str matching regex ..., found '{{x}}'"),
+]
+NAMES = [
+    ({"scale": "dem"}, "scale: expected one of scales (...), found 'dem'; did you mean 'demo'?"),
+    ({"scales/mine/seeds_of": {"x": [1]}}, "scales.mine.seeds_of: expected one of experiments ..., found 'x'"),
+    ({f"{EN_CS}/experiments": {"bog": {}}}, f"{EN_CS}.experiments: expected ..., found 'bog'; did you mean 'big'?"),
+    ({f"{EN_CS}/subsets": {"part": "x"}}, f"{EN_CS}: expected one of corpora (...), found 'x'"),
+    ({f"{GERMAN}/download": "x"}, f"{GERMAN}: expected one of downloads (...), found 'x'"),
+    ({f"{EN_CS}/target": "de"}, f"{EN_CS}: corpus 'mine-train' has no 'de', only en, cs"),
+    ({f"{EN_CS}/train": ["gum-train"]}, f"{EN_CS}: corpus 'gum-train' has no 'en', only trees"),
+    ({f"{ALONE}/elsewhere": "mine-dev"}, f"{ALONE}: corpus 'mine-dev' has no 'trees', only en, cs"),
+    ({f"{BOTH}/silver": MADE | {"text": ["gum-train"]}}, f"{BOTH}: corpus 'gum-train' has no 'en', only trees"),
+    (
+        {f"{BOTH}/silver": MADE | {"parser": "both"}},
+        f"{BOTH}.silver.parser: expected one of the tasks without silver (alone), found 'both'",
+    ),
+    ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
+    ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
+    ({"experiments/big": MISSING}, "experiments: expected 'big', which table2 compares, found base, ..."),
+    ({f"{EN_CS}/embedding_rows": 39}, f"{EN_CS}: vocabulary 40 exceeds embedding_rows 39"),
+    ({f"{ALONE}/vocabulary": 65500}, f"{ALONE}: symbols and vocabulary are 65550 together, over 65535"),
+    (
+        {"claims/untied": {"tied": False, "positions": "words"}},
+        "scales.demo: en-de: untied: model: tied: expected true with positions 'words', ..., found false",
+    ),
+    (
+        {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
+        "scales.demo: en-de: wide-2N: N: expected 8, twice that of base, as its name says, found 6",
+    ),
+    ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
+    ({"scale": "mine", "corpora/mine-dev/files/cs/path": "x.cs"}, "corpora.mine-dev.files.cs: no such file: x.cs"),
+    ({"scale": "ptb", f"{BOTH}/silver/path": "x"}, f"{BOTH}.silver: no such file: x"),
+]
+SPLITS = [  # what is changed; the task, the split and the corpus that is tested on; where that is learned from
+    ({"corpora/grammar-dev/grammar/skip": 19999}, "demo.tasks.en-de: dev grammar-dev", "'grammar-train' in train"),
+    ({f"{EN_CS}/subsets": {"a": "mine-train"}}, "mine.tasks.en-cs: subsets.a mine-train", "'mine-train' in train"),
+    ({"corpora/ptb-dev/treebank/sections": [4, 22]}, "ptb.parsing.tasks.alone: dev ptb-dev", "'ptb-train' in train"),
+    (
+        {f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}},
+        "ptb.parsing.tasks.both: elsewhere grammar-test",
+        "'grammar-test' in silver.text",
+    ),
+    # One file under two names: of a path, of an archive's member, of a download that has two names itself, of trees.
+    ({"corpora/mine-dev": OTHER}, "mine.tasks.en-cs: dev mine-dev", "'mine-train' in train: both read train.en"),
+    (
+        {"corpora/newstest2013/files/en": EUROPARL},
+        "paper.tasks.en-de: dev newstest2013",
+        f"'europarl-v7.de-en' in train: both read {EUROPARL['member']} in {EUROPARL['download']}",
+    ),
+    (
+        {"downloads/copy.gz": COPY, "corpora/multi30k-val/files/en/download": "copy.gz"},
+        "multi30k.tasks.en-de: dev multi30k-val",
+        "'multi30k-train' in train: both read multi30k-train.en.gz",
+    ),
+    ({f"{BOTH}/silver/path": "trees.test"}, "ptb.parsing.tasks.both: test ptb-test", "'trees.test' in silver.path"),
+]
+SHARED = [
+    (changes, f"scales.{tested.replace(corpus, '')}corpus '{corpus}' shares sentences with {learned}")
+    for changes, tested, learned in SPLITS
+    for corpus in [tested.split()[-1]]
+]
+
+
+@pytest.mark.parametrize(("changes", "line"), [*VALUES, *NAMES, *SHARED])
+def test_refused_in_one_line(folder, good, changes, line):
+    for path in (EN_CS, ALONE, BOTH, GERMAN):
+        line = line.replace(path, path.replace("/", "."))
+    with pytest.raises(SystemExit) as refused:
+        settings.accept(changed(good, changes), [])
+    assert re.fullmatch(re.escape(f"config.yaml: {line}").replace(r"\.\.\.", ".+"), str(refused.value))
+
+
+@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper", "mine", "ptb"])
+def test_what_is_right_is_accepted_without_the_files_of_another_scale(folder, good, scale):
+    settings.accept(changed(good, {"scale": scale}), [])
+    if scale not in ("mine", "ptb"):
+        settings.accept(changed(good, {"scale": scale, "corpora/mine-dev/files/cs/path": "x.cs"}), [])
+
+
+@pytest.mark.parametrize(
+    ("base", "left_out"),
+    [
+        ({"attention": "additive"}, {"additive", "unscaled", "unscaled-heads-1"}),
+        ({"tied": False}, {"untied"}),
+        ({"positions": "none"}, {"no-positions"}),
+        ({"norm": "pre", "P_drop": 0.2}, {"pre-norm"}),
+    ],
+)
+@pytest.mark.parametrize("place", ["", f"{DEMO}/"])
+def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place, base, left_out):
+    config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
+    settings.accept(config, [])
+    assert set(good["claims"]) - {run.experiment for run in runs_of_tables(config)["table5"]} == left_out
 
 
 # Files.
@@ -38,37 +230,28 @@ def refused(*files: str, entries: tuple[str, ...] = ()) -> str:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("scale: demo\nscale: paper\n", "line 2: expected each key once in a mapping, found 'scale' again"),
         ("base:\n  N: 2\n  h: 4\n  'N': 3\n", "line 4: expected each key once in a mapping, found 'N' again"),
         ('{"base": {"N": 2, "N": 2}}', "line 1: expected each key once in a mapping, found 'N' again"),
         ("base: [\n", "not YAML: "),
         ("base: caf\xe9\n", "not YAML: "),
         ("- 1\n", "expected a mapping, found list"),
-        ("", "expected a mapping, found NoneType"),
         (None, "no such file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(folder, text, line):
     if text is not None:
-        (folder / "own.yaml").write_text(text, encoding="latin-1")
-    assert refused("own.yaml").startswith(f"own.yaml: {line}")
+        (folder / "wrong.yaml").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=f"^wrong.yaml: {line}"):
+        settings.read(["wrong.yaml"], [])
 
 
 def test_a_mapping_may_be_named_twice_and_changed(folder):
     """Anchors, and keys beside those that are merged from another mapping, are no key twice."""
-    (folder / "own.yaml").write_text(
+    (folder / "more.yaml").write_text(
         "experiments:\n  wide: &wide {d_ff: 8192, N: 2}\n  deep: {<<: *wide, N: 8}\n  both: *wide\n"
     )
-    experiments = settings.read(["own.yaml"], [])["experiments"]
+    experiments = settings.read(["more.yaml"], [])["experiments"]
     assert (experiments["deep"], experiments["both"]) == ({"d_ff": 8192, "N": 8}, {"d_ff": 8192, "N": 2})
-
-
-def test_what_yaml_reads_as_another_kind_is_refused(folder):
-    """`no` is a language, and to YAML false; not a number is a number to it."""
-    (folder / "own.yaml").write_text("corpora: {newstest2013: {files: {no: {download: wmt17-dev.tgz}}}}\n")
-    assert refused("own.yaml") == "config.yaml: corpora.newstest2013.files: False is not of type 'string'"
-    (folder / "own.yaml").write_text("base: {rate: .nan}\n")
-    assert refused("own.yaml") == "own.yaml: base.rate: expected a finite number, found nan"
 
 
 @pytest.mark.parametrize(
@@ -76,22 +259,24 @@ def test_what_yaml_reads_as_another_kind_is_refused(folder):
     [("scale", "expected key=value, found scale"), ("scale=[1", "not YAML: scale=[1")],
 )
 def test_an_entry_of_the_command_line_that_cannot_be_read_is_named(folder, entry, line):
-    assert refused(entries=(entry,)) == f"--config: {line}"
+    with pytest.raises(InputError, match=f"^--config: {re.escape(line)}$"):
+        settings.read([], [entry])
 
 
 def test_a_folder_without_config_yaml_is_not_the_projects(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert refused() == "config.yaml: no such file: expected in the working folder, which must be the project's"
+    with pytest.raises(InputError, match=r"^config.yaml: no such file: expected in the working folder"):
+        settings.read([], [])
 
 
 # Readers.
 
 
-@pytest.mark.parametrize("verb", ["plan", "doctor", "params"])
-def test_verbs_end_with_the_readers_line(folder, verb):
+@pytest.mark.parametrize("command", ["plan", "doctor", "params"])
+def test_commands_end_with_the_readers_line(folder, command):
     with pytest.raises(SystemExit) as ended:
-        main([verb, "--config", "scale=paper", "base={N: six}"])
-    assert str(ended.value) == f"transformer {verb}: error: config.yaml: base.N: 'six' is not of type 'integer'"
+        main([command, "--config", "scale=paper", "base={N: six}"])
+    assert str(ended.value) == f"transformer {command}: error: config.yaml: base.N: expected int, found 'six'"
 
 
 def test_snakemake_and_plan_print_the_same_line(tmp_path):
@@ -99,7 +284,7 @@ def test_snakemake_and_plan_print_the_same_line(tmp_path):
     project = copy_project(tmp_path)
     own_corpus(project)
     (project / "wrong.yaml").write_text("scales: {mine: {tasks: {en-cs: {dev: mine-train}}}}\n")
-    (project / "twice.yaml").write_text("scale: demo\nscatter: 1\nscale: demo\n")
+    (project / "twice.yaml").write_text("scale: demo\nmirror: ''\nscale: demo\n")
     shared = "dev corpus 'mine-train' shares sentences with 'mine-train' in train"
     for files, line in (
         (["own.yaml", "wrong.yaml"], f"config.yaml: scales.mine.tasks.en-cs: {shared}"),
@@ -107,14 +292,9 @@ def test_snakemake_and_plan_print_the_same_line(tmp_path):
     ):
         snakemake = run(project, "snakemake", "-n", "--cores", "1", "--configfile", *files)
         assert snakemake.stderr.splitlines()[-1] == line
-        assert "Traceback" not in snakemake.stdout + snakemake.stderr
         plan = run(project, "python", "-m", "transformer", "plan", "--configfile", *files)
         assert plan.stderr == f"transformer plan: error: {line}\n"
         assert (snakemake.returncode, plan.returncode) == (1, 1)
-    (project / "transformer/config/settings.py").unlink()
-    problem = run(project, "snakemake", "-n", "--cores", "1")
-    assert problem.stderr.splitlines()[-1].startswith("Snakefile: cannot import name 'settings' from")
-    assert problem.stderr.splitlines()[-1].endswith(f", in {project}")
 
 
 def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
@@ -124,22 +304,9 @@ def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedPro
 
 def test_snakemakes_text_is_read_as_yaml_has_it(folder):
     """From the command line Snakemake gives `partial=true` as a text."""
-    config = yaml.safe_load((folder / "config.yaml").read_text("utf-8")) | {"partial": "true"}
+    config = read_yaml("config.yaml") | {"partial": "true"}
     settings.accept(config, [folder / "config.yaml"])
     assert config["partial"] is True
-    with pytest.raises(SystemExit, match=r"^config.yaml: partial: 'perhaps' is not of type 'boolean'$"):
-        settings.accept(config | {"partial": "perhaps"}, [])
-
-
-def test_a_scale_may_state_what_was_tried(folder):
-    """As a list of settings with their outcomes, and no other form."""
-    config = yaml.safe_load((folder / "config.yaml").read_text("utf-8"))
-    tried = {"setting": "P_drop 0.3", "outcome": "dev BLEU 25.1"}
-    config["scales"]["demo"]["tried"] = [tried | {"chosen": True}, tried]
-    settings.accept(config, [])
-    config["scales"]["demo"]["tried"] = [tried, {"setting": "P_drop 0.1"}]
-    with pytest.raises(SystemExit, match=r"^config.yaml: scales.demo.tried.1: 'outcome' is a required property$"):
-        settings.accept(config, [])
 
 
 def test_reading_needs_no_torch():
@@ -152,9 +319,8 @@ def test_reading_needs_no_torch():
 
 
 def test_a_language_pair_and_a_row_of_table_3_need_configuration_alone(folder):
-    own = own_corpus(folder)
     (folder / "more.yaml").write_text("experiments: {d_ff-512: {d_ff: 512}}\n")
-    runs = runs_of_tables(settings.read([str(own), "more.yaml"], ["scale=mine"]))
+    runs = runs_of_tables(settings.read(["own.yaml", "more.yaml"], ["scale=mine"]))
     assert runs["table2"] == [RunName("en-cs", "base", 1), RunName("en-cs", "big", 1)]
     assert RunName("en-cs", "d_ff-512", 1) in runs["table3"]
     assert "table4" not in runs
@@ -176,5 +342,3 @@ def test_the_text_of_a_translation_task_alone_is_decapitalised():
     german, trees = (parts(config, RunName(*name, 1)) for name in (("en-de", "base"), ("supervised", "parser")))
     assert german["preparation"] == config["preparation"] | {"decapitalize": True}
     assert trees["preparation"] == config["preparation"]
-    del config["scales"]["multi30k"]["tasks"]["en-de"]["decapitalize"]
-    assert parts(config, RunName("en-de", "base", 1))["preparation"] == config["preparation"]
