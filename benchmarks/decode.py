@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from benchmarks.decoders import ANY, CTranslate2, CTranslate2Int8, Ours, OursCounting, open_run
+from benchmarks.decoders import ANY, CTranslate2, CTranslate2Int8, Ours, open_run
 from benchmarks.joey_decoder import JoeyDecoder
 from benchmarks.marian import Marian
 from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, ratio
@@ -31,7 +31,6 @@ from transformer.layout import SIDES
 
 SYSTEMS = {
     "ours": Ours,
-    "ours-counting": OursCounting,
     "ctranslate2": CTranslate2,
     "ctranslate2-int8": CTranslate2Int8,
     "joeynmt": JoeyDecoder,

@@ -1,7 +1,6 @@
 """This project's search and CTranslate2's, as their users call them."""
 
-import math
-import shutil
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from benchmarks.results import LeftOut, require
-from transformer.config.experiment import Decoding, load
+from transformer.config.experiment import PAD, Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.files import InputError
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.runtime.device import best_device
-from transformer.translation.ctranslate2 import import_ctranslate2, open_ctranslate2, save_ctranslate2
 from transformer.translation.decoder import Weights
+from transformer.translation.marian import save_marian, token_names
 from transformer.translation.search import Decoder
 from transformer.translation.translator import by_length, search
 
@@ -63,7 +62,6 @@ class Ours:
 
     name = "this project"
     settings = ("",)
-    counts_ends = False  # whether a sentence is done when as many hypotheses have ended as the beam is wide
 
     def __init__(self, trained: Trained, folder: Path):
         self.trained, self.weights = trained, Weights(trained.model)
@@ -81,18 +79,8 @@ class Ours:
     ) -> list[list[int]]:
         decoding = structs.replace(self.trained.decoding, beam=beam, batch_tokens=tokens)
         rows = len(self.trained.vocabulary)
-        enough = beam if self.counts_ends else math.inf
-        pairs = search(
-            self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights, enough
-        )
+        pairs = search(self.trained.model, rows, sentences, decoding, lambda decoder, _: wrap(decoder), self.weights)
         return [ids for ids, _ in pairs]
-
-
-class OursCounting(Ours):
-    """Our search with CTranslate2's stop, so that the two do the same work."""
-
-    name = "this project, with CTranslate2's stop"
-    counts_ends = True
 
 
 @dataclass
@@ -111,7 +99,7 @@ class Counted:
 
 
 class CTranslate2:
-    """CTranslate2's `translate_batch`, in float32.
+    """CTranslate2's `translate_batch`, in float32, with a model that its own converter made of our Marian export.
 
     A setting is the number of translations side by side, the threads of each, and the limit on the size of a batch. A
     batch never takes more than one translation's share of the sentences.
@@ -123,24 +111,32 @@ class CTranslate2:
     def __init__(self, trained: Trained, folder: Path):
         require("ctranslate2")
         if best_device().type != "cpu":
-            raise LeftOut("`translate --engine ctranslate2` runs on the processor alone")
-        for source in (trained.run / "experiment.yaml", trained.data / "vocabulary.model"):
-            shutil.copyfile(source, folder / source.name)
+            raise LeftOut("it is measured on the processor alone")
+        os.environ.setdefault("CT2_USE_MKL", "1")  # its other library's int8 products were wrong on an AMD processor
+        from ctranslate2.converters import TransformersConverter
+
+        marian = folder / "marian"
+        marian.mkdir()
         try:
-            save_ctranslate2(trained.model, trained.vocabulary, folder)
+            save_marian(
+                trained.model, trained.vocabulary, load(trained.run / "experiment.yaml"), trained.decoding, marian
+            )
         except InputError as refusal:
             raise LeftOut(str(refusal)) from None
+        TransformersConverter(str(marian)).convert(str(folder / "model"))
         self.trained = trained
-        self.engine = open_ctranslate2(folder, self.compute_type, trained.threads)
-        self.ids = {name: token for token, name in enumerate(self.engine.target)}
-        self.translators = {inter: self.open(folder, inter) for inter in divisors(trained.threads)}
+        self.names = token_names(trained.vocabulary, trained.model.config.embedding_rows)[:-1]
+        self.ids = {name: token for token, name in enumerate(self.names)}
+        self.translators = {inter: self.open(folder / "model", inter) for inter in divisors(trained.threads)}
         self.choices = list(product(self.translators, LIMITS))
         self.settings = [self.describe(inter, *limit) for inter, limit in self.choices]
 
     def open(self, folder: Path, inter: int) -> object:
+        import ctranslate2
+
         intra = self.trained.threads // inter
         kinds = {"compute_type": self.compute_type, "inter_threads": inter, "intra_threads": intra}
-        return import_ctranslate2().Translator(str(folder), **kinds)
+        return ctranslate2.Translator(str(folder), **kinds)
 
     def describe(self, inter: int, unit: str, limit: int) -> str:
         intra = self.trained.threads // inter
@@ -166,11 +162,11 @@ class CTranslate2:
     def call(self, inter: int, sentences: list[list[int]], beam: int, **options: object) -> list:
         """Return CTranslate2's TranslationResult of each sentence."""
         return self.translators[inter].translate_batch(
-            [[self.engine.source[token] for token in sentence] for sentence in sentences],
+            [[self.names[token] for token in sentence] for sentence in sentences],
             beam_size=beam,
             patience=PATIENCE,
             length_penalty=self.trained.decoding.alpha,
-            suppress_sequences=self.engine.never,
+            suppress_sequences=[[name] for name in (self.names[PAD], *self.names[len(self.trained.vocabulary) :])],
             max_input_length=0,
             min_decoding_length=0,
             max_decoding_length=max(self.trained.limits(sentences)),

@@ -31,12 +31,20 @@ def verbs() -> dict[str, str]:
 
 
 def overview() -> str:
-    """Return a line for each verb: its name and the first line of its module's docstring."""
-    lines = [USAGE]
-    for name, module in sorted(verbs().items()):
-        source = importlib.util.find_spec(module).loader.get_source(module)  # importing the modules takes seconds
-        lines.append(f"  {name:12} {ast.get_docstring(ast.parse(source)).splitlines()[0]}")
-    return "\n".join(lines)
+    """Return a line for each verb: its name and the first line of its docstring."""
+    places = {name: (module, None) for name, module in verbs().items()} | {
+        name: place.split(":") for name, place in COMMANDS.items()
+    }
+    return "\n".join([USAGE, *(f"  {name:12} {summary(*places[name])}" for name in sorted(places))])
+
+
+def summary(module: str, function: str | None) -> str:
+    """Return the first line of a docstring, without importing the module: PyTorch alone takes seconds."""
+    tree = ast.parse(importlib.util.find_spec(module).loader.get_source(module))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            tree = node
+    return ast.get_docstring(tree).splitlines()[0]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -53,7 +61,7 @@ def main(argv: list[str] | None = None) -> None:
         run(argv)
         return
     if name not in verbs():
-        sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs()))}")
+        sys.exit(f"transformer: no verb {name!r}; the verbs are {', '.join(sorted(verbs() | COMMANDS))}")
     try:
         importlib.import_module(verbs()[name]).main(rest)
     except BrokenPipeError:

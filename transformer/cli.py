@@ -18,6 +18,9 @@ PREPARE = ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode")
 COMMANDS: dict[str, str] = {  # name: module:function
     **{name: f"transformer.commands.prepare:{name}" for name in PREPARE},
     "explain": "transformer.commands.explain:explain",
+    "export": "transformer.commands.translate:export",
+    "serve": "transformer.commands.serve:serve",
+    "translate": "transformer.commands.translate:translate",
 }
 
 app = cyclopts.App(

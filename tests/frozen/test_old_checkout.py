@@ -54,7 +54,15 @@ def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
     for split, count in (("train", 40), ("dev", 8)):
         for seed, language in enumerate(("en", "de")):
             write_text(data / f"{split}.{language}", random_lines(seed, count))
-        texts = ["--source", str(data / f"{split}.en"), "--target", str(data / f"{split}.de"), "--languages", "en", "de"]
+        texts = [
+            "--source",
+            str(data / f"{split}.en"),
+            "--target",
+            str(data / f"{split}.de"),
+            "--languages",
+            "en",
+            "de",
+        ]
         preparation = '{"normalize_punctuation": true, "escape": true, "max_words": 80, "max_ratio": 9.0, '
         preparation += '"vocabulary_sentences": 1000}'
         options = ["--preparation", preparation, "--processes", "1", "--output", str(data / split)]
@@ -64,18 +72,24 @@ def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
     call(checkout, "vocabulary", "--text", *sides, *size)
     call(checkout, "encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1")
     save(make_experiment(steps=11, model=form), run / "experiment.yaml")
-    (run / "decoding.yaml").write_text(yaml.safe_dump({"beam": 3, "alpha": 0.6, "extra_length": 5, "batch_tokens": 100}))
+    (run / "decoding.yaml").write_text(
+        yaml.safe_dump({"beam": 3, "alpha": 0.6, "extra_length": 5, "batch_tokens": 100})
+    )
     call(checkout, "train", str(run), "--data", str(data), "--threads", "1")
     call(checkout, "average", "--run", str(run))
     output = ["--input", str(data / "dev.en"), "--output", str(run / "test.hyp"), "--threads", "1"]
     call(checkout, "translate", "--run", str(run), *output)
-    kept = [path for path in (*data.iterdir(), *run.iterdir()) if path.suffix in (".ids", ".tok", ".hyp", ".safetensors")]
+    kept = [
+        path for path in (*data.iterdir(), *run.iterdir()) if path.suffix in (".ids", ".tok", ".hyp", ".safetensors")
+    ]
     return {path.name: sha256(path) for path in [*kept, data / "data.json", data / "vocabulary.model"]}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_both_train_the_same_weights(old, tmp_path, form):
-    found, expected = (train(checkout, tmp_path / name, FORMS[form]) for name, checkout in (("new", ROOT), ("old", old)))
+    found, expected = (
+        train(checkout, tmp_path / name, FORMS[form]) for name, checkout in (("new", ROOT), ("old", old))
+    )
     assert {"last.safetensors", "average.safetensors", "test.hyp"} < expected.keys()
     assert found == expected
 

@@ -40,7 +40,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_trees(alpha):
     lengths, limit = [1, 2, 3], 6
     decoder = TreeDecoder(Table(random_table(1, V), range(len(lengths))), torch.tensor(lengths), SYMBOLS)
     results = beam_search(decoder, torch.tensor([limit] * len(lengths)), beam=300, alpha=alpha)
-    for sentence, (words, (ids, score)) in enumerate(zip(lengths, results, strict=True)):
+    for sentence, (words, ((ids, score),)) in enumerate(zip(lengths, results, strict=True)):
         expected, best = best_tree(random_table(1, V), sentence, ["w"] * words, limit, alpha)
         assert ids == expected
         assert score == pytest.approx(best, rel=1e-5)
@@ -52,7 +52,7 @@ def test_what_is_written_is_a_tree_over_the_words(beam):
     lengths = [1, 7, 2, 5, 12, 3]
     decoder = TreeDecoder(Table(random_table(2, V), range(len(lengths))), torch.tensor(lengths), SYMBOLS)
     names = {number: symbol for symbol, number in SYMBOLS.items()}
-    for words, (ids, _) in zip(lengths, beam_search(decoder, torch.full((6,), 500), beam, 0.3), strict=True):
+    for words, ((ids, _),) in zip(lengths, beam_search(decoder, torch.full((6,), 500), beam, 0.3), strict=True):
         assert ids[-1] == EOS
         assert whole(tuple(names[token] for token in ids[:-1]), ["w"] * words)
 

@@ -190,7 +190,7 @@ def test_peers_that_have_the_papers_model_alone_say_what_they_lack(name):
 
 def test_ctranslate2_is_left_out_of_what_it_cannot_translate(data, run, tmp_path):
     trained = replace(decoders.open_run(run, data, None, 1), model=random_model(1, **SQUARE, residual=False))
-    with pytest.raises(results.LeftOut, match=r"^CTranslate2: expected residual true, found false$"):
+    with pytest.raises(results.LeftOut, match=r"^Marian: expected residual true, found false$"):
         decoders.CTranslate2(trained, tmp_path)
 
 

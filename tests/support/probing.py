@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+from support.commands import do
 from support.toy import write_text
-from transformer.commands import probe, score, translate
+from transformer.commands import probe, score
 
 PAIRS = 41  # in the dev set
 STEPS = 250  # so many that the run translates, but not all of it right
@@ -28,7 +29,7 @@ def by_stages(run: Path, sides: tuple[list[str], list[str]], folder: Path, **dec
     source, target = (write_text(folder / f"by_stages.{side}", lines) for side, lines in enumerate(sides))
     files = {"hyp": folder / "by_stages.hyp", "json": folder / "by_stages.json"}
     ways = ["--decoding", json.dumps(decoding), "--threads", "1"]
-    translate.main(["--run", str(run), "--input", str(source), "--output", str(files["hyp"]), *ways])
+    do("translate", "--run", run, "--input", source, "--output", files["hyp"], *ways)
     texts = ["--hyp", str(files["hyp"]), "--ref", str(target), "--lang", "de"]
     score.main([*texts, "--run", str(run), "--json", str(files["json"])])
     scores = json.loads(files["json"].read_text())

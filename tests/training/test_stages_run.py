@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 from msgspec.structs import replace
+from support.commands import do
 from support.toy import PROCESSOR, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__
-from transformer.commands import average, train, translate
+from transformer.commands import average, train
 from transformer.config.experiment import Decoding, load, save
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
@@ -52,7 +53,7 @@ def do_translate(run, lines, folder, *options):
     (folder / "input.txt").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     files = {"--input": folder / "input.txt", "--output": folder / "output" / "test.hyp"}
     paths = [str(arg) for pair in files.items() for arg in pair]
-    translate.main(["--run", str(run), "--threads", "1", *paths, *options])
+    do("translate", "--run", run, "--threads", 1, *paths, *options)
     return files["--output"].read_text(encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+import torch
 from msgspec.structs import asdict, replace
 from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
@@ -39,3 +40,17 @@ def untrained(run, tmp_path):
         return copy
 
     return make
+
+
+@pytest.fixture(scope="session")
+def library():
+    """The library transformers, without its network and its progress bars."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()
+        # While it loads a model, the library has its own torch.linspace, which torch would remember for good.
+        with torch.device("meta"):
+            torch.empty(0)
+        yield transformers

@@ -16,15 +16,15 @@ from support.toy import DECODING, random_model, random_sentences
 from transformer.config.experiment import EOS, PAD
 from transformer.model.packed import pack
 from transformer.translation.decoder import CachedDecoder
-from transformer.translation.search import beam_search, compact, expand, length_penalty, n_best
+from transformer.translation.search import beam_search, compact, expand, length_penalty
 
 CPU = torch.device("cpu")
 
 
 def search(log_p, limits, beam, alpha, sentences=None):
-    """Run `beam_search` on the table, with a sentence for each limit."""
+    """Return the best that `beam_search` finds in the table, with a sentence for each limit."""
     decoder = Table(log_p, sentences or range(len(limits)))
-    return beam_search(decoder, torch.tensor(limits), beam, alpha)
+    return [best for (best,) in beam_search(decoder, torch.tensor(limits), beam, alpha)]
 
 
 def greedy(log_p, sentence, limit):
@@ -119,7 +119,7 @@ def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, ends):
         return scores if ends else [-math.inf, -math.inf, *scores[EOS + 1 :]]
 
     limits = [1 + sentence % 9 for sentence in range(40)]
-    together = n_best(Table(log_p, range(40)), torch.tensor(limits), beam, 0.6, n)
+    together = beam_search(Table(log_p, range(40)), torch.tensor(limits), beam, 0.6, n)
     for sentence, (limit, found) in enumerate(zip(limits, together, strict=True)):
         expected = exhaustive_beam(log_p, sentence, limit, beam, 0.6, n)
         assert [ids for ids, _ in found] == [ids for ids, _ in expected]
@@ -131,7 +131,7 @@ def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, ends):
 def test_stops_once_no_alive_hypothesis_can_win():
     """p(EOS) = e^-0.1: the best there is from the first step on; alive ones have at most e^-2.4, however long."""
     decoder = Table(lambda *_: [-math.inf, -0.1, -2.4], [0])
-    ((ids, _),) = beam_search(decoder, torch.tensor([50]), 2, 0.6)
+    (((ids, _),),) = beam_search(decoder, torch.tensor([50]), 2, 0.6)
     assert ids == [EOS]
     assert len(decoder.sizes) == 1
 
@@ -140,49 +140,9 @@ def test_hypotheses_that_cannot_win_are_dropped():
     """Step 1 ends one with -1.0: the word with -0.7 can still win, that with -3.0 cannot. Step 2 likewise."""
     table = {(): [-math.inf, -1.0, -0.7, -3.0], (2,): [-math.inf, -2.0, -0.2, -0.4]}
     decoder = Table(lambda _, prefix: table.get(prefix, [-math.inf, -0.05, -5.0, -5.0]), [0])
-    ((ids, score),) = beam_search(decoder, torch.tensor([5]), 2, 0.0)
+    (((ids, score),),) = beam_search(decoder, torch.tensor([5]), 2, 0.0)
     assert (ids, score) == ([2, 2, EOS], pytest.approx(-0.95))
     assert decoder.widths == [1, 1, 1]
-
-
-@pytest.mark.parametrize(("enough", "length"), [(1, 1), (2, 2), (math.inf, 10)])
-def test_stops_when_enough_have_ended(enough, length):
-    """The best is found last; each step ends a hypothesis before, the runner-up."""
-
-    def log_p(_, prefix):
-        return [-math.inf, -1.0, -0.5] if len(prefix) < 9 else [-math.inf, -0.01, -9.0]
-
-    ((ids, _),) = beam_search(Table(log_p, [0]), torch.tensor([10]), 2, 3.0)
-    assert len(ids) == 10
-    (((ids, _),),) = n_best(Table(log_p, [0]), torch.tensor([10]), 2, 3.0, 1, enough)
-    assert len(ids) == length
-
-
-def test_only_the_beam_best_ends_count():
-    """In step 1 EOS is the third of four, so that it does not count for a beam of two; in step 2 it does."""
-
-    def log_p(sentence, prefix):
-        if sentence == 1 and len(prefix) < 4:  # ends later, when it is alone
-            return [-math.inf, -math.inf, -0.7, -0.8]
-        return [-math.inf, -0.1, -5.0, -5.0] if prefix else [-math.inf, -1.3, -0.7, -1.2]
-
-    decoder = Table(log_p, [0, 1])
-    (ended, _), (other, _) = [best for best, *_ in n_best(decoder, torch.tensor([9, 9]), 2, 0.0, 1, 1)]
-    assert ended == [2, EOS]
-    assert len(other) == 5
-    assert decoder.sizes == [2, 2, 1, 1, 1]
-
-
-def test_with_enough_a_sentence_does_not_depend_on_its_batch():
-    tables = [{(): [-1, -0.7, -1.2], (2,): [-9, -0.1, -2], (3,): [-0.1, -5, -5], (2, 2): [-0.05, -5, -5]}, {}]
-
-    def log_p(sentence, prefix):
-        return [-math.inf, *tables[sentence].get(prefix, [-9, -0.7, -0.7])]
-
-    alone = n_best(Table(log_p, [0]), torch.tensor([9]), 2, 0.0, 1, 2)
-    together = n_best(Table(log_p, [0, 1]), torch.tensor([9, 9]), 2, 0.0, 1, 2)
-    assert alone[0] == together[0]
-    assert alone[0][0][0] == [EOS]  # ends of steps 1 and 2 are enough: [2, 2, EOS] is missed
 
 
 def test_goes_on_while_an_alive_hypothesis_can_win():
@@ -206,7 +166,7 @@ def test_sentences_that_end_leave_the_batch():
     assert decoder.sizes == sorted(decoder.sizes, reverse=True)
     assert len(set(decoder.sizes)) > 3
     for sentence, limit in enumerate(limits):
-        assert results[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])[0]
+        assert results[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])
 
 
 def test_nothing_finished_gives_the_best_alive_hypothesis():
@@ -231,7 +191,8 @@ def model_search(model, sentences, beam=4, alpha=0.6, vocabulary=29):
     with torch.inference_mode():
         source = pack([torch.tensor(sentence).numpy() for sentence in sentences], CPU)
         limits = torch.tensor([len(sentence) + DECODING.extra_length for sentence in sentences])
-        return beam_search(CachedDecoder(model, source, vocabulary), limits, beam, alpha)
+        found = beam_search(CachedDecoder(model, source, vocabulary), limits, beam, alpha)
+    return [best for (best,) in found]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,61 +1,65 @@
-"""Translate raw text by beam search (§6.1).
+"""Translate raw text by beam search (§6.1), and export trained runs."""
 
-    python -m transformer translate --run results/demo/runs/en-de/base/1 < text
-    python -m transformer translate --run RUN --input resources/corpora/grammar-test.en --output RUN/test.hyp
-
-Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
-again, all as the run was trained. Lines are answered as they come, in a pipe or at a terminal, and a text may be of any
-length. Needs RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors; with --weights
-RUN/last.safetensors the last checkpoint instead of the average. With --engine ctranslate2, CTranslate2 translates, on
-the processor: RUN is then what `export --format ctranslate2` made.
-"""
-
-import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import torch
+from cyclopts.types import PositiveInt
 
-from transformer.commandline import json_object, positive, stage_parser
 from transformer.config.experiment import load
 from transformer.data.subwords import SPACE, note_spaces
 from transformer.files import InputError, open_input, replacing
-from transformer.model.transformer import Transformer
+from transformer.layout import Run
 from transformer.model.weights import load_model
+from transformer.records import parse_json
 from transformer.runtime.device import best_device
 from transformer.text import LONGEST_LINE, decode_lines, groups, split_lines
-from transformer.translation.ctranslate2 import CTranslate2, open_ctranslate2
+from transformer.translation import export as exports
 from transformer.translation.translator import TooLong, Translator, open_translator
 
 TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
 PIECE = 2**18  # bytes read at once from standard input: about as many lines
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Translate --input or standard input."""
-    parser = stage_parser("translate", __doc__)
-    parser.add_argument("--run", type=Path, required=True, help="folder of a trained run")
-    parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
-    parser.add_argument("--engine", choices=("torch", "ctranslate2"), default="torch", help="torch if not given")
-    parser.add_argument("--compute-type", metavar="TYPE", help="CTranslate2's: int8, int16, ...; float32 if not given")
-    parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
-    parser.add_argument("--input", type=Path, help="text; standard input if not given")
-    parser.add_argument("--output", type=Path, help="where to write; standard output if not given")
-    parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all if not given")
-    args = parser.parse_args(argv)
-    torch.set_num_threads(args.threads)
-    reading = open_input(args.input) if args.input else nullcontext(sys.stdin.buffer)
-    writing = replacing(args.output, "wb") if args.output else nullcontext(sys.stdout.buffer)
-    with reading as file, writing as output:
-        read = groups(split_lines(file), TOGETHER, len) if args.input else arriving(file)
-        translator = open_translator(args.run, open_model(args), args.decoding)
-        for translation in translations(translator, read, args.input or "standard input"):
-            output.write(translation)
-            output.flush()
+def translate(
+    *,
+    run: Path,
+    weights: Path | None = None,
+    decoding: str = "{}",
+    input: Path | None = None,
+    output: Path | None = None,
+    threads: PositiveInt | None = None,
+) -> None:
+    """Translate raw text by beam search (§6.1).
+
+    Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
+    again, all as the run was trained. Lines are answered as they come, in a pipe or at a terminal, and a text may be of
+    any length. RUN is the folder of a run or of an export.
+
+    python -m transformer translate --run results/demo/runs/en-de/base/1 < text
+
+    Args:
+        run: folder of a trained run
+        weights: RUN/average.safetensors if not given
+        decoding: JSON: changes to RUN/decoding.yaml
+        input: text; standard input if not given
+        output: file of the translations; standard output if not given
+        threads: processor threads; all if not given
+    """
+    torch.set_num_threads(threads or os.cpu_count())
+    changes, files = parse_json(decoding, dict[str, Any], "--decoding"), Run(run)
+    reading = open_input(input) if input else nullcontext(sys.stdin.buffer)
+    writing = replacing(output, "wb") if output else nullcontext(sys.stdout.buffer)
+    with reading as source, writing as target:
+        read = groups(split_lines(source), TOGETHER, len) if input else arriving(source)
+        model = load_model(weights or files.average, load(files.experiment).model).to(best_device())
+        for translation in translations(open_translator(run, model, changes), read, input or "standard input"):
+            target.write(translation)
+            target.flush()
 
 
 def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
@@ -74,7 +78,7 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
 def translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:
     """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it.
 
-    At the end, however it comes, says on standard error how many lines hold SPACE.
+    At the end, also after an error, the number of lines with SPACE goes to standard error.
     """
     before = spaces = 0
     try:
@@ -103,13 +107,20 @@ def encoded(lines: list[str]) -> bytes:
     return "".join(line + "\n" for line in lines).encode()
 
 
-def open_model(args: argparse.Namespace) -> Transformer | CTranslate2:
-    """Return the run's model in the engine that the command line names. Raises InputError on options that conflict."""
-    if args.engine == "ctranslate2":
-        if args.weights:
-            raise InputError("--weights: CTranslate2 takes those that were exported")
-        return open_ctranslate2(args.run, args.compute_type or "float32", args.threads)
-    if args.compute_type:
-        raise InputError("--compute-type: expected with --engine ctranslate2 only")
-    weights = args.weights or args.run / "average.safetensors"
-    return load_model(weights, load(args.run / "experiment.yaml").model).to(best_device())
+def export(*, run: Path, to: Path, format: exports.Format = "safetensors", weights: Path | None = None) -> None:
+    """Export a trained run as a folder that translates anywhere.
+
+    `translate --run DIR` needs nothing else. With --format marian the folder is also a model of the library
+    transformers, MarianMTModel and MarianTokenizer, with README.md, a model card; CTranslate2 converts that folder
+    (docs/export.md). export.json lists the export's files with their SHA-256; run.json describes the training.
+
+    python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
+
+    Args:
+        run: folder of a trained run
+        to: new folder, or an older export
+        format: safetensors, or marian for Hugging Face
+        weights: RUN/average.safetensors if not given
+    """
+    exports.export(Run(run), weights or Run(run).average, to, format)
+    print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")

@@ -69,22 +69,22 @@ class LayerWeights:
         return self.outputs[1](cached_attention(self.query(x), *memory, mask, self.additive[1]))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        """Return equation 2 (§3.3)."""
+        """Apply equation 2 (§3.3)."""
         return self.outer(self.inner(x).relu_())
 
     def before(self, number: int, x: Tensor) -> Tensor:
-        """Return what sub-layer `number` is given, as in transformer.Residual."""
+        """Return the input of sub-layer `number`, as in transformer.Residual."""
         return x if self.post else self.norms[number](x)
 
     def after(self, number: int, x: Tensor, out: Tensor) -> Tensor:
-        """Return what transformer.Residual makes of x and the sub-layer's output; writes over the latter."""
+        """Add and normalise, as in transformer.Residual; writes over the sub-layer's output."""
         if self.residual:
             out.add_(x)
         return self.norms[number](out) if self.post else out
 
 
 def normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return the LayerNorm's function, or the identity's, without a module's own work at each call."""
+    """Return the function of a LayerNorm or identity, without a module's own work at each call."""
     if isinstance(norm, nn.Identity):
         return lambda x: x
     shape, weight, bias, epsilon = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
@@ -97,7 +97,7 @@ def rows(linear: nn.Linear) -> Tensor:
 
 
 class Linear:
-    """The product x W + b from `rows` [out, in + 1], with W laid out as is fastest where x has few rows."""
+    """The product x W + b from `rows` [out, in + 1], with W in the layout that is fastest for few rows of x."""
 
     def __init__(self, rows: Tensor):
         self.W, self.b = rows[:, :-1].T.contiguous(), rows[:, -1].contiguous()
@@ -107,18 +107,17 @@ class Linear:
 
 
 class CachedDecoder:
-    """A search.Decoder of K hypotheses for each of B sentences, whose tokens are the first `vocabulary` but for PAD.
+    """A search.Decoder of K hypotheses for each of B sentences; tokens are the first `vocabulary` without PAD.
 
-    The memory's keys and values are computed once per sentence and shared by its hypotheses. They share the cache of
-    their own keys and values, too, each of them looking only at its own `Places`, so that nothing in it moves when
-    hypotheses do.
+    The hypotheses of a sentence share the memory's keys and values, and one cache of their own: each sees only its
+    `Places`, so that nothing in the cache moves when hypotheses do.
     """
 
     def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
         self.vocabulary, self.weights = vocabulary, weights or Weights(model)
         memory, B = model.encode(source), source.shape[0]
         self.places = Places(B)
-        # Keys lie as `cached_attention` wants them; to copy them into that form at each step would cost more.
+        # Keys have the layout of `cached_attention`; to copy them at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, BLOCK), memory.new_zeros(B, own.h, BLOCK, own.d_v)]
             for own in (layer.self_attention for layer in model.decoder)
@@ -127,7 +126,7 @@ class CachedDecoder:
         self.mask = padding(source)
         self.words: Tensor | None = None  # begun by each hypothesis, less one; where the model counts them
         self.length = 0
-        self.logits = memory.new_empty(0)  # where they are computed: [the most rows so far, V]
+        self.logits = memory.new_empty(0)  # reused: [the most rows so far, V]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step writes over them."""
@@ -189,16 +188,13 @@ class CachedDecoder:
 
 
 class Places:
-    """The places in a cache that each hypothesis sees: its ancestors took them.
-
-    A place that none of a sentence's hypotheses sees any more is taken again, so the cache stays small.
-    """
+    """The places in a cache that each hypothesis sees: those of its ancestors. Unseen places are taken again."""
 
     def __init__(self, B: int):
         self.seen = np.full((B, 1, BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
 
     def take(self, K: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return a place for each of K hypotheses [B, K], and what each sees from now on, that among it: [B, K, M]."""
+        """Return a place for each of K hypotheses [B, K], and `seen` with it: [B, K, M]."""
         if self.seen.shape[1] < K:  # none has been selected yet, and none sees a place
             self.seen = self.seen.repeat(K, axis=1)
         taken = np.maximum.reduce(self.seen, axis=1) == 0

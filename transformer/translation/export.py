@@ -1,4 +1,4 @@
-"""A trained run exported as a folder that works anywhere: all that translating needs, and where it comes from."""
+"""A trained run exported as a folder that works anywhere: what translating needs, its origin, and a model card."""
 
 import json
 import os
@@ -6,61 +6,61 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Literal
 
-from transformer.config.experiment import Decoding, load
+import yaml
+from msgspec.structs import asdict
+
+from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.subwords import Subwords
 from transformer.evaluation.origin import averaged_steps
-from transformer.evaluation.records import Trained
+from transformer.evaluation.records import Trained, Translated, read_translated, variants
 from transformer.files import InputError, replacing, sha256
+from transformer.layout import Run
 from transformer.model.header import read_header
 from transformer.model.weights import load_model
 from transformer.provenance import commit, now
 from transformer.records import read_json
-from transformer.translation.card import card, score_of
-from transformer.translation.ctranslate2 import save_ctranslate2
-from transformer.translation.marian import save_marian
-from transformer.translation.marian_weights import has_own_tables
+from transformer.templates import text_environment
+from transformer.translation.marian import has_own_tables, save_marian
 
-FORMATS = ("safetensors", "ctranslate2", "marian")
-WEIGHTS = "average.safetensors"  # the weights that a folder is translated with unless others are named
-COPIED = ("experiment.yaml", "decoding.yaml", "vocabulary.model", "run.json")
+Format = Literal["safetensors", "marian"]
 MANIFEST = "export.json"  # marks a folder as an export
+TEMPLATES = Path(__file__).parent / "templates"
+METRICS = {"chrf2": "chrf", "ter": "ter"}  # the Hub's names of metrics that are not BLEU
 
 
-def export(run: Path, weights: Path, to: Path, form: str) -> None:
-    """Export the run with its `weights` to the folder `to`, in one of FORMATS; an older export there is replaced.
+def export(run: Run, weights: Path, to: Path, form: Format) -> None:
+    """Export the run with its `weights` to the folder `to`; an older export there is replaced.
 
-    Raises InputError where a file of the run is missing or damaged, on weights of another training, where `to` is
+    Raises InputError on a missing or damaged file of the run, on weights of another training, on a folder `to` that is
     no export, and on a model that the format cannot express.
     """
-    experiment = load(run / "experiment.yaml")
+    experiment = load(run.experiment)
     model = load_model(weights, experiment.model)
-    decoding, record = load(run / "decoding.yaml", Decoding), read_json(run / "run.json", Trained)
-    vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
-    origin = read_header(weights)
-    averaged_steps(weights, record["digest"])  # raises where they are of another training
+    decoding, record = load(run.decoding, Decoding), read_json(run.record, Trained)
+    vocabulary = Subwords(run.vocabulary).fitting(experiment.model.embedding_rows)
+    averaged_steps(weights, record["digest"])  # raises on weights of another training
     with replacing_folder(to) as folder:
-        for name in COPIED:
-            shutil.copyfile(run / name, folder / name)
-        shutil.copyfile(weights, folder / WEIGHTS)
-        if form == "ctranslate2":
-            save_ctranslate2(model, vocabulary, folder)
+        copy = Run(folder)
+        for path in (run.experiment, run.decoding, run.vocabulary, run.record):
+            shutil.copyfile(path, folder / path.name)
+        shutil.copyfile(weights, copy.average)
         if form == "marian":
             save_marian(model, vocabulary, experiment, decoding, folder)
-            score, own_tables = score_of(run, weights, record["digest"]), has_own_tables(experiment.model)
             with replacing(folder / "README.md") as file:
-                file.write(card(experiment, decoding, record, score, own_tables))
+                file.write(card(experiment, decoding, record, score_of(run, weights, record["digest"])))
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
-        manifest = {"format": form, "exported": now(), "commit": commit(), "weights": origin, "sha256": files}
+        about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(weights)}
         with replacing(folder / MANIFEST) as file:
-            json.dump(manifest, file, indent=1)
+            json.dump(about | {"sha256": files}, file, indent=1)
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder beside `path`, which is renamed to it when the block ends well, and else removed.
+    """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed.
 
-    Raises InputError where there is something at `path` that is no export.
+    Raises InputError if `path` is there and is no export.
     """
     path = path.resolve()
     if path.exists() and not (path / MANIFEST).is_file():
@@ -80,3 +80,49 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         if old.exists() and not path.exists():  # the new folder could not take its place
             old.rename(path)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def card(experiment: Experiment, decoding: Decoding, record: Trained, score: Translated | None) -> str:
+    """Return the model card, whose first lines are data for the Hugging Face Hub. score: of the test set, if any."""
+    return (
+        text_environment(TEMPLATES)
+        .get_template("card.md")
+        .render(
+            front=yaml.safe_dump(front_matter(experiment, score), sort_keys=False, allow_unicode=True),
+            run=asdict(experiment) | record,
+            normalize=experiment.preparation.normalize_punctuation,
+            escape=experiment.preparation.escape,
+            decapitalize=experiment.preparation.decapitalize,
+            extra_length=decoding.extra_length,
+            own_tables=has_own_tables(experiment.model),
+            scores=variants(score["scores"]) if score else {},
+            paper=score["scores"]["paper"] if score else None,
+        )
+    )
+
+
+def front_matter(experiment: Experiment, score: Translated | None) -> dict[str, Any]:
+    front: dict[str, Any] = {
+        "language": [experiment.source, experiment.target],
+        "library_name": "transformers",
+        "pipeline_tag": "translation",
+        "tags": ["marian", "attention-is-all-you-need"],
+    }
+    if score:
+        metrics = [
+            {"type": METRICS.get(name, "bleu"), "name": f"{name} ({variant['signature']})", "value": variant["score"]}
+            for name, variant in variants(score["scores"]).items()
+        ]
+        dataset = {"type": experiment.scale, "name": experiment.label}
+        results = [{"task": {"type": "translation"}, "dataset": dataset, "metrics": metrics}]
+        front["model-index"] = [{"name": f"{experiment.task}-{experiment.experiment}", "results": results}]
+    return front
+
+
+def score_of(run: Run, weights: Path, digest: str) -> Translated | None:
+    """Return the score of the run's test set, if there is one and it is of these weights."""
+    if not run.scores("test").exists():
+        return None
+    score = read_translated(run.scores("test"))
+    own = (score["run"]["digest"], score["run"]["averaged_steps"])
+    return score if own == (digest, averaged_steps(weights, digest)) else None

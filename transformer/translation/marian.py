@@ -1,40 +1,55 @@
-"""A trained model as a folder that `MarianMTModel` and `MarianTokenizer` of the library transformers load."""
+"""A trained model as a folder that `MarianMTModel` and `MarianTokenizer` of the library transformers load.
+
+The exported model computes the same. Where Marian's model differs, the weights are rearranged:
+
+- Its sinusoids are all sines, then all cosines: the axis d_model is put in that order in every tensor. Other tables,
+  such as those of paper-code, whose frequencies differ, are written beside the weights.
+- Its LayerNorm adds EPSILON to the variance; ours less. Inputs of a LayerNorm are WIDER times as large there, which
+  changes no output. Its own sinusoids cannot be made larger: with them, the first LayerNorm of each stack differs, by
+  less than a part in 10,000 if the variance is 0.05 or more.
+- Its heads are d_model / h wide and its scores are divided by that width's root: narrower heads are padded with zeros,
+  and queries are multiplied by the rest of the scale.
+- Its decoder starts from a row of zeros, which is added as the last and is its padding, too. Our PAD stays as a row
+  without a use: its row of the softmax counts. A bias excludes rows that our softmax does not have.
+"""
 
 import json
+import math
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import safetensors.torch
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, Experiment, Model
 from transformer.data.subwords import UNUSED, Subwords
 from transformer.files import InputError, replacing
+from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
-from transformer.model.transformer import Transformer
-from transformer.translation.layout import refuse_foreign, token_names
-from transformer.translation.marian_weights import head_width, tensors
+from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, DecoderLayer, EncoderLayer, Transformer
 
 PAD_NAME = "<pad>"
+EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian
+WIDER = math.sqrt(EPSILON / LAYER_NORM_EPSILON)
+NEVER = -1e4  # a logit whose probability is zero; infinity would make the loss of label smoothing infinite
 
 
 def save_marian(
     model: Transformer, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path
 ) -> None:
-    """Write the model, its configuration and its tokeniser into an existing folder, in float32.
-
-    Raises InputError on what Marian does not have: a parser, positions "words", LayerNorm before sub-layers, a model
-    without residuals, additive attention, a d_model that is no multiple of h, and heads wider than d_model / h.
-    """
+    """Write the model, its configuration and its tokeniser into an existing folder, in float32. Raises InputError."""
     refuse(model.config, vocabulary)
-    data = safetensors.torch.save(tensors(model), {"format": "pt"})
     with replacing(folder / "model.safetensors", "wb") as file:
-        file.write(data)
+        file.write(safetensors.torch.save(tensors(model), {"format": "pt"}))
     rows = model.config.embedding_rows
     contents = {
         "config": configuration(model.config),
         "generation_config": generation(rows, len(vocabulary), decoding),
         "tokenizer_config": tokenizer(vocabulary, experiment),
-        "vocab": {name: row for row, name in enumerate(names(vocabulary, rows))},
+        "vocab": {name: row for row, name in enumerate(token_names(vocabulary, rows))},
     }
     for name, content in contents.items():
         with replacing(folder / f"{name}.json") as file:
@@ -44,22 +59,41 @@ def save_marian(
 
 
 def refuse(config: Model, vocabulary: Subwords) -> None:
-    """Raise InputError on what Marian does not have."""
-    refuse_foreign("Marian", config, vocabulary)
-    if config.norm != "post":
-        raise InputError(f"Marian: expected norm post, found {config.norm!r}")
-    if config.d_model % config.h:
-        raise InputError(f"Marian: expected d_model a multiple of h = {config.h}, found {config.d_model}")
-    for name, width in {"d_k": config.d_k, "d_v": config.d_v}.items():
-        if width > head_width(config):
-            raise InputError(f"Marian: expected {name} of d_model / h = {head_width(config)} at most, found {width}")
+    """Raise InputError on a model that Marian cannot express."""
+    width = head_width(config)
+    for fits, problem in (
+        (not vocabulary.symbols, "a translator, found a parser"),
+        (config.positions != "words", "positions sinusoid, learned or none, found 'words'"),
+        (config.residual, "residual true, found false"),
+        (config.attention == "dot", f"attention dot, found {config.attention!r}"),
+        (config.norm == "post", f"norm post, found {config.norm!r}"),
+        (config.d_model % config.h == 0, f"d_model a multiple of h = {config.h}, found {config.d_model}"),
+        (config.d_k <= width, f"d_k of d_model / h = {width} at most, found {config.d_k}"),
+        (config.d_v <= width, f"d_v of d_model / h = {width} at most, found {config.d_v}"),
+    ):
+        if not fits:
+            raise InputError(f"Marian: expected {problem}")
 
 
-def names(vocabulary: Subwords, rows: int) -> list[str]:
-    """Return the name of each row there: [rows + 1]."""
-    own = token_names(vocabulary, rows)
-    own[PAD] = UNUSED.format(PAD)
-    return [*own, PAD_NAME]
+def head_width(config: Model) -> int:
+    """Return Marian's one width for queries, keys and values."""
+    return config.d_model // config.h
+
+
+def has_own_tables(config: Model) -> bool:
+    """Return whether position tables differ from Marian's sinusoids by more than their order."""
+    return config.positions != "sinusoid" or config.sinusoids != "interleaved" or config.target_spaces > 0
+
+
+# Configuration and tokeniser.
+
+
+def token_names(vocabulary: Subwords, rows: int) -> list[str]:
+    """Return the name of each row there, a subword or `unused N`: [rows + 1]."""
+    pieces = vocabulary.pieces[:rows]
+    names = pieces + [UNUSED.format(row) for row in range(len(pieces), rows)]
+    names[PAD] = UNUSED.format(PAD)
+    return [*names, PAD_NAME]
 
 
 def configuration(config: Model) -> dict:
@@ -93,7 +127,7 @@ def special_ids(rows: int) -> dict[str, int]:
 
 
 def generation(rows: int, subwords: int, decoding: Decoding) -> dict:
-    """Return the content of generation_config.json: what `generate` does where its caller says nothing else."""
+    """Return the content of generation_config.json: the defaults of `generate`."""
     return special_ids(rows) | {
         "num_beams": decoding.beam,
         "length_penalty": decoding.alpha,
@@ -115,3 +149,103 @@ def tokenizer(vocabulary: Subwords, experiment: Experiment) -> dict:
         "separate_vocabs": False,
         "clean_up_tokenization_spaces": False,
     }
+
+
+# Weights.
+
+
+@torch.no_grad()
+def tensors(model: Transformer) -> dict[str, Tensor]:
+    """Return the model's tensors by their names there."""
+    ours = Rearranged(model.config)
+    ours.set_embeddings(model)
+    for stack, layers, last in (("encoder", model.encoder, WIDER), ("decoder", model.decoder, 1 / ours.embedded)):
+        # The scales of each layer's input, and of the last one's output.
+        scales = [ours.embedded, *[WIDER] * (len(layers) - 1), last]
+        for number, layer in enumerate(layers):
+            ours.set_layer(f"model.{stack}.layers.{number}", layer, *scales[number : number + 2])
+    return {name: tensor.contiguous() for name, tensor in ours.tensors.items()}
+
+
+class Rearranged:
+    """The tensors by their names there, added one by one. A `scale` is that of values on the axis d_model there."""
+
+    def __init__(self, config: Model):
+        places = torch.arange(config.d_model)
+        self.own_tables = has_own_tables(config)
+        self.embedded = WIDER if self.own_tables else 1.0  # the scale of embeddings
+        self.order = places if self.own_tables else torch.cat([places[::2], places[1::2]])
+        self.head_width = head_width(config)
+        self.tensors: dict[str, Tensor] = {}
+
+    def set_embeddings(self, model: Transformer) -> None:
+        """Set §3.4 and §3.5."""
+        source, target, output = (
+            F.pad(rows[:, self.order] * self.embedded, (0, 0, 0, model.config.embedding_rows + 1 - len(rows)))
+            for rows in (model.embedding.weight, model.target_embedding.weight, model.output_weight())
+        )
+        if model.config.tied:
+            self.tensors["model.shared.weight"] = source
+        else:
+            self.tensors["model.encoder.embed_tokens.weight"] = source
+            self.tensors["model.decoder.embed_tokens.weight"] = target
+            self.tensors["lm_head.weight"] = output
+        bias = torch.zeros(1, len(source))
+        bias[:, model.config.output_rows :] = NEVER
+        self.tensors["final_logits_bias"] = bias
+        if self.own_tables:
+            for stack, table in zip(("encoder", "decoder"), position_tables(model), strict=True):
+                self.tensors[f"model.{stack}.embed_positions.weight"] = table * self.embedded
+
+    def set_layer(self, name: str, layer: EncoderLayer | DecoderLayer, given: float, gives: float) -> None:
+        """Set §3.1. given, gives: the scales of input and output; in between it is WIDER."""
+        projection = (layer.self_attention.query_key_value, layer.self_attention.widths, given)
+        self.set_attention(f"{name}.self_attn", layer.self_attention, [projection], given)
+        self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, WIDER)
+        if isinstance(layer, DecoderLayer):
+            cross = layer.cross_attention
+            projections = [(cross.query, cross.widths[:1], WIDER), (cross.key_value, cross.widths, WIDER)]
+            self.set_attention(f"{name}.encoder_attn", cross, projections, WIDER)
+            self.write(f"{name}.encoder_attn_layer_norm", layer.residuals[1].norm, WIDER)
+        self.read(f"{name}.fc1", layer.feed_forward.inner.weight, layer.feed_forward.inner.bias, WIDER)
+        self.write(f"{name}.fc2", layer.feed_forward.outer, WIDER)
+        self.write(f"{name}.final_layer_norm", layer.residuals[-1].norm, gives)
+
+    def set_attention(
+        self,
+        name: str,
+        layer: SelfAttention | CrossAttention,
+        projections: Iterable[tuple[nn.Linear, list[int], float]],
+        scale: float,
+    ) -> None:
+        """Set §3.2.2. projections: of queries, keys and values, each with its outputs' widths and its input's scale."""
+        parts = []
+        for linear, widths, given in projections:
+            rows = torch.cat([linear.weight, linear.bias[:, None]], dim=1)
+            parts += [(self.widened(part.unflatten(0, (layer.h, -1))), given) for part in rows.split(widths)]
+        for letter, (rows, given) in zip("qkv", parts, strict=True):
+            factor = layer.scale * math.sqrt(self.head_width) if letter == "q" else 1.0
+            self.read(f"{name}.{letter}_proj", rows[:, :-1] * factor, rows[:, -1] * factor, given)
+        columns = self.widened(layer.output.weight.T.unflatten(0, (layer.h, layer.d_v))).T
+        self.write(f"{name}.out_proj", layer.output, scale, columns)
+
+    def widened(self, heads: Tensor) -> Tensor:
+        """Pad heads [h, width, n] with rows of zeros: [d_model, n]."""
+        return F.pad(heads, (0, 0, 0, self.head_width - heads.shape[1])).flatten(0, 1)
+
+    def read(self, name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
+        """Set a matrix from the axis d_model."""
+        self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"] = weight[:, self.order] / scale, bias
+
+    def write(self, name: str, part: nn.Linear | nn.LayerNorm, scale: float, weight: Tensor | None = None) -> None:
+        """Set a matrix, the part's own if no other is given, or a norm's vector, to the axis d_model."""
+        for kind, tensor in (("weight", part.weight if weight is None else weight), ("bias", part.bias)):
+            self.tensors[f"{name}.{kind}"] = tensor[self.order] * scale
+
+
+def position_tables(model: Transformer) -> list[Tensor]:
+    """Return the additions at each position of the source, with the target language's row, and of the target."""
+    tables = [each.position_table for each in (model.embedding, model.target_embedding)]
+    zeros = torch.zeros(POSITIONS, model.config.d_model)
+    source, target = (zeros if table is None else table for table in tables)
+    return [source if model.target_spaces is None else source + model.target_spaces[TARGET_SPACE], target]

@@ -1,11 +1,10 @@
 """§6.1 Beam search with a length penalty. It asks a `Decoder` for log-probabilities, and knows no model.
 
-The decoder works on the model's device, and so does the ranking of what it returns. What follows from the ranking is
-worked out in NumPy's arrays, after one transfer a step: for so few numbers PyTorch's calls take several times as long.
+Decoder and ranking run on the model's device, all else in NumPy's arrays after one transfer a step: for so few numbers
+PyTorch's calls take several times as long.
 """
 
 import itertools
-import math
 from typing import Protocol
 
 import numpy as np
@@ -17,12 +16,11 @@ from transformer.config.experiment import EOS, PAD
 GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
 FEW = 2**15  # continuations; `expand` ranks up to this many all at once
 
+Scored = tuple[list[int], float]  # the ids of a translation, and its log-probability over its length penalty
+
 
 class Decoder(Protocol):
-    """A model as beam search needs it: it scores the next token of hypotheses, which it keeps track of.
-
-    A sentence has one hypothesis at first; `select` says which it has next.
-    """
+    """A model as beam search needs it: it keeps hypotheses, one a sentence at first, and scores their next tokens."""
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append `tokens` [B, K] to the hypotheses; return log-probabilities of what follows each: [B, K, V]."""
@@ -36,31 +34,19 @@ def length_penalty(length: np.ndarray | int, alpha: float) -> np.ndarray | float
     return ((5 + length) / 6) ** alpha
 
 
-def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float) -> list[tuple[list[int], float]]:
-    """Return the best translation of each sentence, and its score, as `n_best` does."""
-    return [best for best, *_ in n_best(decoder, limits, beam, alpha, 1)]
+def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int = 1) -> list[list[Scored]]:
+    """Return the n best translations of each sentence, or fewer, best first.
 
-
-def n_best(
-    decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int, enough: float = math.inf
-) -> list[list[tuple[list[int], float]]]:
-    """Return the n best translations of each sentence, best first, and their scores; fewer where fewer were found.
-
-    A score is log-probability over length penalty. limits: [B] the most tokens that a translation may have, EOS
-    included; on the device that does the work. The ids end in EOS, unless no hypothesis ended within the limit. Each
-    step takes the 2 * beam best continuations: those that end compete for the n best finished ones, the beam best of
-    the others stay alive. A beam of one takes the likeliest alone: it is greedy, as in the authors' code. A hypothesis
-    is dropped when it can no longer be among the n: its log-probability can only fall, and no penalty is larger than
-    the limit's. That changes no result: whatever takes its place in the beam is less likely still. A sentence is done
-    at its limit, or when none is left.
-
-    enough: with it, none is dropped, and a sentence is done when so many have ended, each among the beam best of its
-    step, as in CTranslate2. A better one may then be missed.
+    limits: [B] the most tokens of a translation, EOS included; on the device that does the work. The ids end in EOS,
+    unless no hypothesis ended within the limit. Each step takes the 2 * beam best continuations: those that end compete
+    for the n best finished ones, the beam best of the others stay alive. A beam of one takes the likeliest alone: it is
+    greedy, as in the authors' code. A hypothesis is dropped when it can no longer be among the n: its log-probability
+    can only fall, and no penalty is larger than the limit's. That changes no result: its successors in the beam are
+    less likely still. A sentence is done at its limit, or when none is left.
     """
     device, limits = limits.device, limits.cpu().numpy()
     largest_penalty = length_penalty(limits, alpha)
     history, results = History(len(limits)), Results(len(limits), n)
-    ended = np.zeros(len(limits), np.int64)
     sentences = np.arange(len(limits))  # the b of the B that are still searched
     alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
     most = 2 * beam if beam > 1 else 1
@@ -68,18 +54,17 @@ def n_best(
         log_probabilities = decoder.step(torch.from_numpy(tokens).to(device))
         best = expand(torch.from_numpy(alive).to(log_probabilities), log_probabilities, most)
         scores, parents, tokens = to_host(*best, log_probabilities.shape[2])
+        penalty = length_penalty(length, alpha)
         if (ends := (tokens == EOS) & (scores > -np.inf)).any():
-            results.offer(sentences, np.where(ends, scores, -np.inf), parents, tokens, length, alpha)
-            ended[sentences] += ends[:, :beam].sum(axis=1)
+            results.offer(sentences, np.where(ends, scores, -np.inf) / penalty, parents, tokens, length)
             scores = np.where(ends, -np.inf, scores)
             order = np.arange(len(ends))[:, None], ends.argsort(axis=1, kind="stable")
             scores, parents, tokens = scores[order], parents[order], tokens[order]
         alive, parents, tokens = scores[:, :beam], parents[:, :beam], tokens[:, :beam]
-        over = (limits[sentences] <= length) | (ended[sentences] >= enough)
+        over = limits[sentences] <= length
         if (late := over & np.isneginf(results.scores[sentences, 0])).any():
-            results.offer(sentences[late], alive[late], parents[late], tokens[late], length, alpha)
-        worst = results.scores[sentences, -1:] if enough == math.inf else -np.inf
-        can_win = alive / largest_penalty[sentences, None] > worst
+            results.offer(sentences[late], alive[late] / penalty, parents[late], tokens[late], length)
+        can_win = alive / largest_penalty[sentences, None] > results.scores[sentences, -1:]
         going = compact(can_win[:, 0] & ~over)  # the likeliest come first
         if not len(going):
             return results.to_list(history)
@@ -91,11 +76,10 @@ def n_best(
 
 
 def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Return the `most` best continuations of each sentence, or all, the best first: [B, most].
+    """Return the `most` best continuations of each sentence, or all, best first: scores, and parent * V + token.
 
-    That is the log-probability of each, and parent * V + token. alive: [B, K]. log_probabilities: [B, K, V]. The best
-    `most` tokens are all in the `most` groups whose likeliest tokens are the likeliest; to rank groups, and then the
-    tokens of those, is faster than to rank all tokens where there are many.
+    alive: [B, K]. log_probabilities: [B, K, V]. The best `most` tokens are all in the `most` groups with the likeliest
+    best tokens; to rank groups, then the tokens of those, is faster than to rank many tokens.
     """
     B, K, V = log_probabilities.shape
     if B * K * V <= FEW:
@@ -114,13 +98,13 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
 
 
 def to_host(scores: Tensor, continuations: Tensor, V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return scores, and the parents and tokens of `expand`'s continuations, as NumPy's; takes one transfer."""
+    """Return the scores, parents and tokens of `expand`'s continuations, in one transfer."""
     scores, continuations = torch.stack([scores.double(), continuations.double()]).cpu().numpy()
     return scores, *np.divmod(continuations.astype(np.int64), V)
 
 
 def compact(going: np.ndarray) -> np.ndarray:
-    """Return the sentences that go on, in a new order: the last ones take the places of those that end."""
+    """Return the sentences that go on; the last ones take the places of those that end."""
     count = going.sum()
     places = np.arange(count)
     places[~going[:count]] = np.flatnonzero(going[count:]) + count
@@ -128,14 +112,14 @@ def compact(going: np.ndarray) -> np.ndarray:
 
 
 class History:
-    """The hypotheses of B sentences, as trees: the last token of each after each step, and whom it continues."""
+    """The hypotheses of B sentences, as trees: after each step, the last token of each and its parent."""
 
     def __init__(self, B: int):
         self.B = B
         self.steps: list[np.ndarray] = []  # parents and tokens, [2, B, K] each
 
     def append(self, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
-        """Note the hypotheses of `sentences` [b] after one more step: [b, K]."""
+        """Add the hypotheses of `sentences` [b] after one more step: [b, K]."""
         step = np.empty((2, self.B, tokens.shape[1]), np.int32)
         step[:, sentences] = parents, tokens
         self.steps.append(step)
@@ -157,16 +141,9 @@ class Results:
         self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length, for History.trace
 
     def offer(
-        self,
-        sentences: np.ndarray,
-        log_probabilities: np.ndarray,
-        parents: np.ndarray,
-        tokens: np.ndarray,
-        length: int,
-        alpha: float,
+        self, sentences: np.ndarray, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, length: int
     ) -> None:
-        """Keep those hypotheses [b, k] of each of `sentences` [b] that are better than what they have."""
-        scores = log_probabilities / length_penalty(length, alpha)
+        """Keep the better hypotheses [b, k] of each of `sentences` [b]."""
         better = np.flatnonzero(scores.max(axis=1) > self.scores[sentences, -1])
         own, n = sentences[better], self.scores.shape[1]
         ends = np.stack([parents, tokens, np.full_like(tokens, length)], axis=2)
@@ -176,8 +153,8 @@ class Results:
         rows = np.arange(len(own))[:, None]
         self.scores[own], self.ends[own] = scores[rows, order], ends[rows, order]
 
-    def to_list(self, history: History) -> list[list[tuple[list[int], float]]]:
-        """Return the ids and the scores of each sentence; at least one, whatever was found."""
+    def to_list(self, history: History) -> list[list[Scored]]:
+        """Return the translations of each sentence; at least one, perhaps empty."""
         found = []
         for sentence, (scores, ends) in enumerate(zip(self.scores.tolist(), self.ends.tolist(), strict=True)):
             ranked = [pair for pair in zip(scores, ends, strict=True) if pair[0] > -np.inf]

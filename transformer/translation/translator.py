@@ -1,12 +1,11 @@
 """Translation of raw text in one language to raw text in the other."""
 
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,10 +14,11 @@ from msgspec.structs import asdict
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.files import InputError
+from transformer.layout import Run
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.translation.decoder import BLOCK, CachedDecoder, Weights
-from transformer.translation.search import Decoder, n_best
+from transformer.translation.search import Decoder, Scored, beam_search
 
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
@@ -38,18 +38,11 @@ class TooLong(InputError):
         self.index = index
 
 
-class Engine(Protocol):
-    """A program that translates in place of the model (ctranslate2.py)."""
-
-    def search(self, sentences: list[list[int]], decoding: Decoding) -> list[tuple[list[int], float]]:
-        """Translate as the function `search` does."""
-
-
 @dataclass(frozen=True)
 class Translator:
     """A trained model, and the steps between it and plain text."""
 
-    model: Transformer | Engine
+    model: Transformer
     vocabulary: Subwords
     source: "Moses"
     target: "Moses"
@@ -58,7 +51,7 @@ class Translator:
     def translate(self, lines: list[str], before: int = 0) -> list[str]:
         """Return one translation per line, in order; a blank line stays blank. Raises TooLong.
 
-        before: how many lines came before these, for that error.
+        before: the number of lines before these, for that error.
         """
         full = [index for index, line in enumerate(lines) if line.strip()]
         sentences = self.encode([lines[index] for index in full])
@@ -66,39 +59,43 @@ class Translator:
             if len(sentence) > self.longest:
                 line = f"line {before + index + 1}: {len(sentence)} subwords, at most {self.longest} can be translated"
                 raise TooLong(index, line)
-        decoded = self.vocabulary.decode([ids for ids, _ in self.search(sentences)])
         translations = [""] * len(lines)
-        for index, words in zip(full, decoded, strict=True):
-            translations[index] = self.target.detokenize(words)
+        best = [ids for ((ids, _),) in self.search(sentences)]
+        for index, text in zip(full, self.decode(best), strict=True):
+            translations[index] = text
         return translations
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         """Return plain sentences of the source language as token ids, each ending in EOS."""
         return self.vocabulary.encode([self.source.tokenize(line) for line in lines])
 
+    def decode(self, sentences: list[list[int]]) -> list[str]:
+        """Return token ids of the target language as plain sentences."""
+        return [self.target.detokenize(words) for words in self.vocabulary.decode(sentences)]
+
     @property
     def longest(self) -> int:
         """Return the most tokens that a sentence may have, EOS included: a translation may be `extra_length` longer."""
         return POSITIONS - self.decoding.extra_length
 
-    def search(self, sentences: list[list[int]]) -> list[tuple[list[int], float]]:
-        if isinstance(self.model, Transformer):
-            return search(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights)
-        return self.model.search(sentences, self.decoding)
+    def search(self, sentences: list[list[int]], n: int = 1) -> list[list[Scored]]:
+        """Return the n best translations of each sentence, best first."""
+        return search_n_best(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights, n=n)
 
     @cached_property
     def weights(self) -> Weights:
-        """The model's matrices, laid out once for all calls of its decoder."""
+        """The decoder's matrices, in the layout of single steps, for all calls."""
         return Weights(self.model)
 
 
-def open_translator(run: Path, model: Transformer | Engine, changes: dict) -> Translator:
-    """Return a translator with the `model` and all else that the run folder holds, and `changes` to its decoding."""
+def open_translator(run: Path, model: Transformer, changes: dict) -> Translator:
+    """Return a translator with the `model`, the run folder's other files, and `changes` to its decoding."""
     from transformer.data.tokenization import Moses  # here, as above
 
-    experiment = load(run / "experiment.yaml")
-    decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
-    vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
+    files = Run(run)
+    experiment = load(files.experiment)
+    decoding = asdict(load(files.decoding, Decoding)) | changes
+    vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if vocabulary.symbols:
         raise InputError(f"{run}: expected a translator, found a parser")
     return Translator(
@@ -110,17 +107,9 @@ def open_translator(run: Path, model: Transformer | Engine, changes: dict) -> Tr
     )
 
 
-def search(
-    model: Transformer,
-    vocabulary: int,
-    sentences: list[list[int]],
-    decoding: Decoding,
-    steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
-    weights: Weights | None = None,
-    enough: float = math.inf,
-) -> list[tuple[list[int], float]]:
-    """Return the best translation of each sentence as `search_n_best` does."""
-    return [best for best, *_ in search_n_best(model, vocabulary, sentences, decoding, 1, steer, weights, enough)]
+def search(*arguments: Any, **options: Any) -> list[Scored]:
+    """Return the best translation of each sentence, as `search_n_best` finds it."""
+    return [best for best, *_ in search_n_best(*arguments, **options)]
 
 
 def search_n_best(
@@ -128,28 +117,27 @@ def search_n_best(
     vocabulary: int,
     sentences: list[list[int]],
     decoding: Decoding,
-    n: int,
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
     weights: Weights | None = None,
-    enough: float = math.inf,
-) -> list[list[tuple[list[int], float]]]:
-    """Translate token ids to token ids below `vocabulary`, without EOS, and their score (translation/search.py).
+    n: int = 1,
+) -> list[list[Scored]]:
+    """Return the n best translations of each sentence, best first: ids below `vocabulary`, without EOS.
 
-    Each sentence gets its n best translations, best first. Sentences of similar length are decoded together. No output
-    is longer than the model has positions for. steer: turns a decoder for the sentences of these indices into one that
-    allows fewer tokens. weights: the model's, if they were made before. enough: as in `n_best`.
+    Sentences of similar length are decoded together. No output is longer than the model has positions for. steer:
+    restricts the tokens of a decoder for the sentences of these indices. weights: the model's, if they were made
+    before.
     """
     device = model.embedding.weight.device
     weights = weights or Weights(model)
 
     @torch.inference_mode()
-    def decode(batch: list[int]) -> list[list[tuple[list[int], float]]]:
+    def decode(batch: list[int]) -> list[list[Scored]]:
         source = pack([np.array(sentences[index]) for index in batch], device)
         # §6.1: input length + 50; EOS counts on both sides.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
         decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
-        return n_best(decoder, limits, decoding.beam, decoding.alpha, n, enough)
+        return beam_search(decoder, limits, decoding.beam, decoding.alpha, n)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     large, on_gpu = weights.output.numel() >= LARGE, device.type == "cuda"
@@ -157,17 +145,16 @@ def search_n_best(
     most = decoding.batch_tokens * GPU if on_gpu else min(decoding.batch_tokens, divided(tokens, threads, large))
     # A GPU's caches have BLOCK places for the shortest sentence.
     batches = by_length(sentences, most, least=BLOCK if on_gpu else 1)
-    results: list[list[tuple[list[int], float]]] = [[([], 0.0)]] * len(sentences)
-    for batch, translations in zip(
-        batches, side_by_side(decode, batches, threads, threads if large else 1), strict=True
-    ):
+    results: list[list[Scored]] = [[([], 0.0)]] * len(sentences)
+    found = side_by_side(decode, batches, threads, threads if large else 1)
+    for batch, translations in zip(batches, found, strict=True):
         for index, ranked in zip(batch, translations, strict=True):
             results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
     return results
 
 
 def divided(tokens: int, threads: int, large: bool) -> int:
-    """Return how many of `tokens` a thread has where they share them, in a small model as many as have SHARE each."""
+    """Return each thread's share of the tokens; in a small model, only as many threads work as have SHARE each."""
     parts = threads if large else max(1, min(threads, tokens // SHARE))
     return -(-tokens // parts)
 

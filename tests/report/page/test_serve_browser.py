@@ -16,8 +16,7 @@ from support import browsing, page
 from support.browsing import ALL, DESK, TELEPHONE, check_access, check_loading, check_width, started
 from support.serving import PATIENCE, answering, make_trial, question, served
 
-from transformer.report.page.live import open_trial
-from transformer.report.page.request import BODY
+from transformer.report.page.live import BODY, open_trial
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
@@ -26,6 +25,9 @@ HOSTILE = "<script>document.title = 'ours'</script><img src=x onerror=\"document
 WATCH = """
     const shown = document.getElementById("translation");
     window.seen = [];
+    window.sent = 0;
+    const own = window.fetch;
+    window.fetch = (...arguments) => ((sent += 1), own(...arguments));
     new MutationObserver(() => seen.push(shown.innerText)).observe(shown, { childList: true });
 """
 
@@ -71,10 +73,6 @@ def ranking(browser) -> list[list[str]]:
     return [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
 
 
-def expected(address: str, text: str) -> dict:
-    return question(int(address.rpartition(":")[2].strip("/")), text)
-
-
 def echo(text: str) -> dict:
     """Return an answer whose every text is the one that was asked for."""
     attention = page.attention()
@@ -91,7 +89,7 @@ def test_loads_without_error_and_asks_no_other_address(browser, address):
 def test_translates_as_one_types_with_the_best_and_the_attention(browser, address):
     browsing.show(browser, address)
     for text in ("ab cd ef", "gh ij"):
-        found = expected(address, text)
+        found = question(address, text)
         write(browser, text)
         wait_for(browser, "#translation", found["translations"][0]["text"])
         scores = [f"{one['score']:.3f}".replace("-", "−") for one in found["translations"]]
@@ -109,13 +107,13 @@ def test_translates_as_one_types_with_the_best_and_the_attention(browser, addres
 
 def test_the_viewer_keeps_kind_layer_and_heads_for_the_next_sentence(browser, address):
     browsing.show(browser, address)
-    found = expected(address, "ab cd")
+    found = question(address, "ab cd")
     write(browser, "ab cd")
     wait_for(browser, "#translation", found["translations"][0]["text"])
     Select(element(browser, "#kind")).select_by_value("cross")
     Select(element(browser, "#layer")).select_by_visible_text("2")
     element(browser, "#all").click()
-    found = expected(address, "mn op mn")
+    found = question(address, "mn op mn")
     write(browser, "mn op mn")
     wait_for(browser, "#translation", found["translations"][0]["text"])
     (sentence,) = found["attention"]["sentences"]
@@ -131,7 +129,7 @@ def test_can_be_used_with_keys_alone(browser, address):
     for _ in range(2):  # past the link that skips the heading
         browser.switch_to.active_element.send_keys(Keys.TAB)
     browser.switch_to.active_element.send_keys("ab cd")
-    found = expected(address, "ab cd")
+    found = question(address, "ab cd")
     wait_for(browser, "#translation", found["translations"][0]["text"])
     column = "return document.activeElement.parentNode.id"
     stops = 0
@@ -153,13 +151,13 @@ def test_limits_are_told_in_words(browser, address):
     element(browser, "#text").send_keys("b")
     wait_for(browser, "#problem", f"This is too long: {BODY + 12} bytes, at most {BODY} are read.")
     write(browser, "ab")
-    wait_for(browser, "#translation", expected(address, "ab")["translations"][0]["text"])
+    wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
     assert element(browser, "#problem").text == ""
 
 
 def test_hostile_texts_are_shown_as_text(browser, run):
-    with answering(echo, open_trial(run).page()) as server:
-        browsing.show(browser, server.address)
+    with answering(echo, open_trial(run).page()) as address:
+        browsing.show(browser, address)
         write(browser, HOSTILE)
         wait_for(browser, "#translation", HOSTILE)
         assert ranking(browser) == [[HOSTILE, "−0.500"]] * 2
@@ -178,13 +176,13 @@ def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(brows
             go.wait(PATIENCE)
         return echo(text)
 
-    with answering(slow, open_trial(run).page()) as server:
-        browsing.show(browser, server.address)
+    with answering(slow, open_trial(run).page()) as address:
+        browsing.show(browser, address)
         browser.execute_script(WATCH)
         write(browser, "first")
         WebDriverWait(browser, PATIENCE).until(lambda _: asked == ["first"])
         write(browser, "second")
-        WebDriverWait(browser, PATIENCE).until(lambda _: server.questions.qsize() == 1)
+        WebDriverWait(browser, PATIENCE).until(lambda browser: browser.execute_script("return sent") == 2)
         go.set()
         wait_for(browser, "#translation", "second")
         assert asked == ["first", "second"]
@@ -198,7 +196,7 @@ def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(brows
 def test_nothing_overflows_a_telephone(browser, address, text):
     browsing.show(browser, address, TELEPHONE)
     write(browser, text)
-    wait_for(browser, "#translation", expected(address, text)["translations"][0]["text"])
+    wait_for(browser, "#translation", question(address, text)["translations"][0]["text"])
     element(browser, "#all").click()
     check_width(browser)
 

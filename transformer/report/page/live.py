@@ -1,74 +1,101 @@
-"""The page to try a model on, and its answers: a sentence's n best translations, and who attends to whom."""
+"""The page to try a model on, and its server: GET / is the page, POST /translate answers a text in JSON.
 
+The server listens on 127.0.0.1 alone and refuses requests that pages of other sites make a browser send. Texts are
+answered one at a time, in the order in which they came.
+"""
+
+import asyncio
 import base64
 import hashlib
+import os
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
+import uvicorn
 from markupsafe import Markup
 from msgspec.structs import asdict
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from transformer.config.experiment import Experiment, load
 from transformer.evaluation.records import Variant, read_translated, run_name
 from transformer.files import InputError
+from transformer.layout import Run
 from transformer.model.weights import load_model
+from transformer.records import parse_json
 from transformer.report.figures import COLORS
 from transformer.report.figures.attention import describe
-from transformer.report.page.request import BODY
-from transformer.report.page.server import Page
 from transformer.runtime.device import best_device
 from transformer.templates import environment
-from transformer.translation.export import WEIGHTS
-from transformer.translation.translator import Translator, open_translator, search_n_best
+from transformer.text import reason
+from transformer.translation.translator import Translator, open_translator
 
+HOST = "127.0.0.1"
+NAMES = [HOST, "localhost"]  # by which a browser on this machine may call the server
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES, SCRIPTS = ("report.css", "serve.css"), ("viewer.js", "serve.js")
 POLICY = (
     "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
+BODY = 10_000  # bytes of a question at most
+
+
+class Question(TypedDict):
+    """The content of a POST."""
+
+    text: str
+
+
+class Page(NamedTuple):
+    """A page in HTML, and its Content-Security-Policy."""
+
+    html: str
+    policy: str
 
 
 @dataclass(frozen=True)
 class Trial:
     """A trained model to try: the folder of its run, its settings, and its translator."""
 
-    run: Path
+    run: Run
     experiment: Experiment
     translator: Translator
 
     def answer(self, text: str) -> dict[str, Any]:
         """Return `translations`, each with its score, the best first, and the `attention` of the best (attention.json).
 
-        Raises InputError where the text has no word, or more words or tokens than can be shown.
+        Raises InputError on a text without a word, and on one with too many words or subwords.
         """
         translator, source = self.translator, self.encode(text)
-        (ranked,) = search_n_best(
-            translator.model,
-            len(translator.vocabulary),
-            [source],
-            translator.decoding,
-            translator.decoding.beam,
-            weights=translator.weights,
-        )
-        words = translator.vocabulary.decode([ids for ids, _ in ranked])
-        translations = [
-            {"text": translator.target.detokenize(line), "score": score}
-            for line, (_, score) in zip(words, ranked, strict=True)
-        ]
+        (ranked,) = translator.search([source], translator.decoding.beam)
+        texts = translator.decode([ids for ids, _ in ranked])
         best = describe(translator.model, translator.vocabulary, source, ranked[0][0])
-        attention = {
-            "layers": self.experiment.model.N,
-            "heads": self.experiment.model.h,
-            "sentences": [{"title": text} | best],
+        model = self.experiment.model
+        return {
+            "translations": [{"text": text, "score": score} for text, (_, score) in zip(texts, ranked, strict=True)],
+            "attention": {"layers": model.N, "heads": model.h, "sentences": [{"title": text} | best]},
         }
-        return {"translations": translations, "attention": attention}
 
     def encode(self, text: str) -> list[int]:
         """Return a text, whose line breaks count as spaces, as token ids that end in EOS. Raises InputError."""
         line = text.replace("\r", " ").replace("\n", " ")
-        words, most = len(self.translator.source.tokenize(line).split()), self.words
+        words, most = len(self.translator.source.tokenize(line).split()), self.experiment.preparation.max_words
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
         (ids,) = self.translator.encode([line])
@@ -77,13 +104,8 @@ class Trial:
             raise InputError(f"expected a sentence of at most {longest} subwords, found {len(ids):,}")
         return ids
 
-    @property
-    def words(self) -> int:
-        """Return the most tokenised words that a sentence may have: the model was trained on no longer ones."""
-        return self.experiment.preparation.max_words
-
     def page(self) -> Page:
-        """Return the page. Raises InputError where the run has a score file that cannot be read."""
+        """Return the page. Raises InputError on a score file that cannot be read."""
         style, script = (
             "".join((TEMPLATES / name).read_text("utf-8") for name in names) for names in (STYLES, SCRIPTS)
         )
@@ -94,7 +116,7 @@ class Trial:
                 experiment=self.experiment,
                 run=run_name(asdict(self.experiment)),
                 score=self.score(),
-                words=self.words,
+                words=self.experiment.preparation.max_words,
                 settings={"target": self.experiment.target, "bytes": BODY},
                 colors=COLORS,
                 style=Markup(style),
@@ -104,20 +126,84 @@ class Trial:
         return Page(html, f"{POLICY}; style-src {hashed(style)}; script-src {hashed(script)}")
 
     def score(self) -> Variant | None:
-        """Return the paper's variant of BLEU on the test set, if the folder tells it; an exported one does not."""
-        if not (path := self.run / "test.json").exists():
+        """Return the paper's variant of BLEU on the test set; None without a score, as in an export."""
+        if not self.run.scores("test").exists():
             return None
-        scores = read_translated(path)["scores"]
+        scores = read_translated(self.run.scores("test"))["scores"]
         return scores[scores["paper"]]
 
 
-def open_trial(run: Path) -> Trial:
-    """Return the averaged model of a run, or an exported one. Raises InputError where there is none."""
-    experiment = load(run / "experiment.yaml")
-    model = load_model(run / WEIGHTS, experiment.model).to(best_device())
-    return Trial(run, experiment, open_translator(run, model, {}))
+def open_trial(folder: Path) -> Trial:
+    """Return the averaged model of a run, or an exported one. Raises InputError if there is none."""
+    run = Run(folder)
+    experiment = load(run.experiment)
+    model = load_model(run.average, experiment.model).to(best_device())
+    return Trial(run, experiment, open_translator(folder, model, {}))
 
 
 def hashed(text: str) -> str:
     """Return the source expression by which a policy allows this style or script alone."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# The server.
+
+
+def application(page: Page, answer: Callable[[str], dict[str, Any]]) -> Starlette:
+    """Return the application that shows the page and gives texts to `answer`; an InputError is told to the client."""
+    turn = asyncio.Lock()
+
+    async def show(request: Request) -> Response:
+        return HTMLResponse(page.html, headers=HEADERS | {"Content-Security-Policy": page.policy})
+
+    async def translate(request: Request) -> Response:
+        text = await read_question(request)
+        async with turn:
+            if await request.is_disconnected():  # as the page does that asks for a newer text
+                return Response()
+            return JSONResponse(await run_in_threadpool(answer, text), headers=HEADERS)
+
+    return Starlette(
+        routes=[Route("/", show), Route("/translate", translate, methods=["POST"])],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)],
+        exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), refuse),
+    )
+
+
+async def read_question(request: Request) -> str:
+    """Return the text of a request. Raises HTTPException or InputError."""
+    origin, kind = (request.headers.get(name, "") for name in ("Origin", "Content-Type"))
+    if origin not in ("", f"http://{request.headers['Host']}"):
+        raise HTTPException(403, f"Origin: expected a page of this server, found {origin}")
+    if kind.partition(";")[0].strip().lower() != "application/json":  # forms of other sites cannot send it
+        raise HTTPException(415, f"Content-Type: expected application/json, found {kind or 'none'}")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY:
+            raise HTTPException(413, f"expected at most {BODY:,} bytes, found more")
+    return parse_json(body, Question, "the request")["text"]
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Answer an error with one line of JSON."""
+    status = 400 if isinstance(error, InputError) else getattr(error, "status_code", 500)
+    headers = HEADERS | (getattr(error, "headers", None) or {})
+    return JSONResponse({"error": reason(getattr(error, "detail", error))}, status, headers)
+
+
+def listening(port: int) -> socket.socket:
+    """Return a socket on HOST; port 0 is any free one. Raises InputError."""
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        problem = f"port {port}: cannot be listened on: {os.strerror(error.errno)}; --port 0 takes one that is free"
+        raise InputError(problem) from None
+
+
+def server(app: Starlette) -> uvicorn.Server:
+    """Return a server, which logs errors only: texts are the user's own."""
+    quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
+    return uvicorn.Server(
+        uvicorn.Config(app, loop="asyncio", http="h11", ws="none", lifespan="off", timeout_graceful_shutdown=1, **quiet)
+    )

@@ -1,10 +1,12 @@
 """`translate` answers lines as they arrive, files in bulk, and all lines before a bad one."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+from support.commands import do, error
 from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model
 
 from transformer.commands import translate
@@ -62,7 +64,7 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
     lines = [line.encode() + b"\n" for line in random_lines(5, 4)]
     (tmp_path / "text").write_bytes(b"".join(lines))
     monkeypatch.setattr(translate, "TOGETHER", 3)
-    translate.main(["--run", str(run), "--input", str(tmp_path / "text"), "--output", str(tmp_path / "out")])
+    do("translate", "--run", run, "--input", tmp_path / "text", "--output", tmp_path / "out")
     command = [sys.executable, "-m", "transformer", "translate", "--run", run, "--threads", "1"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, **pipes, env=PROCESSOR, bufsize=0) as process:
@@ -84,6 +86,5 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
 def test_lines_that_were_read_together_with_a_bad_one_are_answered(run, tmp_path, monkeypatch, capsysbinary, bad):
     monkeypatch.setattr(translate, "TOGETHER", 3)
     (tmp_path / "text").write_bytes(b"ab cd\nab\nef\ngh\n" + bad + b"\nef\n")
-    with pytest.raises(translate.InputError, match=r"text.* line 5: "):
-        translate.main(["--run", str(run), "--input", str(tmp_path / "text"), "--threads", "1"])
+    assert re.search(r"text.* line 5: ", error("translate", "--run", run, "--input", tmp_path / "text"))
     assert capsysbinary.readouterr().out.count(b"\n") == 4
