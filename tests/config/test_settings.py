@@ -239,6 +239,7 @@ def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(folder, text, line):
+    (folder / "wrong.yaml").unlink(missing_ok=True)
     if text is not None:
         (folder / "wrong.yaml").write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match=f"^wrong.yaml: {line}"):

@@ -16,12 +16,11 @@ from snakemake.utils import update_config
 from transformer.__main__ import main
 from transformer.config import settings
 from transformer.files import InputError
-from transformer.plan import speed, storage
+from transformer.plan import speed
 from transformer.plan.plan import Plan, RunName, make_plan, side_by_side
 
 ROOT = Path(__file__).parents[2]
 V_37000 = "scales={paper: {tasks: {en-de: {embedding_rows: 37000}}}}"  # the paper's own count of subwords
-TAKEN = "{path: elsewhere, sha256: '%s'}" % ("0" * 64)
 
 
 def planned(*entries: str) -> Plan:
@@ -105,20 +104,6 @@ def test_curves_are_those_of_tables_2_to_4():
     assert not {run.experiment for run in curves} & {"no-residual", "untied", "parser"}
     demo = planned("scale=demo").figures["curves, BLEU by FLOPs"]
     assert [run.task for run in demo if run.experiment == "parser"] == ["supervised", "semi-supervised"]
-
-
-def test_runs_made_elsewhere_cost_nothing(capsys):
-    """With base and French big made elsewhere, cost and waiting shrink, and their states do not exist."""
-    whole, base, french = planned("scale=paper"), RunName("en-de", "base", 1), RunName("en-fr", "big", 1)
-    entry = f"scales={{paper: {{from: {{en-de/base/1: {TAKEN}, en-fr/big/1: {TAKEN}}}}}}}"
-    plan = planned("scale=paper", entry)
-    assert set(whole.all) - set(plan.trained) == {base, french}
-    assert plan.steps(plan.all) == whole.steps(whole.all) - 400_000
-    assert plan.flops(plan.all) == pytest.approx(whole.flops(whole.all) - whole.flops([base, french]))
-    assert plan.wall([base]) == plan.hours([base]) == 0
-    assert whole.disk([base]) - plan.disk([base]) == storage.STATES * storage.state_bytes(whole.runs[base])
-    assert "\nTaken: 2 of all runs" in printed(capsys, "--config", "scale=paper", entry)
-    assert "Taken" not in printed(capsys, "--config", "scale=paper")
 
 
 # Time.
@@ -205,7 +190,6 @@ def test_configuration_is_laid_over_as_snakemake_does(tmp_path):
             ["--config", "scales={demo: {width: 7}}"],
             r"config\.yaml: scales\.demo: en-de: base: d_model: 512 cannot be divided by 7",
         ),
-        (["--config", f"scales={{demo: {{tasks: {{en-de: {{from: {TAKEN}}}}}}}}}"], r"elsewhere/SHA256SUMS: cannot .*"),
         (["--gpu", "h300"], r"--gpu: expected one of b200, .*v100, found h300"),
     ],
 )

@@ -1,7 +1,6 @@
 """The disk space of a scale, against files really written and counts worked by hand."""
 
 import os
-from pathlib import Path
 
 import pytest
 from support.project import own_corpus
@@ -61,32 +60,6 @@ def test_downloads_are_those_of_the_tasks_and_languages():
     assert {name[-5:] for name in multi30k} == {"en.gz", "fr.gz"}
 
 
-@pytest.mark.parametrize("name", ["data.json", "./train.source.tok"])
-def test_training_text_prepared_elsewhere_is_not_fetched(name, project: Path):
-    """Test sets are fetched: scores need them. A vocabulary alone spares nothing."""
-    (project / "elsewhere").mkdir()
-    source = f"from: {{path: elsewhere, sha256: '{SUM}'}}"
-    entries = [PAPER, f"scales={{paper: {{tasks: {{en-fr: {{{source}}}}}}}}}"]
-    (project / "elsewhere/SHA256SUMS").write_text(f"{SUM}  vocabulary.model\n")
-    config = settings.read([], entries)
-    tasks = {"en-de", "en-fr"}
-    whole, text = storage.download_sizes(config, tasks), storage.text_bytes(config, tasks)
-    assert "training-giga-fren.tar" in whole
-    (project / "elsewhere/SHA256SUMS").write_text(f"{SUM}  vocabulary.model\n{SUM}  {name}\n")
-    spared = set(whole) - set(storage.download_sizes(config, tasks))
-    assert spared == {"training-giga-fren.tar", "training-parallel-un.tgz"}
-    assert set(storage.download_sizes(config, {"en-fr"})) == {"wmt17-dev.tgz"}
-    assert text - storage.text_bytes(config, tasks) == 2 * 40_842_333 * storage.LINE
-    assert storage.part_bytes(config, tasks) == storage.part_bytes(config, {"en-de"}) > 0
-
-
-def test_text_that_no_run_here_learns_from_is_not_fetched():
-    runs = ", ".join(f"en-fr/{name}/1: {{path: elsewhere, sha256: '{SUM}'}}" for name in ("base", "big"))
-    config = settings.read([], [PAPER, f"scales={{paper: {{from: {{{runs}}}}}}}"])
-    assert set(storage.download_sizes(config, {"en-fr"})) == {"wmt17-dev.tgz"}
-    assert "training-parallel-europarl-v7.tgz" in storage.download_sizes(config, {"en-de"})
-
-
 def test_lines_are_those_known_or_near():
     """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
     config = settings.read([], [PAPER])
@@ -96,11 +69,3 @@ def test_lines_are_those_known_or_near():
     assert storage.training_lines(config, tasks["semi-supervised"]) == 39_832 + 1_000_000
     assert "lines" not in config["corpora"]["news-commentary-v13.de-en"]
     assert 270_769 < storage.corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
-
-
-def test_parts_lie_beside_the_whole_where_a_training_set_is_cut():
-    """By hand: two sides of so many lines, 200 bytes each, before arrays of 2 · 30 + 8 bytes are written."""
-    config = settings.read([], [PAPER])
-    assert storage.part_bytes(config, {"en-de", "supervised"}) == 4_520_620 * 2 * (200 - 68)
-    assert storage.part_bytes(settings.read([], [PAPER, "scales={paper: {scatter: 1}}"]), {"en-de"}) == 0
-    assert storage.part_bytes(settings.read([], []), {"en-de"}) == 0

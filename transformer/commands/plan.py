@@ -117,8 +117,6 @@ def notes(plan: Plan) -> str:
         f"Wall time: {wall(plan)}",
         "Shared runs belong to another row, too: `all` trains each run once.",
     ]
-    if count := len(plan.all) - len(plan.trained):
-        lines.append(f"Taken: {count} of all runs were made elsewhere, and cost nothing here.")
     if plan.absent:
         lines.append(f"`all` leaves out table4: no folder {plan.absent} with the Penn Treebank.")
     return "\n".join([*lines, BATCHES])
@@ -139,7 +137,7 @@ def wall(plan: Plan) -> str:
 
 def disk(plan: Plan, config: dict) -> str:
     """Return the most that lies on the disk, item by item."""
-    tasks, trained = ({run.task for run in runs} for runs in (plan.all, plan.trained))
+    tasks = {run.task for run in plan.all}
     downloads = storage.download_sizes(config, tasks)
     unknown = [name for name, bytes_of_file in downloads.items() if bytes_of_file is None]
     each = [plan.disk([run]) for run in plan.all]
@@ -153,13 +151,9 @@ def disk(plan: Plan, config: dict) -> str:
             f"about {storage.LINE} bytes a line; {storage.UNPACKED} times the download where the lines are not known",
         ),
         "prepared text": (
-            storage.array_bytes(config, trained),
+            storage.array_bytes(config, tasks),
             f"about {storage.TOKENISED} bytes a line tokenised, and {storage.TOKENS} tokens of {storage.ID} bytes"
             f" with an offset of {storage.OFFSET}",
-        ),
-        "being gathered": (
-            storage.part_bytes(config, trained),
-            "parts of training sets beside the whole, until its arrays are written",
         ),
         "trainings": (
             sum(each),
@@ -168,7 +162,6 @@ def disk(plan: Plan, config: dict) -> str:
         ),
         "being saved": (plan.saving, "a further state of each run that trains"),
     }
-    items = {name: item for name, item in items.items() if item[0] or name != "being gathered"}
     total = sum(count for count, _ in items.values())
     lines = [("disk, at most", size(total), ""), *((name, size(count), why) for name, (count, why) in items.items())]
     return tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=["left", "right", "left"])

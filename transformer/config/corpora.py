@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from transformer.config.elsewhere import tasks_read
-from transformer.config.scales import parsing_of
+from transformer.config.scales import parsing_of, tasks_of
 
 GRAMMAR = ("en", "de", "fr")  # the languages of the project's grammar
 TESTED = ("dev", "test", "elsewhere")  # the splits that a task is tested on, each of which is one corpus
@@ -57,8 +56,7 @@ def files_of(task: dict) -> list[tuple[str, str]]:
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
     """Return the sources of the files of these tasks: of a corpus only the languages of a task."""
-    read = tasks_read(config)
-    return entries_of(config, (file for task in tasks for file in files_of(read[task])))
+    return entries_of(config, (file for task in tasks for file in files_of(tasks_of(config)[task])))
 
 
 def entries_of(config: dict, files: Iterable[tuple[str, str]]) -> list[dict]:

@@ -131,7 +131,6 @@ class Report(Keys, frozen=True, kw_only=True):
     core_hour: Annotated[Price, says("Price of an hour of a processor core.")]
     gpu_hour: Annotated[Price, says("Price of an hour of a GPU.")]
     currency: Annotated[Text, says("Currency of the prices.")]
-    energy: Maybe[Any] = UNSET
 
 
 class Task(Keys, frozen=True, kw_only=True):
@@ -228,8 +227,6 @@ class Scale(Keys, frozen=True, kw_only=True):
     tasks: Annotated[dict[Name, Task], Meta(min_length=1), says("The translation tasks.")]
     figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
     parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET
-    scatter: Maybe[Any] = UNSET
-    tried: Maybe[Any] = UNSET
     measured: Maybe[Any] = UNSET
     from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
@@ -331,4 +328,3 @@ class Config(Keys, frozen=True, kw_only=True):
     scales: Annotated[dict[ScaleName, Scale], Meta(min_length=1), says("What can be built.")]
     corpora: Annotated[dict[Name, Corpus], Meta(min_length=1), says("Texts and treebanks.")]
     downloads: Annotated[dict[Name, Download], says("Files from the network, by their names in resources/downloads.")]
-    scatter: Maybe[Any] = UNSET

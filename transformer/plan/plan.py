@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from transformer.config.corpora import absent_treebank
-from transformer.config.elsewhere import makers, taken
 from transformer.config.experiment import Experiment, resolve
-from transformer.config.runs import CURVES, RunName, parts, runs_of_tables
-from transformer.config.scales import scale_of
+from transformer.config.runs import CURVES, PARSER, RunName, parts, runs_of_tables
+from transformer.config.scales import parsing_of, scale_of
 from transformer.model.cost import Lengths, training_flops
 from transformer.plan import storage
 from transformer.plan.speed import Speed
@@ -26,7 +25,6 @@ class Plan:
     base: RunName  # the run that figures of a single training show
     absent: str | None  # the treebank's folder where table4 needs it and it does not exist
     after: dict[RunName, RunName]  # the run that a run has to wait for
-    taken: set[RunName]  # made elsewhere, not trained here
     speed: Speed
     units: int  # GPUs or cores
 
@@ -41,15 +39,6 @@ class Plan:
         return distinct(self.tables[table] for table in self.made)
 
     @property
-    def trained(self) -> list[RunName]:
-        """The runs that `all` trains here."""
-        return self.here(self.all)
-
-    def here(self, runs: Collection[RunName]) -> list[RunName]:
-        """Return those of `runs` that are trained here."""
-        return [run for run in runs if run not in self.taken]
-
-    @property
     def figures(self) -> dict[str, list[RunName]]:
         """Return the runs of the figures that show trainings of Tables 2 to 4; those of probes show Table 5's."""
         drawn = distinct(self.tables[table] for table in CURVES if table in self.made)
@@ -61,22 +50,21 @@ class Plan:
         return [run for run in self.tables[table] if run in elsewhere]
 
     def steps(self, runs: Collection[RunName]) -> int:
-        """Return the training steps of those of `runs` that are trained here."""
-        return sum(self.runs[run].training.steps for run in self.here(runs))
+        """Return the training steps of `runs`."""
+        return sum(self.runs[run].training.steps for run in runs)
 
     def flops(self, runs: Collection[RunName]) -> float:
-        """Return the FLOPs of those of `runs` that are trained here."""
-        return sum(flops(self.runs[run]) for run in self.here(runs))
+        """Return the FLOPs of `runs`."""
+        return sum(flops(self.runs[run]) for run in runs)
 
     def disk(self, runs: Collection[RunName]) -> int:
-        """Return the bytes that `runs` keep; a run made elsewhere comes without states."""
-        states = {run: 0 if run in self.taken else storage.STATES for run in runs}
-        return sum(storage.run_bytes(self.runs[run], kept) for run, kept in states.items())
+        """Return the bytes that `runs` keep."""
+        return sum(storage.run_bytes(self.runs[run]) for run in runs)
 
     @property
     def saving(self) -> int:
         """The bytes of states that are being written while the states before them still exist."""
-        states = sorted((storage.state_bytes(self.runs[run]) for run in self.trained), reverse=True)
+        states = sorted((storage.state_bytes(self.runs[run]) for run in self.all), reverse=True)
         return sum(states[: self.units])
 
     def hours(self, runs: Collection[RunName]) -> float:
@@ -87,7 +75,7 @@ class Plan:
         """Return the hours until all runs are trained: each on one GPU, or one after another on all cores."""
         if self.speed.unit != "GPU":
             return self.hours(runs) / self.units
-        return side_by_side({run: self.hours([run]) for run in self.here(runs)}, self.after, self.units)
+        return side_by_side({run: self.hours([run]) for run in runs}, self.after, self.units)
 
 
 def make_plan(config: dict, speed: Speed, units: int) -> Plan:
@@ -95,7 +83,18 @@ def make_plan(config: dict, speed: Speed, units: int) -> Plan:
     tables, scale = runs_of_tables(config), scale_of(config)
     runs = {run: resolve(parts(config, run)) for run in distinct(tables.values())}
     base = RunName(next(iter(scale["tasks"])), "base", scale["seeds"][0])
-    return Plan(runs, tables, base, absent_treebank(config), makers(config), taken(config), speed, units)
+    return Plan(runs, tables, base, absent_treebank(config), makers(config), speed, units)
+
+
+def makers(config: dict) -> dict[RunName, RunName]:
+    """Return the parser whose trees another parser learns from, and which must end first, by the name of the other."""
+    parsing = parsing_of(config)
+    return {
+        RunName(name, PARSER, seed): RunName(task["silver"]["parser"], PARSER, parsing["seeds"][0])
+        for name, task in parsing["tasks"].items()
+        if "parser" in task.get("silver", {})
+        for seed in parsing["seeds"]
+    }
 
 
 def distinct(groups: Iterable[list[RunName]]) -> list[RunName]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from transformer.config.corpora import downloads_of, files_of, places_of, sources
-from transformer.config.elsewhere import tasks_read
 from transformer.config.experiment import Experiment
-from transformer.config.scales import scale_of, tasks_of
+from transformer.config.scales import tasks_of
 from transformer.model.cost import parameters
 
 WEIGHT = 4  # float32
@@ -26,9 +25,9 @@ def state_bytes(run: Experiment) -> int:
     return PER_STATE * WEIGHT * parameters(run.model)
 
 
-def run_bytes(run: Experiment, states: int = STATES) -> int:
+def run_bytes(run: Experiment) -> int:
     """Return the size of a run: its states, the checkpoints to be averaged (once, as links share them), the average."""
-    return states * state_bytes(run) + (run.training.averaged_checkpoints + 1) * WEIGHT * parameters(run.model)
+    return STATES * state_bytes(run) + (run.training.averaged_checkpoints + 1) * WEIGHT * parameters(run.model)
 
 
 def download_sizes(config: dict, tasks: Iterable[str]) -> dict[str, int | None]:
@@ -38,7 +37,7 @@ def download_sizes(config: dict, tasks: Iterable[str]) -> dict[str, int | None]:
 
 def text_bytes(config: dict, tasks: Iterable[str], there: Path | None = None) -> int:
     """Return the size of these tasks' plain corpora, each file once, without those already in the folder `there`."""
-    read = tasks_read(config)
+    read = tasks_of(config)
     files = {file for task in tasks for file in files_of(read[task])}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
     return sum(corpus_lines(config, corpus) * LINE for corpus in absent)
@@ -48,18 +47,6 @@ def array_bytes(config: dict, tasks: set[str]) -> int:
     """Return the size of these tasks' tokenised training text, both sides, and of its token arrays."""
     lines = sum(training_lines(config, tasks_of(config)[task]) for task in tasks)
     return lines * 2 * (TOKENISED + ID * TOKENS + OFFSET)
-
-
-def part_bytes(config: dict, tasks: Iterable[str]) -> int:
-    """Return what the parts of these tasks' training sets take beyond their arrays.
-
-    Training sets that are prepared in parts lie tokenised on the disk twice, in parts and whole, before arrays exist.
-    """
-    if scale_of(config).get("scatter", config["scatter"]) == 1:
-        return 0
-    read = tasks_read(config)
-    cut = [task for task in tasks if task in scale_of(config)["tasks"] and read[task]["train"]]
-    return sum(training_lines(config, read[task]) for task in cut) * 2 * (TOKENISED - ID * TOKENS - OFFSET)
 
 
 def training_lines(config: dict, task: dict) -> int:
