@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -128,3 +128,13 @@ def short(value: Any) -> str:
     """Return what was found, for a message."""
     text = SHORT.repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+class Description(TypedDict):
+    """The JSON beside a figure's files: what the page says of it, and the numbers behind it."""
+
+    title: str
+    caption: str
+    alt: str  # for those who cannot see the figure
+    inches: Annotated[float, Meta(gt=0)]  # its width
+    data: dict[str, Any]

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.probing import PAIRS, STEPS
+from support.analysing import PAIRS, STEPS
 from support.toy import make_data, make_experiment, make_run, random_lines, write_text
 
 from transformer.commands import average, train

@@ -1,67 +1,222 @@
-"""The probe `heads` of a run that has learned to copy: against its own loss, and the stages translate and score."""
+"""Masked heads and their distances, against models whose attention is changed by hand, sentence by sentence."""
 
 import math
+from contextlib import ExitStack, contextmanager
 
+import numpy as np
 import pytest
-from support.probing import PAIRS, by_stages, measured
+import torch
+import torch.nn.functional as F
+from support.analysing import PAIRS, analyse, by_commands
+from support.toy import random_model, random_text
+from torch import nn
 
+from transformer.config.experiment import PAD
+from transformer.evaluation.heads import (
+    Head,
+    TeacherForced,
+    curve,
+    distances,
+    equal_weights,
+    heads,
+    masked,
+    total_distance,
+)
+from transformer.evaluation.predictions import averaging
+from transformer.model.overheard import attentions, weights
+from transformer.model.packed import pack
 from transformer.model.weights import load, save
+from transformer.translation.decoder import CachedDecoder
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
+CPU = torch.device("cpu")
 MATRIX = {"encoder": "encoder.0.self_attention", "decoder": "decoder.0.self_attention"}
 MATRIX |= {"cross": "decoder.0.cross_attention"}
 KINDS, D_V = tuple(MATRIX), 16
+TEXT = random_text(1, 13)
 
 
-@pytest.fixture(scope="module")
-def heads(place):
-    """Return what the probe wrote of the run, which has one layer of two heads."""
-    return measured(place, "heads", "--choose", 7)
+@pytest.fixture
+def model(monkeypatch):
+    """Return a model of two layers and two heads without a bias of zero; no batch holds all sentences."""
+    monkeypatch.setattr("transformer.evaluation.heads.BATCH", 16)
+    model = random_model(1)
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    return model.requires_grad_(False)
 
 
-def test_the_loss_is_that_of_the_perplexity(heads, place):
-    average = measured(place, "averaging", "--checkpoints", 3)["averages"][0]
-    assert math.exp(heads["loss"]) == pytest.approx(average["perplexity"], rel=1e-5)
-    assert (heads["layers"], heads["heads"], heads["sentences"]) == (1, 2, PAIRS)
+@contextmanager
+def without_values(model, heads):
+    """Set V of these heads to zero in each attention that the model computes."""
+
+    def of_module(attend, number):
+        return lambda Q, K, V, *rest: attend(Q, K, V * (torch.arange(V.shape[1]) != number)[:, None, None], *rest)
+
+    with ExitStack() as stack:
+        for kind, layer, head in heads:
+            module = attentions(model)[kind][layer]
+            stack.callback(setattr, module, "attend", module.attend)
+            module.attend = of_module(module.attend, head)
+        yield
 
 
-def test_a_curve_begins_and_ends_as_it_must(heads):
-    """The first head that goes costs what it costs alone; heads are those of the layers, each once."""
-    assert list(heads["kinds"]) == list(KINDS)
-    for measures in heads["kinds"].values():
-        steps = measures["curve"]
+def pairs(text=TEXT):
+    """Return the sentences one by one: source, what the decoder reads, and labels."""
+    for source, labels in zip(text.source, text.target, strict=True):
+        labels = labels.astype(np.int64)
+        yield pack([source], CPU), pack([np.array([PAD, *labels[:-1]])], CPU), torch.from_numpy(labels)
+
+
+def loss_by_hand(model, heads=()) -> float:
+    """Return the mean cross-entropy by PyTorch, of one sentence after the other."""
+    with without_values(model, heads):
+        losses = [
+            F.cross_entropy(model(source, target) @ model.output_weight().T, labels, reduction="none")
+            for source, target, labels in pairs()
+        ]
+    return torch.cat(losses).mean().item()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_masked_head_adds_nothing(model, kind):
+    source, target, _ = next(iter(pairs()))
+    plain = model(source, target)
+    for head in (Head(kind, 0, 1), Head(kind, 1, 0)):
+        with masked(model, [head]):
+            output = model(source, target)
+        with without_values(model, [head]):
+            expected = model(source, target)
+        torch.testing.assert_close(output, expected, atol=1e-5, rtol=0)
+        assert (output - plain).abs().max() > 0.01
+    assert torch.equal(model(source, target), plain)
+
+
+def test_weights_are_as_before_whatever_happened(model):
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    heads = [Head("decoder", 0, 1), Head("cross", 1, 0), Head("decoder", 0, 1)]
+
+    def changed() -> set[str]:
+        return {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+
+    def fail():
+        with masked(model, heads):
+            assert changed() == {"decoder.0.self_attention.output.weight", "decoder.1.cross_attention.output.weight"}
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert changed() == set()
+
+
+@torch.inference_mode()
+def test_the_decoder_of_beam_search_masks_the_same_heads(model):
+    source, _, _ = next(iter(pairs()))
+    tokens = [PAD, 5, 9]
+    with masked(model, [Head("decoder", 1, 0), Head("cross", 0, 1), Head("encoder", 0, 0)]):
+        decoder = CachedDecoder(model, source, len(model.output_weight()))
+        steps = [decoder.step(torch.tensor([[token]]))[0, 0].clone() for token in tokens]
+        logits = model(source, pack([np.array(tokens)], CPU)) @ model.output_weight().T
+    for step, expected in zip(steps, logits.log_softmax(dim=1), strict=True):
+        torch.testing.assert_close(step[1:], expected[1:], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [[], *([Head(kind, 1, 0)] for kind in KINDS), [Head(kind, 0, 1) for kind in KINDS]])
+def test_losses_are_pytorchs(model, heads):
+    assert TeacherForced(model, TEXT, range(13)).loss(heads) == pytest.approx(loss_by_hand(model, heads), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_curve_takes_the_head_that_costs_least(model, kind):
+    heads = [Head(kind, layer, head) for layer in range(2) for head in range(2)]
+    everything = TeacherForced(model, TEXT, range(13))
+    removed = []
+    for head, loss in curve(heads, everything, everything):
+        losses = {other: loss_by_hand(model, [*removed, other]) for other in heads if other not in removed}
+        assert loss == pytest.approx(min(losses.values()), abs=1e-5)
+        assert loss == pytest.approx(losses[head], abs=1e-5)
+        removed.append(head)
+    assert sorted(removed) == heads
+
+
+def test_heads_are_chosen_on_some_sentences_and_measured_on_all(model):
+    heads = [Head("cross", layer, head) for layer in range(2) for head in range(2)]
+    chosen = TeacherForced(model, TEXT, [0])
+    head, loss = next(curve(heads, chosen, TeacherForced(model, TEXT, range(13))))
+    assert head == min(heads, key=lambda head: chosen.loss([head]))
+    assert loss == pytest.approx(loss_by_hand(model, [head]), abs=1e-5)
+
+
+def test_distances_by_hand():
+    """Two heads over sentences of 3 and 2 tokens: one looks at itself, one at the first token: 0 + 1 + 2 and 0 + 1."""
+    lengths = torch.tensor([3, 2])
+    itself = torch.eye(3).expand(2, 3, 3)
+    first = F.one_hot(torch.zeros(2, 3, dtype=torch.long), 3).float()
+    sums = total_distance(lengths, lengths, torch.stack([itself, first], dim=1))
+    assert sums.tolist() == [0, 4]  # a padded query, which looks at the first token, does not count
+
+
+def test_distances_to_the_memory_are_from_the_same_share_of_the_sentence():
+    """Two queries over four keys stand at 0 and at 2; looking at keys 1 and 3 they are 1 and 1 away; at 0 and 2, 0."""
+    looks = torch.tensor([[[1, 3]], [[0, 2]]]).transpose(0, 1)  # [1, 2 heads, 2 queries]
+    assert total_distance(torch.tensor([2]), torch.tensor([4]), F.one_hot(looks, 4).float()).tolist() == [2, 0]
+
+
+def test_equal_weights_by_hand():
+    """Over three tokens before and at a query: 0, (1 + 0) / 2, (2 + 1 + 0) / 3; over all two: 1/2 each."""
+    three, two = torch.tensor([3]), torch.tensor([2])
+    assert total_distance(three, three, equal_weights(three, three, causal=True)).item() == pytest.approx(0.5 + 1)
+    assert total_distance(two, two, equal_weights(two, two, causal=False)).item() == pytest.approx(1)
+    both = torch.tensor([3, 2])
+    assert equal_weights(both, both, causal=False)[1, 0].tolist() == [[0.5, 0.5, 0]] * 3
+
+
+def test_distances_are_those_of_the_weights_of_single_sentences(model):
+    everything = TeacherForced(model, TEXT, range(13))
+    assert len(everything.batches) > 2
+    measured = distances(model, everything.batches, everything.lengths)
+    sums, queries = {kind: np.zeros((3, 2)) for kind in KINDS}, dict.fromkeys(KINDS, 0)
+    for source, target in zip(TEXT.source, TEXT.target, strict=True):
+        for kind, table in weights(model, source.tolist(), target.tolist()).items():
+            L_q, L_k = table.shape[2:]
+            even = np.tril(np.ones((L_q, L_k))) if kind == "decoder" else np.ones((L_q, L_k))
+            even = np.broadcast_to(even / even.sum(axis=1, keepdims=True), (1, 2, L_q, L_k))
+            for i in range(L_q):
+                far = np.array([abs(j - i * L_k / L_q) for j in range(L_k)])
+                sums[kind] += np.concatenate([table.numpy(), even])[:, :, i] @ far
+            queries[kind] += L_q
+    for kind in KINDS:
+        np.testing.assert_allclose(measured[kind], sums[kind] / queries[kind], rtol=1e-5)
+
+
+def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
+    """The first head that goes costs what it costs alone; without the memory a copy is lost; BLEU as with zeros."""
+    found = analyse(heads, place, choose=7)
+    average = analyse(averaging, place, checkpoints=[3])["averages"][0]
+    assert math.exp(found["loss"]) == pytest.approx(average["perplexity"], rel=1e-5)
+    assert (found["layers"], found["heads"], found["sentences"]) == (1, 2, PAIRS)
+    assert tuple(found["kinds"]) == KINDS
+    for of_kind in found["kinds"].values():
+        steps = of_kind["curve"]
         assert [step["masked"] for step in steps] == [1, 2]
         assert {(step["layer"], step["head"]) for step in steps} == {(1, 1), (1, 2)}
-        first = measures["increase"][0][steps[0]["head"] - 1]
-        assert steps[0]["loss"] - heads["loss"] == pytest.approx(first, abs=3e-6)
-
-
-def test_without_the_memory_a_copy_is_lost(heads):
-    """The last two heads that look at the source are all that is known of it; distances are not below zero."""
-    cross = heads["kinds"]["cross"]
-    assert cross["curve"][-1]["loss"] > heads["loss"] + 1
-    for measures in heads["kinds"].values():
-        assert min(measures["distance"][0]) > 0
-        assert measures["equal"] > 0
-
-
-def test_bleu_is_that_of_the_stages_with_weights_of_zero(heads, own, tmp_path):
-    """A quarter of two heads is none, rounded; a half is one, three quarters are two."""
-    assert [(entry["kind"], entry["masked"]) for entry in heads["bleu"]] == [
-        (None, 0),
-        *((kind, masked) for kind in KINDS for masked in (1, 2)),
-    ]
+        first = of_kind["increase"][0][steps[0]["head"] - 1]
+        assert steps[0]["loss"] - found["loss"] == pytest.approx(first, abs=3e-6)
+        assert min(*of_kind["distance"][0], of_kind["equal"]) > 0
+    assert found["kinds"]["cross"]["curve"][-1]["loss"] > found["loss"] + 1
+    # A quarter of two heads is none, rounded; a half is one, three quarters are two.
+    scores = {(entry["kind"], entry["masked"]): entry for entry in found["bleu"]}
+    assert list(scores) == [(None, 0), *((kind, count) for kind in KINDS for count in (1, 2))]
+    assert scores["cross", 2]["bleu"] < scores[None, 0]["bleu"]
     lines = (own / "dev.en").read_text().splitlines()
     tensors, header = load(own / "run" / "average.safetensors")
-    for entry in heads["bleu"]:
+    for kind, count in ((None, 0), ("decoder", 1), ("cross", 1)):
         changed = dict(tensors)
-        for step in heads["kinds"][entry["kind"]]["curve"][: entry["masked"]] if entry["kind"] else []:
-            name = f"{MATRIX[entry['kind']]}.output.weight"
-            first = (step["head"] - 1) * D_V
+        for step in found["kinds"][kind]["curve"][:count] if kind else []:
+            name, first = f"{MATRIX[kind]}.output.weight", (step["head"] - 1) * D_V
             changed[name] = changed[name].clone()
             changed[name][:, first : first + D_V] = 0
         save(own / "run" / "average.safetensors", changed, header)
-        expected = by_stages(own / "run", (lines, lines), tmp_path)
-        assert {key: entry[key] for key in expected} == expected
-    scores = {(entry["kind"], entry["masked"]): entry["bleu"] for entry in heads["bleu"]}
-    assert scores["cross", 2] < scores[None, 0]
+        expected = by_commands(own / "run", (lines, lines), tmp_path)
+        assert {key: scores[kind, count][key] for key in expected} == expected

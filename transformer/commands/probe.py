@@ -1,52 +1,41 @@
-r"""Measure a trained run, where a claim of Table 5 needs no other training.
+r"""Analyse a trained run, for the claims of Table 5 that need no other training.
 
     python -m transformer probe smoothing --run results/demo/runs/en-de/base/1 --beams 1 4 20 \
         --source resources/corpora/grammar-dev.en --target resources/corpora/grammar-dev.de --sentences 200 \
         --output results/demo/runs/en-de/base/1/smoothing.json
 
-Takes at most SENTENCES pairs of the raw dev set, at equal distances. OUTPUT is JSON: run, as in score files; language
-and number of the sentences, and the checksum of TARGET; and what the probe measured. `transformer probe NAME --help`
-says what that is.
+Takes at most SENTENCES pairs of the raw dev set, at equal distances. The JSON is described in evaluation/analyses.py.
 """
 
-import argparse
 import json
 import os
-import sys
+from importlib import import_module
 from pathlib import Path
 
-from transformer.commandline import named_parsers, positive, stage_parser
-from transformer.config.runs import PROBED
-from transformer.evaluation.origin import describe
-from transformer.files import replacing, sha256
+from transformer.commandline import positive, stage_parser
+from transformer.files import replacing
+
+ANALYSES = {"averaging": "predictions", "smoothing": "predictions", "heads": "heads", "lengths": "lengths"}  # by module
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run one probe, and write what it measured."""
-    args = parse(sys.argv[1:] if argv is None else argv)
-    run = describe(args.run, None)
-    import torch  # here, as this and the next take seconds, and --help needs neither
-
-    from transformer.evaluation.measures import open_subject
+    """Run one analysis, and write its record."""
+    parser = stage_parser("probe", __doc__)
+    parser.add_argument("name", choices=ANALYSES)
+    for option in ("run", "source", "target", "output"):
+        parser.add_argument(f"--{option}", required=True, type=Path)
+    parser.add_argument("--sentences", required=True, type=positive, metavar="N", help="take at most N pairs")
+    parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all by default")
+    parser.add_argument("--checkpoints", nargs="+", type=positive, metavar="K", help="averaging: sizes of averages")
+    parser.add_argument("--choose", type=positive, metavar="COUNT", help="heads: sentences to choose the next head on")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="lengths: the encoded training text")
+    parser.add_argument("--times", nargs="+", type=positive, metavar="T", help="lengths: multiples of the longest")
+    parser.add_argument("--beams", nargs="+", type=positive, metavar="BEAM", help="smoothing: widths of the beam")
+    args = parser.parse_args(argv)
+    import torch  # takes seconds, and --help does not need it
 
     torch.set_num_threads(args.threads)
-    subject = open_subject(args.run, args.source, args.target, args.sentences)
-    content = {"run": run, "language": subject.language, "sentences": len(subject.sources)}
-    content |= {"target_sha256": sha256(args.target)}
-    content |= args.module.make(subject, args)
+    content = getattr(import_module(f"transformer.evaluation.{ANALYSES[args.name]}"), args.name)(args, args)
     with replacing(args.output) as file:
         json.dump(content, file, ensure_ascii=False, separators=(",", ":"))
-    print(f"{args.output}: {args.name}, {len(subject.sources)} sentences, {args.output.stat().st_size:,} bytes")
-
-
-def parse(argv: list[str]) -> argparse.Namespace:
-    """Read the command line: a probe's name, and its options."""
-    parser = stage_parser("probe", __doc__)
-    for probe in named_parsers(parser, "transformer.evaluation", list(PROBED), argv):
-        probe.add_argument("--run", required=True, type=Path, metavar="DIR", help="folder of a trained run")
-        probe.add_argument("--source", required=True, type=Path, metavar="FILE", help="the dev set, raw text")
-        probe.add_argument("--target", required=True, type=Path, metavar="FILE", help="its references, line by line")
-        probe.add_argument("--sentences", required=True, type=positive, metavar="N", help="take at most N pairs")
-        probe.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all by default")
-        probe.add_argument("--output", required=True, type=Path, metavar="FILE", help="the JSON to write")
-    return parser.parse_args(argv)
+    print(f"{args.output}: {args.name}, {content['sentences']} sentences, {args.output.stat().st_size:,} bytes")

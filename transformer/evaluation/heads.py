@@ -1,74 +1,70 @@
-"""Measure whether the heads are needed, and whether they look at different things (§3.2.2, §4).
+"""Whether the heads are needed, and whether they look at different things (§3.2.2, §4).
 
-Payload: "layers", N; "heads", h; "loss", with all heads; "kinds", for the attention of the "encoder", of the "decoder",
-and "cross", the decoder's over the memory, an object with
-
-    "increase"  [N][h], by how much the loss rises where that head alone is masked (probes/masking.py)
-    "distance"  [N][h], how many tokens away it looks, on average (probes/distances.py)
-    "equal"     how far a head would look that gave all tokens that it may see the same weight
-    "curve"     a list with "masked" = 1, 2, ..., the "layer" and the "head", from 1, that were masked in this step, and
-                the "loss": in each step the head whose masking raises the loss of --choose sentences least
-
-and "bleu", a list with the "kind" of heads that are masked and how many are "masked", in the order of the curve, of the
-whole model (null and 0) and of about a quarter, a half and three quarters of each kind; BLEU and its interval ("bleu",
-"low", "high", "draws") and "length_ratio". A loss is the mean of the unsmoothed cross-entropy over target tokens, in
-nats, where the decoder reads the reference.
+Masking is the test of Michel et al. (2019), Are sixteen heads really better than one? A query's distance is the mean of
+|i - j| over the keys j, by their weights, in tokens. Towards the memory it is |j - i L_source / L_target|: a key at the
+same share of its sentence is not away at all.
 """
 
-import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import NamedTuple
 
-from transformer.commandline import positive
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.evaluation.analyses import Heads, HeadsOfKind, Masked
+from transformer.evaluation.subject import Subject, open_subject
+from transformer.model.overheard import attentions, overheard
+from transformer.model.packed import POSITIONS
+from transformer.model.transformer import Transformer
 from transformer.text import draw
-
-if TYPE_CHECKING:
-    from transformer.evaluation.masking import TeacherForced
-    from transformer.evaluation.measures import Subject
+from transformer.training.batches import Batch, ParallelText, plan
+from transformer.training.loss import smoothed_cross_entropy
 
 SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
 DIGITS = 6  # of a loss or a distance
+# Tokens on a side that are decoded together; change speed only. A processor is faster with less padding, for which the
+# sentences of a batch must have similar lengths; a batch must hold the longest sentence, however.
+BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this probe."""
-    parser.add_argument(
-        "--choose",
-        required=True,
-        type=positive,
-        metavar="COUNT",
-        help="sentences, at most, on which the next head to be masked is chosen; losses are those of all sentences",
-    )
+class Head(NamedTuple):
+    """A head: its kind of attention (`model.overheard.attentions`), its layer and its place there, both from 0."""
+
+    kind: str
+    layer: int
+    head: int
 
 
-def make(subject: "Subject", args: argparse.Namespace) -> dict:
-    """Return the importance and the reach of all heads, and losses and BLEU where ever more of them are masked."""
-    from transformer.evaluation.distances import distances
-    from transformer.evaluation.masking import TeacherForced
+def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
+    """Measure the importance and the reach of all heads, and losses and BLEU with ever more of them masked.
 
+    params: `choose`, how many sentences, at most, the next head to be masked is chosen on.
+    """
+    subject = open_subject(input, params)
     model, count = subject.translator.model, len(subject.sources)
     everything = TeacherForced(model, subject.text, range(count))
-    chosen = TeacherForced(model, subject.text, draw(range(count), count, args.choose))
-    kinds = {}
-    for kind, far in distances(model, everything.batches, everything.lengths).items():
-        kinds[kind] = importance(kind, chosen, everything)
-        kinds[kind]["distance"] = [[round(distance, DIGITS) for distance in layer] for layer in far[:-1].tolist()]
-        kinds[kind]["equal"] = round(far[-1, 0].item(), DIGITS)
-    return {
+    chosen = TeacherForced(model, subject.text, draw(range(count), count, params.choose))
+    kinds = {
+        kind: importance(kind, far, chosen, everything)
+        for kind, far in distances(model, everything.batches, everything.lengths).items()
+    }
+    return subject.header | {
         "layers": model.config.N,
         "heads": model.config.h,
         "loss": round(everything.loss(), DIGITS),
         "kinds": kinds,
-        "bleu": list(scores(subject, kinds)),
+        "bleu": list(masked_scores(subject, kinds)),
     }
 
 
-def importance(kind: str, chosen: "TeacherForced", everything: "TeacherForced") -> dict:
-    """Return "increase" and "curve" of the heads of one kind."""
-    from transformer.evaluation.masking import Head, curve
-
+def importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "TeacherForced") -> HeadsOfKind:
+    """Measure the heads of one kind. far: from `distances`."""
     config, loss = everything.model.config, everything.loss()
     layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
     steps = [
@@ -78,18 +74,124 @@ def importance(kind: str, chosen: "TeacherForced", everything: "TeacherForced") 
     return {
         "increase": [[round(everything.loss([head]) - loss, DIGITS) for head in layer] for layer in layers],
         "curve": steps,
+        "distance": [[round(distance, DIGITS) for distance in layer] for layer in far[:-1].tolist()],
+        "equal": round(far[-1, 0].item(), DIGITS),
     }
 
 
-def scores(subject: "Subject", kinds: dict[str, dict]) -> Iterator[dict]:
-    """Yield the entries of "bleu"."""
-    from transformer.evaluation.masking import Head, masked
-
-    model = subject.translator.model
+def masked_scores(subject: Subject, kinds: dict[str, HeadsOfKind]) -> Iterator[Masked]:
+    """Score the whole model, and the model with about a quarter, a half and three quarters of each kind masked."""
     yield {"kind": None, "masked": 0} | subject.score(subject.translator)
-    for kind, measures in kinds.items():
-        steps = measures["curve"]
+    for kind, found in kinds.items():
+        steps = found["curve"]
         for count in sorted({round(share * len(steps)) for share in SHARES} - {0}):
-            with masked(model, [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:count]]):
+            removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:count]]
+            with masked(subject.translator.model, removed):
                 # A new translator, which lays out the weights as they are now.
                 yield {"kind": kind, "masked": count} | subject.score(replace(subject.translator))
+
+
+@contextmanager
+def masked(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
+    """Mask these heads while this lasts: the columns of W^O that they are multiplied by are zero.
+
+    Copies of the matrices, such as those of the decoder for beam search, have the zeros, too.
+    """
+    modules, before = attentions(model), []
+    for kind, layer, head in heads:
+        module = modules[kind][layer]
+        columns = module.output.weight.detach()[:, head * module.d_v : (head + 1) * module.d_v]
+        before.append((columns, columns.clone()))
+        columns.zero_()
+    try:
+        yield
+    finally:
+        for columns, values in reversed(before):
+            columns.copy_(values)
+
+
+class TeacherForced:
+    """Some pairs of a text in batches, whose targets a model in evaluation mode predicts, each token from those before.
+
+    The memories are kept: they change only if a head of the encoder is masked.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, model: Transformer, text: ParallelText, indices: Iterable[int]):
+        kept = np.array(list(indices))
+        lengths, device = text.lengths[:, kept], model.embedding.weight.device
+        groups = plan(0, 0, lengths, (BATCH_CUDA if device.type == "cuda" else BATCH,) * 2)
+        self.model = model
+        self.batches = [text.batch(kept[group], device) for group in groups]
+        self.lengths = [torch.from_numpy(lengths[:, group]).to(device) for group in groups]  # [2, B], source and target
+        self.memories = [model.encode(batch.source) for batch in self.batches]
+
+    @torch.inference_mode()
+    def loss(self, heads: Iterable[Head] = ()) -> float:
+        """Return the mean of the unsmoothed cross-entropy over target tokens, in nats, with these heads masked."""
+        heads, total, tokens = list(heads), 0.0, 0
+        encodes = any(head.kind == "encoder" for head in heads)
+        with masked(self.model, heads):
+            for batch, known in zip(self.batches, self.memories, strict=True):
+                memory = self.model.encode(batch.source) if encodes else known
+                output = self.model.decode(batch.target, memory, batch.source)
+                total += smoothed_cross_entropy(output, self.model.output_weight(), batch.labels, 0.0)[1].item()
+                tokens += len(batch.labels)
+        return total / tokens
+
+
+def curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
+    """Mask the `heads` one after the other, each time the one that raises the loss on `chosen` least.
+
+    Yields, in that order, the head that came last, and the loss on `everything`.
+    """
+    removed, left = [], list(heads)
+    while left:
+        least = min(left, key=lambda head: chosen.loss([*removed, head]))
+        left.remove(least)
+        removed.append(least)
+        yield least, everything.loss(removed)
+
+
+@torch.inference_mode()
+def distances(model: Transformer, batches: list[Batch], lengths: list[Tensor]) -> dict[str, Tensor]:
+    """Return by kind of attention the mean distance over all queries of a head: [N + 1, h].
+
+    The last row is the distance of a head with the same weight for all visible tokens.
+    lengths: for each batch [2, B], the tokens of its sentences, source and target.
+    """
+    layers = attentions(model)
+    sums = {kind: torch.zeros(len(modules) + 1, model.config.h).double() for kind, modules in layers.items()}
+    queries = dict.fromkeys(layers, 0)
+
+    def add(row: Tensor, queries: Tensor, keys: Tensor, weights: Tensor) -> None:
+        row += total_distance(queries, keys, weights)
+
+    for batch, (source, target) in zip(batches, lengths, strict=True):
+        sides = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+        with ExitStack() as stack:
+            for kind, modules in layers.items():
+                add(sums[kind][-1], *sides[kind], equal_weights(*sides[kind], causal=kind == "decoder"))
+                queries[kind] += int(sides[kind][0].sum())
+                for row, module in zip(sums[kind], modules, strict=False):
+                    stack.enter_context(overheard(module, partial(add, row, *sides[kind])))
+            model(batch.source, batch.target)
+    return {kind: rows / queries[kind] for kind, rows in sums.items()}
+
+
+def total_distance(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+    """Return each head's sum of distances over the queries of a batch: [h].
+
+    queries, keys: [B] lengths of the sentences on either side. weights: [B, h, L_q, L_k], 0 on padded keys.
+    """
+    i, j = (torch.arange(length, device=weights.device) for length in weights.shape[2:])
+    here = i * (keys / queries)[:, None]  # the query's place among the keys: [B, L_q]
+    far = (j - here[:, :, None]).abs() * (i < queries[:, None])[:, :, None]
+    return torch.einsum("bhqk,bqk->h", weights, far).double().cpu()
+
+
+def equal_weights(queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
+    """Return equal weights for all keys that a query may see: [B, 1, L_q, L_k]."""
+    i, j = (torch.arange(int(side.max()), device=side.device) for side in (queries, keys))
+    seen = (j < keys[:, None])[:, None, None, :] & ((j <= i[:, None]) | (not causal))
+    return seen / seen.sum(dim=-1, keepdim=True)

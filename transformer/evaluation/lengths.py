@@ -1,31 +1,22 @@
-"""Measure how BLEU depends on the length of a sentence, also far beyond the sentences of the training (§3.5).
+"""How BLEU depends on the length of a sentence, also far beyond the sentences of the training (§3.5)."""
 
-Payload: "positions", the model's encoding; "longest", the tokens of the longest source sentence in training; "skipped",
-how many joined sentences were left out, as the model has too few positions for them; and "groups", a list with "times",
-"sentences", "tokens" (mean of the source, EOS included), BLEU and its interval ("bleu", "low", "high", "draws") and
-"length_ratio", the words of the translations over those of the references. "times" is null for single sentences, which
-are in four groups by length; 1 where as many neighbours were joined as have no more tokens than the longest; another t
-where they were joined until they had t times as many. A t of which no joined sentence is left has no group.
-"""
-
-import argparse
 from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
-from transformer.commandline import positive
+from transformer.data.corpus import read_offsets
+from transformer.evaluation.analyses import GroupedByLength
+from transformer.evaluation.subject import bleu_of, open_subject
 from transformer.files import InputError
-
-if TYPE_CHECKING:
-    from transformer.evaluation.measures import Subject
+from transformer.layout import Data
 
 GROUPS = 4  # of single sentences, by length
 
 
-class Sentence(NamedTuple):
+class LongSentence(NamedTuple):
     """A sentence pair, or several joined, and the number of source tokens."""
 
     source: str
@@ -33,50 +24,38 @@ class Sentence(NamedTuple):
     tokens: int
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this probe."""
-    parser.add_argument(
-        "--data", required=True, type=Path, metavar="DIR", help="the encoded training text: train.source.offsets"
-    )
-    parser.add_argument(
-        "--times",
-        required=True,
-        nargs="+",
-        type=positive,
-        metavar="T",
-        help="join sentences until they have T times the tokens of the longest in training; with 1, no more tokens",
-    )
+def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
+    """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
 
-
-def make(subject: "Subject", args: argparse.Namespace) -> dict:
-    """Return BLEU of each group. Raises InputError where there are fewer sentences than groups."""
-    translator, longest = subject.translator, longest_source(args.data)
-    lengths = subject.text.source.lengths.tolist()
-    sentences = [Sentence(*row) for row in zip(subject.sources, subject.references, lengths, strict=True)]
-    groups: list[tuple[int | None, list[Sentence]]] = [(None, group) for group in by_length(sentences)]
+    params: `data`, the folder with the encoded training text; `times`, the multiples of its longest source sentence.
+    Raises InputError if there are fewer sentences than groups.
+    """
+    subject = open_subject(input, params)
+    translator = subject.translator
+    longest = int(np.diff(read_offsets(Data(params.data).offsets("train", "source"))).max())
+    rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
+    sentences = [LongSentence(*row) for row in rows]
+    groups: list[tuple[int | None, list[LongSentence]]] = [(None, group) for group in by_length(sentences)]
     skipped = 0
-    for times in args.times:
+    for times in params.times:
         way = join_within if times == 1 else join
         joined = way(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
         fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
         skipped += len(joined) - len(fitting)
         groups += [(times, fitting)] if fitting else []
-    return {
-        "positions": subject.experiment.model.positions,
-        "longest": longest,
-        "skipped": skipped,
-        "groups": scored(subject, groups),
-    }
+    # All are translated together, as short sentences fill up batches.
+    translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
+    entries = []
+    for times, group in groups:
+        hypotheses = list(islice(translations, len(group)))
+        tokens = sum(sentence.tokens for sentence in group) / len(group)
+        bleu = bleu_of(hypotheses, [sentence.reference for sentence in group], subject.experiment.target)
+        entries.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
+    found = {"positions": subject.experiment.model.positions, "longest": longest, "skipped": skipped}
+    return subject.header | found | {"groups": entries}
 
 
-def longest_source(data: Path) -> int:
-    """Return the tokens of the longest source sentence in training, EOS included. Raises InputError naming the file."""
-    from transformer.data.corpus import read_offsets
-
-    return int(np.diff(read_offsets(data / "train.source.offsets")).max())
-
-
-def by_length(sentences: list[Sentence]) -> list[list[Sentence]]:
+def by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
     """Return the sentences in GROUPS groups of equal number, the shortest first."""
     if len(sentences) < GROUPS:
         raise InputError(f"expected {GROUPS} sentences at least, one for each group, found {len(sentences)}")
@@ -84,7 +63,7 @@ def by_length(sentences: list[Sentence]) -> list[list[Sentence]]:
     return [[ordered[index] for index in part] for part in np.array_split(range(len(ordered)), GROUPS)]
 
 
-def join(sentences: list[Sentence], least: int, count: Callable[[str], int]) -> list[Sentence]:
+def join(sentences: list[LongSentence], least: int, count: Callable[[str], int]) -> list[LongSentence]:
     """Return neighbours joined by spaces until each source has `least` tokens by `count`; a rest with less is dropped.
 
     The tokens of the whole are counted, as they may differ from the sum of the parts'.
@@ -98,12 +77,12 @@ def join(sentences: list[Sentence], least: int, count: Callable[[str], int]) -> 
     return joined
 
 
-def join_within(sentences: list[Sentence], most: int, count: Callable[[str], int]) -> list[Sentence]:
-    """Return neighbours joined by spaces, as many as have `most` tokens together; what stays alone is dropped.
+def join_within(sentences: list[LongSentence], most: int, count: Callable[[str], int]) -> list[LongSentence]:
+    """Return neighbours joined by spaces, as many as have `most` tokens together; single sentences are dropped.
 
     They are as unlike the training's sentences as other joined ones are, but no longer.
     """
-    joined: list[list[Sentence]] = []
+    joined: list[list[LongSentence]] = []
     for sentence in sentences:
         if joined and merged([*joined[-1], sentence], count).tokens <= most:
             joined[-1].append(sentence)
@@ -112,21 +91,7 @@ def join_within(sentences: list[Sentence], most: int, count: Callable[[str], int
     return [merged(parts, count) for parts in joined if len(parts) > 1]
 
 
-def merged(parts: list[Sentence], count: Callable[[str], int]) -> Sentence:
+def merged(parts: list[LongSentence], count: Callable[[str], int]) -> LongSentence:
     """Return neighbours as one sentence."""
     source = " ".join(part.source for part in parts)
-    return Sentence(source, " ".join(part.reference for part in parts), count(source))
-
-
-def scored(subject: "Subject", groups: list[tuple[int | None, list[Sentence]]]) -> list[dict]:
-    """Return the entry of each group; all sentences are translated together, as short ones fill up batches."""
-    from transformer.evaluation.measures import score
-
-    translations = iter(subject.translator.translate([sentence.source for _, group in groups for sentence in group]))
-    entries = []
-    for times, group in groups:
-        hypotheses = list(islice(translations, len(group)))
-        tokens = sum(sentence.tokens for sentence in group) / len(group)
-        scores = score(hypotheses, [sentence.reference for sentence in group], subject.language)
-        entries.append({"times": times, "sentences": len(group), "tokens": tokens} | scores)
-    return entries
+    return LongSentence(source, " ".join(part.reference for part in parts), count(source))

@@ -10,8 +10,7 @@ rule attend:
         text=text_of_attention,
         code=package(
             *SEARCH,
-            "report/figures/attention.py",
-            "report/figures/tokens.py",
+            "evaluation/attention.py",
             "commands/attend.py",
         ),
     output:

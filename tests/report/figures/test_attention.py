@@ -1,131 +1,102 @@
-"""Attention weights against the layers that they were taken from."""
+"""Figures 3 to 5 of weights by hand: lines and texts are read back from the axes."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-import torch
-from support.toy import (
-    make_experiment,
-    make_run,
-    make_vocabulary,
-    model_config,
-    random_model,
-    random_sentences,
-    write_text,
+
+from transformer.files import InputError
+from transformer.report.figures import COLORS
+from transformer.report.figures.attention import (
+    by_word,
+    distance,
+    entropies,
+    figure3,
+    figure4,
+    figure5,
+    layer_of,
+    two_structured,
 )
 
-from transformer.commands import attend
-from transformer.config.experiment import EOS, PAD
-from transformer.data.subwords import Subwords
-from transformer.files import InputError
-from transformer.model.attention import MultiHead, SelfAttention
-from transformer.model.overheard import weights
-from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import Transformer
-from transformer.model.weights import save
-from transformer.report.figures.tokens import names
-
-SOURCE, TARGET = random_sentences(1, 2, longest=9)
+ITS = {"text": "The bird its", "from": "its", "to": ["bird"]}
 
 
-def values(module: MultiHead, given: tuple) -> torch.Tensor:
-    """Return V of one sentence by head: [h, keys, d_v]."""
-    x = given[0] if isinstance(module, SelfAttention) else given[2]  # the memory
-    projection = module.query_key_value if isinstance(module, SelfAttention) else module.key_value
-    return projection(x)[:, -module.h * module.d_v :].view(len(x), module.h, module.d_v).transpose(0, 1)
+def test_weights_of_subwords_become_weights_of_words():
+    """Given weights are added, giving ones averaged: rows (.1, .2 + .3, .4) and the mean of two."""
+    weights = np.array([[[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]])
+    words, found = by_word(["a", "b@@", "c", "d"], weights)
+    assert words == ["a", "bc", "d"]
+    np.testing.assert_allclose(found, [[[0.1, 0.5, 0.4], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]])
 
 
-@torch.inference_mode()
-@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "scaled": False}, {"attention": "additive"}], ids=str)
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_weights_times_values_are_the_layers_output(kind, changes):
-    model = random_model(1, **changes)
-    stack = model.encoder if kind == "encoder" else model.decoder
-    modules = [layer.cross_attention if kind == "cross" else layer.self_attention for layer in stack]
-    seen = []
-    for module in modules:
-        module.register_forward_hook(lambda module, given, output: seen.append((module, given, output)))
-    taken = weights(model, SOURCE, TARGET)[kind]
-    assert len(seen) == len(taken) == model.config.N
-    for of_layer, (module, given, output) in zip(taken, seen, strict=True):
-        heads = (of_layer @ values(module, given)).transpose(0, 1).flatten(1)
-        torch.testing.assert_close(module.output(heads), output, atol=1e-5, rtol=0)
+def test_layer_is_five_sixths_up():
+    """Of 3 it is 2.5, of 9 it is 7.5: up."""
+    assert [layer_of(layers) for layers in (6, 1, 2, 3, 4, 9, 12)] == [5, 1, 2, 3, 3, 8, 10]
 
 
-def test_weights_of_a_query_sum_to_one_and_see_nothing_later():
-    taken = weights(random_model(2), SOURCE, TARGET)
-    N, h = 2, 2
-    assert taken["encoder"].shape == (N, h, len(SOURCE), len(SOURCE))
-    assert taken["decoder"].shape == (N, h, len(TARGET), len(TARGET))
-    assert taken["cross"].shape == (N, h, len(TARGET), len(SOURCE))
-    for of_kind in taken.values():
-        torch.testing.assert_close(of_kind.sum(-1), torch.ones(of_kind.shape[:-1]))
-    assert taken["decoder"].triu(1).count_nonzero() == 0
-    assert taken["encoder"].triu(1).count_nonzero() > 0
-
-
-def test_listening_changes_nothing():
-    model = random_model(3)
-    text = pack([torch.tensor(SOURCE).numpy()], torch.device("cpu"))
-    before = model(text, text)
-    weights(model, SOURCE, TARGET)
-    assert torch.equal(model(text, text), before)
-    assert not any("attend" in vars(module) for module in model.modules())
-
-
-def test_too_long_a_sentence_is_refused():
-    with pytest.raises(InputError, match=f"{POSITIONS} tokens at most, found a sentence of {POSITIONS + 1}"):
-        weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
-
-
-def test_names_of_tokens_make_the_words_again(tmp_path):
-    vocabulary = Subwords(make_vocabulary(tmp_path / "vocabulary.model"))
-    text = "ab cdefij ij opmn"
-    (ids,) = vocabulary.encode([text])
-    tokens = names(vocabulary, ids)
-    assert tokens[-1] == "<EOS>"
-    assert " ".join(tokens[:-1]).replace("@@ ", "") == text
-    assert any(token.endswith("@@") for token in tokens)
-    assert names(vocabulary, [PAD]) == ["<start>"]
+def test_structured_heads_are_sharp_and_unlike():
+    """Uniform attention over 4 words has 2 bits; of three sharp heads two are nearly the same."""
+    same, reverse, uniform = np.eye(4), np.eye(4)[::-1], np.full((4, 4), 0.25)
+    nearly = 0.9 * same + 0.1 * uniform
+    heads = np.stack([uniform, same, nearly, uniform, uniform, reverse])
+    assert entropies(heads)[[0, 1]] == pytest.approx([2, 0], abs=1e-6)
+    assert distance(same, reverse) == 1
+    assert distance(same, uniform) == pytest.approx(0.75)
+    assert two_structured(heads) == (1, 5)
+    assert two_structured(heads[:1]) == (0,)
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Return the folder of a run whose weights are random."""
-    folder = make_run(tmp_path / "run", make_experiment())
-    make_vocabulary(folder / "vocabulary.model")
-    torch.manual_seed(5)
-    save(folder / "average.safetensors", Transformer(model_config()).state_dict(), {"digest": "d", "steps": [1]})
-    return folder
+def drawn(tmp_path):
+    """Return a function that draws: four words, three heads; in the second layer "its" gives "bird" 0.2, 0.7, 0.5."""
+
+    def draw(figure, **about):
+        other = np.full((3, 4, 4), 0.25)
+        shown = other.copy()
+        shown[:, 2] = [[0.8, 0.2, 0, 0], [0.3, 0.7, 0, 0], [0.46, 0.5, 0.04, 0]]
+        words, layers = ["The", "bird", "its", "<EOS>"], [other.tolist(), shown.tolist()]
+        sentence = {"title": "t", "figures": about} | dict.fromkeys(("source", "target", "shifted"), words)
+        sentence |= dict.fromkeys(("encoder", "decoder", "cross"), layers)
+        content = {"run": "en-de/base/1", "label": "toy", "layers": 2, "heads": 3, "sentences": [sentence]}
+        (tmp_path / "attention.json").write_text(json.dumps(content))
+        drawing = figure(SimpleNamespace(attention=[str(tmp_path / "attention.json")]), None)
+        (axes,) = drawing.figure.axes
+        rays = [(line.get_color(), round(line.get_alpha(), 3)) for line in axes.lines]
+        return drawing, {text.get_text(): text.get_weight() for text in axes.texts}, rays
+
+    return draw
 
 
-def attended(run, text, figures=None, longest=9) -> dict:
-    output = run / "attention.json"
-    options = ["--figures", json.dumps(figures or {}), "--count", "2", "--longest", str(longest), "--threads", "1"]
-    attend.main(["--run", str(run), "--text", str(text), *options, "--output", str(output)])
-    return json.loads(output.read_text(encoding="utf-8"))
+def test_figure_3_has_a_line_for_each_weight_of_one_word(drawn):
+    drawing, texts, rays = drawn(figure3, figure3=ITS)
+    expected = [(COLORS[0], 0.8), (COLORS[0], 0.2), (COLORS[1], 0.3), (COLORS[1], 0.7), (COLORS[2], 0.46)]
+    assert rays == [*expected, (COLORS[2], 0.5)]  # 0.04 is too faint
+    assert (drawing.data["shares"], drawing.data["layer"]) == ([0.2, 0.7, 0.5], 2)
+    assert "head 2 most, 0.70" in drawing.caption
+    assert {"from “its”, all heads", *drawing.data["words"]} == set(texts)
 
 
-def test_stage_writes_sentences_of_figures_and_of_the_text(run, tmp_path):
-    """Of five sentences the blank one and the long one are never chosen."""
-    text = write_text(tmp_path / "test.en", ["ab cd", "", "ij", "ab " * 30, "ef gh"])
-    figures = {"figure3": {"text": "ab ij", "from": "ab", "to": ["ij"]}}
-    figures |= {name: {"text": "gh op kl"} for name in ("figure4", "figure5")}
-    taken = attended(run, text, figures)
-    assert (taken["run"], taken["layers"], taken["heads"]) == ("en-de/base/1", 2, 2)
-    titles = [sentence["title"] for sentence in taken["sentences"]]
-    assert titles == ["Figure 3", "Figure 4 and Figure 5", "Sentence 3 of test.en", "Sentence 5 of test.en"]
-    for sentence in taken["sentences"]:
-        assert " ".join(sentence["source"][:-1]).replace("@@ ", "") == sentence["text"]
-        assert sentence["shifted"] == ["<start>", *sentence["target"][:-1]]
-        for kind, queries, keys in (("encoder", "source", "source"), ("cross", "target", "source")):
-            rows = torch.tensor(sentence[kind], dtype=torch.float)
-            assert rows.shape == (2, 2, len(sentence[queries]), len(sentence[keys]))
-            assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
-    assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
+def test_figure_4_shows_the_heads_that_find_the_antecedent(drawn):
+    drawing, texts, rays = drawn(figure4, figure4=ITS)
+    assert drawing.data["heads"] == [2, 3]
+    assert {"all words, head 2", "from “its”, heads 2 and 3"} <= set(texts)
+    assert "0.70 and 0.50" in drawing.caption
+    # Left: three words give 0.25 to four each, "its" to two; right: "its" alone, the better head first.
+    of_best, of_second = [(COLORS[0], weight) for weight in (0.3, 0.7)], [(COLORS[1], 0.46), (COLORS[1], 0.5)]
+    assert rays[14:] == of_best + of_second
 
 
-def test_stage_refuses_to_write_nothing(run, tmp_path):
-    text = write_text(tmp_path / "test.en", ["ab cd ef gh ij"])
-    with pytest.raises(InputError, match="expected a sentence of at most 3 tokens, found none"):
-        attended(run, text, longest=3)
+def test_figure_5_needs_no_word_and_shows_two_heads(drawn):
+    drawing, texts, _ = drawn(figure5, figure5={"text": "The bird its"})
+    assert len(drawing.data["heads"]) == 2
+    assert {f"all words, head {head}" for head in drawing.data["heads"]} <= set(texts)
+
+
+def test_a_word_or_a_sentence_that_is_not_there_is_named(drawn):
+    with pytest.raises(InputError, match="expected 'cat' once in the sentence, found it 0 times"):
+        drawn(figure4, figure4=ITS | {"to": ["cat"]})
+    with pytest.raises(InputError, match="figures: missing key 'from'"):
+        drawn(figure3, figure3={"text": "The bird its"})
+    with pytest.raises(InputError, match="figure5: expected a sentence for it"):
+        drawn(figure5, figure4=ITS)

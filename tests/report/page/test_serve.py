@@ -25,8 +25,8 @@ from support.toy import ROWS, random_lines, write_text
 
 from transformer.config.experiment import EOS
 from transformer.data.subwords import learn
+from transformer.evaluation.attention import names
 from transformer.model.overheard import weights
-from transformer.report.figures.tokens import names
 from transformer.report.page.live import BODY, LONGEST, open_trial
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")

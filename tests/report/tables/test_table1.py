@@ -15,7 +15,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.commands import measure
 from transformer.files import InputError
-from transformer.report.figures.timing import timing
 from transformer.report.tables.costs import COSTS, LAYER_TYPES, growth, multiply_adds
 from transformer.report.tables.layers import LAYERS, Projected, Recurrent, Restricted
 from transformer.report.tables.paths import connections
@@ -184,18 +183,6 @@ def test_exponents_are_shown_with_their_spread(layers, tmp_path):
     assert [float(recurrent[f"d_{name}"]) for name in ("low", "high")] == pytest.approx(sorted(slopes))
     (line,) = [line for line in markdown.splitlines() if "Recurrent" in line and "2.0 (2.0 – 2.0)" in line]
     assert f"{float(recurrent['d_timed']):.1f} (0.0 – {max(slopes):.1f})" in line
-
-
-def test_figure_shows_the_times_over_the_length(layers):
-    measured = json.loads(layers.read_text())
-    drawing = timing(measured)
-    (axes,) = drawing.figure.axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(COSTS)
-    of_first = [time for time in measured["times"] if time["layer"] == "Self-Attention" and time["grid"] == "n"]
-    line = axes.containers[0].lines[0]
-    assert line.get_xdata().tolist() == [2, 4, 8]
-    assert line.get_ydata() == pytest.approx([1000 * time["seconds"] for time in of_first])
-    assert f"At n = 8: Self-Attention {1000 * of_first[-1]['seconds']:.3f} ms; Recurrent " in drawing.alt
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Figures, drawn without pyplot's state: modules by subject, and style.py for what they share.
 
-A new figure needs a function that returns a `style.Drawing`, its title below, what it is drawn from in
-stages/figure.py, and its inputs in workflow/inputs/figures.smk.
+A figure is a function of its files and its parameters, two namespaces, that returns a `style.Drawing`.
 """
 
 FIGURES = {  # titles on the page, in its order

@@ -1,146 +1,160 @@
-"""Figure 1: the model, drawn from its modules."""
+"""Figures 1 and 2: the model and its attention, as block diagrams drawn from a run's configuration."""
+
+from types import SimpleNamespace
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, FancyBboxPatch
+from msgspec.structs import asdict
 
-from transformer.model.transformer import Embedding, FeedForward, Transformer
-from transformer.report.figures.boxes import LINE, arrow, box, canvas, frame, height_of, label, line, plus
-from transformer.report.figures.structure import Structure, Sublayer, is_cross, is_masked, structure
-from transformer.report.figures.style import COLUMN_INCHES, MEDIUM, Drawing
+from transformer.config.experiment import Model, load
+from transformer.evaluation.records import run_name
+from transformer.files import InputError
+from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, only
 
-GAP = 0.12  # inches between boxes, where an arrow is
-FORK = 0.28  # between sub-layers, where what goes round the next one leaves
+LINE = 0.8  # points
+TINTS = {  # fills that black text stands out from, each with a lightness of its own, too
+    "attention": "#F6C98B",
+    "feed-forward": "#A9D8F2",
+    "norm": "#F5EFA0",
+    "embedding": "#EBC7D9",
+    "linear": "#C9CFEA",
+    "softmax": "#A6DBC6",
+    "stack": "#F4F4F4",
+}
+ENCODER_LAYER, DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
+POSITIONS = {
+    "sinusoid": "Positional\nEncoding",
+    "words": "Positional\nEncoding\nof word too",
+    "learned": "Learned\nPositions",
+    "none": "",
+}
+
+# Figure 1, in inches.
+GAP = 0.12  # between boxes, for an arrow
+FORK = 0.28  # between sub-layers, for the next one's residual connection
 WIDTH, SPREAD = 1.0, 0.3  # of a box; between the arrows up to an attention
-MARGIN, EDGE = 0.14, 0.06  # between boxes and the frame of the stack, beside and above
-BOTTOM, ABOVE = 1.18, 1.42  # where the stacks stand; what the decoder's output takes above its stack
-ENCODER, DECODER = 1.02, COLUMN_INCHES - 1.02  # where the stacks' middles are
-POSITIONS = {"sinusoid": "Positional\nEncoding", "learned": "Learned\nPositions"}
+MARGIN, EDGE = 0.14, 0.06  # between boxes and the stack's frame: at the sides, above
+BOTTOM, ABOVE = 1.18, 1.42  # below the stacks; above the decoder, for its output
+ENCODER, DECODER = 1.02, COLUMN_INCHES - 1.02  # the stacks' middles
+# Figure 2.
+STEP, LETTERS, TITLE = 0.13, 0.22, 2.22  # between boxes; height of inputs and titles
+PILE = 0.035  # between the boxes of two heads
 
 
-def figure1(model: Transformer, run: str) -> Drawing:
-    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions that `model` has."""
-    parts = structure(model)
-    height = max(map(stack_height, (parts.encoder, parts.decoder))) + last_norm_height(parts)
+def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of `input.experiment`."""
+    model, run = model_of(input)
+    height = stack_height(model, DECODER_LAYER)
     figure, axes = canvas(COLUMN_INCHES, BOTTOM + height + ABOVE)
-    draw_embedding(axes, ENCODER, "Input", -1, parts)
-    draw_embedding(axes, DECODER, "Output", 1, parts)
-    memory = draw_stack(axes, ENCODER, parts.encoder, parts.layers[0], -1)
-    memory = draw_last_norm(axes, ENCODER, memory, parts)
-    top = draw_stack(axes, DECODER, parts.decoder, parts.layers[1], 1, memory)
-    draw_output(axes, draw_last_norm(axes, DECODER, top, parts), parts)
-    if parts.shared:
+    draw_embedding(axes, ENCODER, "Input", -1, model)
+    draw_embedding(axes, DECODER, "Output", 1, model)
+    memory = draw_stack(axes, ENCODER, -1, model, ENCODER_LAYER)
+    draw_output(axes, draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory), model)
+    if model.tied:
         line(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
         label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
-    caption = f"The Transformer (§3), drawn from the modules of {run}: {described(parts)}"
-    return Drawing(figure, caption, f"Block diagram: {described(parts)}", {"run": run})
-
-
-def described(parts: Structure) -> str:
-    """Return the drawing in words."""
-    model = parts.embedding.weight.shape
-    stacks = (
-        f"{name}, {layers} layers of {', '.join(sublayer_words(sublayer) for sublayer in of_layer)}"
-        for name, layers, of_layer in zip(
-            ("encoder", "decoder"), parts.layers, (parts.encoder, parts.decoder), strict=True
-        )
+    words = described(model)
+    return Drawing(
+        figure,
+        f"The Transformer (§3), drawn from the modules of {run}: {words}",
+        f"Block diagram: {words}",
+        {"run": run},
     )
-    rows = f"One matrix of {model[0]:,} × {model[1]:,} embeds source and target and is the softmax' weights. "
-    norm = f" Each stack ends with {norm_name(parts.last_norm).lower()}." if parts.last_norm else ""
-    positions = position_text(parts.embedding).lower().replace("\n", " ") or "no positions"
-    return f"{'; '.join(stacks)}.{norm} {rows if parts.shared else ''}Added to the embeddings: {positions}."
 
 
-def sublayer_words(sublayer: Sublayer) -> str:
+def model_of(input: SimpleNamespace) -> tuple[Model, str]:
+    """Return the model that `input.experiment` configures, and the run's name."""
+    experiment = load(only(input.experiment))
+    return experiment.model, run_name(asdict(experiment))
+
+
+def described(model: Model) -> str:
+    """Return Figure 1 in words."""
+    stacks = (
+        f"{name}, {model.N} layers of {', '.join(sublayer_words(model, sublayer) for sublayer in layer)}"
+        for name, layer in (("encoder", ENCODER_LAYER), ("decoder", DECODER_LAYER))
+    )
+    norm = " Each stack ends with norm." if model.norm == "pre" else ""
+    rows = f"One matrix of {model.embedding_rows:,} × {model.d_model:,} embeds source and target and is the softmax' "
+    positions = POSITIONS[model.positions].lower().replace("\n", " ") or "no positions"
+    return f"{'; '.join(stacks)}.{norm} {f'{rows}weights. ' if model.tied else ''}Added to the embeddings: {positions}."
+
+
+def sublayer_words(model: Model, sublayer: str) -> str:
     """Return `masked multi-head attention (add & norm after it)`."""
-    own, *_ = (text for text, tint in blocks(sublayer) if tint != "norm")
-    around = " and ".join(text.lower() for text, tint in blocks(sublayer) if tint == "norm")
-    before = "round" if sublayer.residual else "before"
-    place = before if sublayer.before else "after"
+    own, *_ = (text for text, tint in blocks(model, sublayer) if tint != "norm")
+    around = " and ".join(text.lower() for text, tint in blocks(model, sublayer) if tint == "norm")
+    before = "round" if model.residual else "before"
     name = own.lower().replace("\n", " ").replace("$", "").replace("d_\\mathrm{ff}", "d_ff")
-    return f"{'cross ' if is_cross(sublayer) else ''}{name}" + (f" ({around} {place} it)" if around else "")
+    return f"{'cross ' * (sublayer == 'cross')}{name} ({around} {before if model.norm == 'pre' else 'after'} it)"
 
 
-def blocks(sublayer: Sublayer) -> list[tuple[str, str]]:
-    """Return text and tint of the boxes of one sub-layer, from below."""
-    own = sublayer_text(sublayer)
-    add = "Add" if sublayer.residual else ""
-    norm = norm_name(sublayer.norm)
-    if sublayer.before:
-        boxes = [(norm, "norm"), own, (add, "norm")]
+def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
+    """Return text and tint of a sub-layer's boxes, from below."""
+    if sublayer == "feed-forward":
+        own = f"Feed Forward\n$d_\\mathrm{{ff}}$ = {model.d_ff:,}", sublayer
     else:
-        boxes = [own, (" & ".join(filter(None, (add, norm))), "norm")]
-    return [(text, tint) for text, tint in boxes if text]
+        masked = "Masked\n" if sublayer == "masked" else ""
+        own = f"{masked}Multi-Head\nAttention\n$h$ = {model.h}", "attention"
+    add = ["Add"] * model.residual
+    if model.norm == "pre":
+        return [("Norm", "norm"), own, *((text, "norm") for text in add)]
+    return [own, (" & ".join([*add, "Norm"]), "norm")]
 
 
-def norm_name(module: str) -> str:
-    """Return the text of a norm's box, from the name of its class."""
-    return module.replace("LayerNorm", "Norm")
-
-
-def sublayer_text(sublayer: Sublayer) -> tuple[str, str]:
-    """Return the text and the tint of the sub-layer's own box."""
-    module = sublayer.module
-    if isinstance(module, FeedForward):
-        return f"Feed Forward\n$d_\\mathrm{{ff}}$ = {module.inner.out_features:,}", "feed-forward"
-    masked = "Masked\n" if is_masked(sublayer) else ""
-    return f"{masked}Multi-Head\nAttention\n$h$ = {module.h}", "attention"
-
-
-def stack_height(sublayers: list[Sublayer]) -> float:
-    boxes = [(number, *box) for sublayer in sublayers for number, box in enumerate(blocks(sublayer))]
-    return sum(gap_below(number, tint) + height_of(text) for number, text, tint in boxes)
+def stack_height(model: Model, layer: tuple[str, ...]) -> float:
+    """Return the height of a stack's boxes and the gaps below them."""
+    boxes = [(number, *box) for sublayer in layer for number, box in enumerate(blocks(model, sublayer))]
+    height = sum(gap_below(number, tint) + height_of(text) for number, text, tint in boxes)
+    return height + (GAP + height_of("Norm") if model.norm == "pre" else 0.0)
 
 
 def gap_below(number: int, tint: str) -> float:
-    """Return the space below a sub-layer's box `number`, from 0: below an attention its inputs come together."""
+    """Return the space below a sub-layer's box `number`, from 0; an attention's inputs need more."""
     return FORK if number == 0 or tint == "attention" else GAP
 
 
-def draw_stack(axes: Axes, x: float, sublayers: list[Sublayer], layers: int, side: int, memory: float = 0.0) -> float:
-    """Draw one layer in its frame, with N beside it on this side (-1 left, 1 right). Return where its output leaves.
+def draw_stack(
+    axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float | None = None
+) -> float:
+    """Draw one layer in its frame, N beside it (side -1 left, 1 right), and the stack's last norm. Return its top.
 
-    memory: where the encoder's output leaves.
+    memory: the top of the encoder.
     """
     y, width = BOTTOM, WIDTH + 2 * MARGIN
-    for sublayer in sublayers:
-        y = draw_sublayer(axes, x, y, sublayer, side, memory)
+    for sublayer in layer:
+        y = draw_sublayer(axes, x, y, side, model, sublayer, memory)
     frame(axes, x - width / 2, BOTTOM, width, y + EDGE - BOTTOM, "stack", layer=0)
-    label(axes, x + side * (width / 2 + 0.17), (BOTTOM + y) / 2, f"{layers}×", size=MEDIUM + 2)
-    return y + EDGE
+    label(axes, x + side * (width / 2 + 0.17), (BOTTOM + y) / 2, f"{model.N}×", size=MEDIUM + 2)
+    y += EDGE
+    if model.norm == "post":
+        return y
+    arrow(axes, (x, y), (x, y + GAP))
+    return box(axes, x, y + GAP, WIDTH, "Norm", "norm")
 
 
-def draw_sublayer(axes: Axes, x: float, y: float, sublayer: Sublayer, side: int, memory: float) -> float:
+def draw_sublayer(
+    axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float | None
+) -> float:
     """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
     fork, top = y + FORK / 4, y
-    for number, (text, tint) in enumerate(blocks(sublayer)):
+    for number, (text, tint) in enumerate(blocks(model, sublayer)):
         below = gap_below(number, tint)
         if tint == "attention":
-            draw_inputs(axes, x, top, top + below, memory if is_cross(sublayer) else None)
+            draw_inputs(axes, x, top, top + below, memory if sublayer == "cross" else None)
         else:
             arrow(axes, (x, top), (x, top + below))
         top = box(axes, x, top + below, WIDTH, text, tint)
-    if sublayer.residual:
+    if model.residual:
         edge, outside = x + side * WIDTH / 2, x + side * (WIDTH + MARGIN) / 2
         middle = top - height_of("Add") / 2
         arrow(axes, (x, fork), (outside, fork), (outside, middle), (edge, middle))
     return top
 
 
-def last_norm_height(parts: Structure) -> float:
-    return GAP + height_of(parts.last_norm) if parts.last_norm else 0.0
-
-
-def draw_last_norm(axes: Axes, x: float, y: float, parts: Structure) -> float:
-    """Draw the norm of a stack whose output leaves at y, where the model has one. Return where its output leaves."""
-    if not parts.last_norm:
-        return y
-    arrow(axes, (x, y), (x, y + GAP))
-    return box(axes, x, y + GAP, WIDTH, norm_name(parts.last_norm), "norm")
-
-
 def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float | None) -> None:
-    """Draw the values, keys and queries of an attention, all from below, or all but the queries from the memory."""
+    """Draw an attention's values, keys and queries, all from below, or all but the queries from the memory."""
     level = top - GAP
     if memory is None:
         arrow(axes, (x, bottom), (x, top))
@@ -154,46 +168,141 @@ def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float |
         arrow(axes, *route, (end, level), (end, top))
 
 
-def draw_embedding(axes: Axes, x: float, name: str, side: int, parts: Structure) -> None:
+def draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> None:
     """Draw tokens, their embedding and what is added to it, below a stack."""
-    shifted = "Outputs (shifted right)" if side > 0 else "Inputs"
-    label(axes, x, 0.1, shifted)
+    label(axes, x, 0.1, "Outputs (shifted right)" if side > 0 else "Inputs")
     arrow(axes, (x, 0.17), (x, 0.29))
     above = box(axes, x, 0.29, WIDTH, f"{name}\nEmbedding", "embedding")
     y = above + 0.24
     line(axes, (x, above), (x, BOTTOM))
-    language = "+ language" if parts.target_spaces and side < 0 else ""
-    added = "\n".join(filter(None, (position_text(parts.embedding), language)))
-    if added:
+    language = "+ language" if model.target_spaces and side < 0 else ""
+    if added := "\n".join(filter(None, (POSITIONS[model.positions], language))):
         plus(axes, x, y)
         wave = x + side * 0.35
         line(axes, (x, y), (wave, y))
-        draw_wave(axes, wave, y, parts.embedding)
+        axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=LINE, zorder=3))
+        if model.positions in ("sinusoid", "words"):
+            t = np.linspace(-1, 1, 50)
+            axes.plot(wave + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=LINE, zorder=4)
         label(axes, x + side * 0.72, y, added)
 
 
-def draw_wave(axes: Axes, x: float, y: float, embedding: Embedding) -> None:
-    """Draw the sign of what is added: a wave in a circle, or an empty circle where that is no sinusoids."""
-    axes.add_patch(Circle((x, y), 0.09, fc="white", ec="black", lw=LINE, zorder=3))
-    if not embedding.learned and embedding.position_table is not None:
-        t = np.linspace(-1, 1, 50)
-        axes.plot(x + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=LINE, zorder=4)
-
-
-def position_text(embedding: Embedding) -> str:
-    """Return what the positions are called, "" where there are none."""
-    if embedding.position_table is None:
-        return ""
-    if embedding.learned:
-        return POSITIONS["learned"]
-    return POSITIONS["sinusoid"] + ("\nof word too" if embedding.new_word is not None else "")
-
-
-def draw_output(axes: Axes, y: float, parts: Structure) -> None:
+def draw_output(axes: Axes, y: float, model: Model) -> None:
     """Draw the product with the embedding's matrix and softmax, above the decoder."""
-    own = "Linear\n(shared matrix)" if parts.shared else "Linear"
-    for text, tint in ((own, "linear"), ("Softmax", "softmax")):
+    for text, tint in (("Linear\n(shared matrix)" if model.tied else "Linear", "linear"), ("Softmax", "softmax")):
         arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
         y = box(axes, DECODER, y + GAP + 0.04, WIDTH, text, tint)
     arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
     label(axes, DECODER, y + GAP + 0.2, "Output\nProbabilities")
+
+
+def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`.
+
+    Raises InputError on additive attention, which the paper does not draw.
+    """
+    model, run = model_of(input)
+    if model.attention != "dot":
+        raise InputError(f"{run}: Figure 2 draws attention dot, found {model.attention!r}")
+    name = "Scaled Dot-Product Attention" if model.scaled else "Dot-Product Attention"
+    figure, axes = canvas(COLUMN_INCHES, 2.4)
+    draw_dot_product(axes, 0.72, model)
+    draw_heads(axes, 2.42, model, name)
+    sizes = {symbol: getattr(model, symbol) for symbol in ("h", "d_k", "d_v", "d_model")}
+    listed = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+    caption = (
+        f"Left: {name.lower()} (§3.2.1). The mask hides padding and, in the decoder, what is not yet written. "
+        f"Right: multi-head attention (§3.2.2), h of them side by side, as {run} has it: {listed}."
+    )
+    alt = (
+        f"Block diagrams. Left, upwards: MatMul of Q and K, {'scale, ' * model.scaled}mask, softmax, MatMul with V. "
+        "Right, upwards: V, K and Q, a linear projection of each for each head, attention in "
+        f"{model.h} heads, Concat, a linear projection."
+    )
+    return Drawing(figure, caption, alt, {"run": run} | sizes)
+
+
+def draw_dot_product(axes: Axes, x: float, model: Model) -> None:
+    """Draw the left of Figure 2: equation 1, from below."""
+    label(axes, x, TITLE, f"{'Scaled ' * model.scaled}Dot-Product\nAttention", size=MEDIUM)
+    scale = [(f"Scale: $1/\\sqrt{{{model.d_k}}}$", "norm")] * model.scaled
+    steps = [("MatMul", "feed-forward"), *scale, ("Mask (opt.)", "embedding")]
+    steps += [("SoftMax", "softmax"), ("MatMul", "feed-forward")]
+    y, value = LETTERS, x + 0.55
+    for name, place in (("$Q$", x - 0.25), ("$K$", x + 0.25), ("$V$", value)):
+        label(axes, place, y - 0.1, name, size=MEDIUM)
+    for start in (x - 0.25, x + 0.25):
+        arrow(axes, (start, y), (start, y + STEP))
+    for number, (text, tint) in enumerate(steps):
+        if number:
+            middle = x - 0.2 * (number == len(steps) - 1)  # the last has V beside it
+            arrow(axes, (middle, y), (middle, y + STEP))
+        bottom = y + STEP
+        y = box(axes, x, bottom, 0.86, text, tint)
+    arrow(axes, (value, LETTERS), (value, bottom - STEP / 2), (x + 0.25, bottom - STEP / 2), (x + 0.25, bottom))
+    arrow(axes, (x, y), (x, y + STEP))
+
+
+def draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
+    """Draw the right of Figure 2: the projections with their widths, and the `attention` of each head."""
+    label(axes, x, TITLE, "Multi-Head\nAttention", size=MEDIUM)
+    widths = {"V": model.d_v, "K": model.d_k, "Q": model.d_k}
+    for place, (name, width) in zip((x - 0.68, x, x + 0.68), widths.items(), strict=True):
+        label(axes, place, LETTERS - 0.1, f"${name}$", size=MEDIUM)
+        arrow(axes, (place, LETTERS), (place, LETTERS + STEP))
+        y = piled(axes, place, LETTERS + STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
+        arrow(axes, (place, y), (place, y + STEP))
+    top = piled(axes, x, y + STEP, 1.7, attention, "attention", model.h)
+    label(axes, x + 0.78, top + 0.1, f"$h$ = {model.h}")
+    for text, tint in (("Concat", "norm"), (f"Linear: {model.h * model.d_v} → {model.d_model}", "linear")):
+        arrow(axes, (x, top), (x, top + STEP))
+        top = box(axes, x, top + STEP, 1.2, text, tint)
+    arrow(axes, (x, top), (x, top + STEP))
+
+
+def piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int) -> float:
+    """Draw a box before those of the other heads, at most two of them. Return the pile's top."""
+    behind = min(h, 3) - 1
+    for number in range(behind, 0, -1):
+        shift = PILE * number
+        frame(axes, x - width / 2 + shift, y + shift, width, height_of(text), tint)
+    return box(axes, x, y, width, text, tint) + PILE * behind
+
+
+def height_of(text: str) -> float:
+    """Return the height of a box that holds this text."""
+    return LINE_INCHES * (text.count("\n") + 1) + 0.08
+
+
+def box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> float:
+    """Draw a box that stands on y, with its middle at x. Return its top."""
+    height = height_of(text)
+    frame(axes, x - width / 2, y, width, height, tint)
+    label(axes, x, y + height / 2, text)
+    return y + height
+
+
+def frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
+    """Draw a rounded rectangle; a higher `layer` covers a lower one."""
+    shape = "round,pad=0,rounding_size=0.05"
+    patch = FancyBboxPatch((left, bottom), width, height, shape, fc=TINTS[tint], ec="black", lw=LINE, zorder=layer)
+    axes.add_patch(patch)
+
+
+def line(axes: Axes, *points: tuple[float, float], **properties) -> None:
+    axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": LINE, "zorder": 1} | properties)
+
+
+def arrow(axes: Axes, *points: tuple[float, float]) -> None:
+    """Draw a line through the points that ends in an arrowhead."""
+    line(axes, *points[:-1])
+    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.25", "color": "black", "lw": LINE}
+    style |= {"shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=3)
+
+
+def plus(axes: Axes, x: float, y: float, radius: float = 0.07) -> None:
+    """Draw a circle with a cross: a sum."""
+    axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=LINE, zorder=3))
+    line(axes, (x - radius, y), (x + radius, y), zorder=4)
+    line(axes, (x, y - radius), (x, y + radius), zorder=4)

@@ -1,98 +1,214 @@
-"""Attention as attention.json holds it: tokens as a reader sees them, and the weights of all heads, rounded."""
+"""Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+import math
+from collections.abc import Iterable
+from itertools import combinations
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
+from transformer.evaluation.attention import CONTINUED, Attention, Words, read_attention
 from transformer.files import InputError
-from transformer.records import Positive, read_json
+from transformer.records import typed
+from transformer.report.figures import COLORS
+from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, only
 
-if TYPE_CHECKING:  # figures that read the file need no torch
-    from transformer.data.subwords import Subwords
-    from transformer.model.transformer import Transformer
-
-DIGITS = 3  # of a weight
-KINDS = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
-Weights = list[list[list[list[float]]]]  # [N, h, queries, keys]
-
-
-# The words of a sentence that a figure is about, by the names of the keys, one of which is a keyword of Python.
-Words = TypedDict("Words", {"from": str, "to": list[str]})
+FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
+BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
+SPACING = LINE_INCHES * 1.15  # from word to word
+CELL = 0.06  # width of one head's mark on a word
+READING = f"The stronger a line, the larger the weight; those below {FAINTEST} are left out. "
+READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
 
-class Pair(TypedDict):
-    """A sentence and its translation; "shifted" are the tokens that the decoder reads, one behind "target"."""
+class Sentence(NamedTuple):
+    """A sentence of attention.json as words, in the layer that the figures show."""
 
-    title: str
-    figures: dict[str, dict[str, Any]]  # what the configuration says of each
-    source: list[str]
-    target: list[str]
-    shifted: list[str]
-    encoder: Weights
-    decoder: Weights
-    cross: Weights
+    words: list[str]
+    weights: np.ndarray  # [h, words, words], the last axis sums to 1
+    layer: int  # from 1
+    where: str  # the run and the layer, for captions
+    about: dict  # the figure's configuration: from, to
+
+    @property
+    def ends(self) -> Words:
+        """Return the words that a figure is about. Raises InputError if they are missing."""
+        return typed(self.about, Words, "figures")
+
+    def place(self, word: str) -> int:
+        """Return the word's place. Raises InputError unless it is there just once."""
+        if (count := self.words.count(word)) != 1:
+            raise InputError(f"figures: expected {word!r} once in the sentence, found it {count} times: {self.words}")
+        return self.words.index(word)
+
+    @property
+    def start(self) -> int:
+        """Return the place of the word "from"."""
+        return self.place(self.ends["from"])
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Return how much of the attention of the word "from" goes to the words "to", by head: [h]."""
+        return self.weights[:, self.start, [self.place(word) for word in self.ends["to"]]].sum(axis=1)
+
+    @property
+    def height(self) -> float:
+        """Return the height of a figure with a line for each word."""
+        return BELOW + SPACING * len(self.words) + HEADING
+
+    def numbers(self, heads: Iterable[int] = (), **measured) -> dict:
+        """Return the numbers that the caption rests on; heads are counted from 1."""
+        rounded = {key: np.round(values, 4).tolist() for key, values in measured.items()}
+        listed = [head + 1 for head in heads]
+        return {"layer": self.layer, "words": self.words, "heads": listed, **self.about, **rounded}
+
+    def strongest(self, weights: np.ndarray) -> str:
+        """Return in words the three ends with most of the weights of the word "from"."""
+        listed = (f"“{self.words[end]}” {weights[self.start, end]:.2f}" for end in np.argsort(-weights[self.start])[:3])
+        return f"Lines from “{self.ends['from']}” to {', '.join(listed)}"
 
 
-class Attention(TypedDict):
-    """The content of attention.json: weights of every layer and head for a few sentences."""
-
-    run: str
-    label: str
-    layers: Positive
-    heads: Positive
-    sentences: list[Pair]
-
-
-def read_attention(path: str | Path) -> Attention:
-    """Return attention.json. Raises InputError naming the file, the sentence and the shapes."""
-    attention = read_json(path, Attention)
-    for number, sentence in enumerate(attention["sentences"], start=1):
-        for kind, sides in KINDS.items():
-            expected = (attention["layers"], attention["heads"], *(len(sentence[side]) for side in sides))
-            if (actual := shape(sentence[kind])) != expected:
-                where = f"{path}, sentence {number}, {kind}"
-                raise InputError(f"{where}: expected weights of shape {expected}, found {actual}")
-    return attention
+def sentence_of(attention: Attention, figure: str) -> Sentence:
+    """Return the sentence that `figure` shows. Raises InputError if attention.json has no sentence for it."""
+    for entry in attention["sentences"]:
+        if figure in entry["figures"]:
+            break
+    else:
+        titles = ", ".join(entry["title"] for entry in attention["sentences"])
+        raise InputError(f"{figure}: expected a sentence for it among those with attention, found {titles}")
+    number = layer_of(attention["layers"])
+    words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
+    where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
+    where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
+    return Sentence(words, weights, number, where, entry["figures"][figure])
 
 
-def whole(attention: Attention) -> dict[str, Any]:
-    """Return the same with weights as whole numbers, of which `unit` make 1: on a page they take half the bytes."""
-    unit = 10**DIGITS
-    sentences = [
-        sentence | {kind: (np.array(sentence[kind]) * unit).round().astype(int).tolist() for kind in KINDS}
-        for sentence in attention["sentences"]
+def layer_of(layers: int) -> int:
+    """Return the layer, from 1, that is to `layers` as 5 is to the paper's 6."""
+    return math.floor(5 * layers / 6 + 0.5)
+
+
+def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return words and the weights [h, words, words] between them, from weights [h, tokens, tokens]; see `READING`."""
+    starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
+    words = [
+        "".join(token.removesuffix(CONTINUED) for token in tokens[start:end])
+        for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True)
     ]
-    return attention | {"unit": unit, "sentences": sentences}
+    given = np.add.reduceat(weights, starts, axis=2)
+    lengths = np.diff([*starts, len(tokens)])
+    return words, np.add.reduceat(given, starts, axis=1) / lengths[:, None]
 
 
-def shape(weights: Weights) -> tuple[int, ...] | str:
-    """Return the shape of nested lists of numbers, or `ragged` where they have none."""
-    try:
-        return np.asarray(weights, dtype=float).shape
-    except ValueError:
-        return "ragged"
+def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw attention from one word in all heads: a dependency over a distance."""
+    shown = sentence_of(read_attention(only(input.attention)), "figure3")
+    shares, word, completion = shown.shares, shown.ends["from"], " ".join(shown.ends["to"])
+    figure, axes = canvas(COLUMN_INCHES, shown.height)
+    draw_attention(axes, 0, shown, colored(range(len(shares))), f"from “{word}”, all heads", [shown.start])
+    best = int(shares.argmax())
+    caption = (
+        f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
+        f"for each of the {len(shares)} heads. {shown.where} On average heads "
+        f"give “{completion}” {shares.mean():.2f} of it, head {best + 1} most, {shares[best]:.2f}. {READING}"
+    )
+    return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)), shown.numbers(shares=shares))
 
 
-def describe(model: "Transformer", vocabulary: "Subwords", source: list[int], target: list[int]) -> dict[str, Any]:
-    """Return the tokens and the weights of a `Pair`, rounded. Raises InputError where a weight is no finite number."""
-    from transformer.config.experiment import EOS, PAD
-    from transformer.model.overheard import weights
-    from transformer.report.figures.tokens import names
+def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
+    shown = sentence_of(read_attention(only(input.attention)), "figure4")
+    shares, word, antecedent = shown.shares, shown.ends["from"], " ".join(shown.ends["to"])
+    heads = np.argsort(-shares, kind="stable")[:2].tolist()
+    figure, axes = canvas(2 * COLUMN_INCHES, shown.height)
+    draw_attention(axes, 0, shown, colored(heads[:1]), f"all words, head {heads[0] + 1}")
+    numbers = " and ".join(str(head + 1) for head in heads)
+    draw_attention(axes, COLUMN_INCHES, shown, colored(heads), f"from “{word}”, heads {numbers}", [shown.start])
+    given = " and ".join(f"{shares[head]:.2f}" for head in heads)
+    caption = (
+        f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
+        f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
+        f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {READING}"
+    )
+    return Drawing(figure, caption, shown.strongest(shown.weights[heads[0]]), shown.numbers(heads, shares=shares))
 
-    target = [*target, EOS]
-    attention = weights(model, source, target)
-    for kind, of_kind in attention.items():
-        if not of_kind.isfinite().all():
-            raise InputError(f"attention, {kind}: expected finite weights, found others")
-    return {
-        "source": names(vocabulary, source),
-        "target": names(vocabulary, target),
-        "shifted": names(vocabulary, [PAD, *target[:-1]]),
-        **{kind: rounded(of_kind.tolist()) for kind, of_kind in attention.items()},
-    }
+
+def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw two heads that do different things."""
+    shown = sentence_of(read_attention(only(input.attention)), "figure5")
+    heads = two_structured(shown.weights)
+    figure, axes = canvas(2 * COLUMN_INCHES, shown.height)
+    for side, head in enumerate(heads):
+        draw_attention(axes, side * COLUMN_INCHES, shown, colored([head], side), f"all words, head {head + 1}")
+    bits = entropies(shown.weights)
+    apart = distance(*shown.weights[list(heads)]) if len(heads) == 2 else 0.0
+    listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
+    caption = (
+        f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
+        f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {READING}"
+    )
+
+    def typical(head: int) -> str:
+        most = shown.weights[head].argmax(axis=1)
+        return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
+
+    alt = "; ".join(f"head {head + 1}: {typical(head)}" for head in heads)
+    return Drawing(figure, caption, alt, shown.numbers(heads, entropies=bits, distance=apart))
 
 
-def rounded(values: list | float) -> list | float:
-    """Round nested lists of numbers. Most are zero: they are written as 0, which is shorter than 0.0 on a page."""
-    return [rounded(value) for value in values] if isinstance(values, list) else round(values, DIGITS) or 0
+def entropies(weights: np.ndarray) -> np.ndarray:
+    """Return the entropy of each head's weights, in bits, as the mean over words: [h]."""
+    return -(weights * np.log2(np.maximum(weights, 1e-9))).sum(axis=2).mean(axis=1)
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
+    return float(np.abs(one - other).sum(axis=1).mean() / 2)
+
+
+def two_structured(weights: np.ndarray) -> tuple[int, ...]:
+    """Return the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
+    kept = np.argsort(entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
+    pairs = combinations(sorted(kept.tolist()), 2)
+    return max(pairs, key=lambda pair: distance(*weights[list(pair)]), default=(0,))
+
+
+def draw_attention(
+    axes: Axes, left: float, shown: Sentence, heads: dict[int, str], title: str, starts: list[int] | None = None
+) -> None:
+    """Draw the words twice, and lines from those at `starts`, or from all, as strong as the heads' weights.
+
+    left: the left edge of a panel that is COLUMN_INCHES wide. heads: by head, its colour.
+    """
+    count, strip = len(shown.words), CELL * len(heads)
+    heights = [BELOW + SPACING * (count - 0.5 - row) for row in range(count)]
+    ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
+    label(axes, left + COLUMN_INCHES / 2, BELOW + SPACING * count + HEADING / 2, title, size=MEDIUM)
+    for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
+        weight = "bold" if starts and row in starts else "normal"
+        label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
+        label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
+    rows = range(count) if starts is None else starts
+
+    def strong(weights: np.ndarray) -> list[tuple[float, float]]:
+        return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= FAINTEST]
+
+    for number, (head, color) in enumerate(heads.items()):
+        # Side by side, so that their colours do not mix.
+        shift = SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
+        for row in rows:
+            for y, weight in strong(shown.weights[head, row]):
+                line = {"color": color, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
+                axes.plot(ends, (heights[row], y - shift), **line)
+        # On the right, the most that this head gives a word from any on the left.
+        for y, weight in strong(shown.weights[head, list(rows)].max(axis=0)):
+            corner = ends[1] + CELL * number, y - SPACING * 0.45
+            axes.add_patch(Rectangle(corner, CELL, SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
+
+
+def colored(heads: Iterable[int], first: int = 0) -> dict[int, str]:
+    """Return a colour for each head; they are repeated after eight."""
+    return {head: COLORS[(first + number) % len(COLORS)] for number, head in enumerate(heads)}

@@ -2,98 +2,118 @@
 
 from math import inf, log10
 from textwrap import fill
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, LogLocator, NullLocator
+from matplotlib.transforms import Bbox
 
+from transformer.evaluation.scorefiles import read_scores
 from transformer.report.figures import COLORS
-from transformer.report.figures.labels import place_labels
-from transformer.report.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, new
+from transformer.report.figures.style import (
+    GREY,
+    MARKERS,
+    PAGE_INCHES,
+    SMALL,
+    Drawing,
+    empty,
+    new,
+    not_shown,
+    only,
+)
+from transformer.report.tables.notes import missing
+from transformer.report.tables.table2 import read_systems
+from transformer.report.tables.table3 import read_variations
 
 # Rows of Table 3 by their letter, and the two that have none.
-KINDS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
-KINDS |= {"E": "E: learned positions", "big": "big", "ours": "own rows"}
-PARAMETERS, FLOPS = "parameters", "FLOPs of training"
+ROWS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
+ROWS |= {"E": "E: learned positions", "big": "big", "ours": "own rows"}
 NAMED = ("base", "big")
-TITLE = 44  # characters in a line
+TITLE_LENGTH = 44  # characters in a line
+RADIUS = 3.0  # points that a marker reaches
+# The places of a name, the better first: points that it is moved by, and the corner that is there.
+PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
+PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
 
 
 class Panel(NamedTuple):
-    """Points of one origin, a row each with name, kind (of `KINDS`, or any), x, y, sd (of y, may be missing)."""
+    """Points of one origin, a row each with name, kind (of `ROWS`, or any), x, y, sd (of y, may be missing)."""
 
     title: str
     points: pd.DataFrame
 
 
-def bleu_parameters(paper: pd.DataFrame, runs: pd.DataFrame, label: str, gaps: list[str]) -> Drawing:
-    """Draw Table 3. paper: table3.csv by experiment; runs: scores of last checkpoints on the dev set."""
-    printed = variations(paper)
-    ours = means(runs, "parameters")
-    ours["kind"] = [kind_of(experiment, paper) for experiment in ours["name"]]
-    panels = [Panel("the paper: newstest2013", printed), Panel(f"ours: {label}", ours)]
-    figure, grid = panels_of([panels], PARAMETERS)
-    draw_kinds(grid[0], panels)
+def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw Table 3.
+
+    input: `score`, files of last checkpoints on the dev set; `paper`, table3.csv. params: `label` of the data;
+    `expected`, all runs.
+    """
+    paper, runs = read_variations(only(input.paper)), read_scores(input.score)
+
+    def row_of(experiment: str) -> str:
+        return (paper["row"][experiment] or experiment) if experiment in paper.index else "ours"
+
+    millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
+    printed = pd.DataFrame({"name": paper.index, "x": 1e6 * millions, "y": paper["bleu"].astype(float)})
+    titles = "the paper: newstest2013", f"ours: {params.label}"
+    panels = [
+        Panel(title, points.assign(kind=points["name"].map(row_of)))
+        for title, points in zip(titles, (printed.assign(sd=float("nan")), means(runs, "parameters")), strict=True)
+    ]
+    figure, (axes_row,) = panels_of([panels], "parameters")
+    draw_rows(axes_row, panels)
     caption = (
         "BLEU of the dev set over the number of parameters, Table 3's rows: left as the paper printed them for "
-        f"newstest2013, a blank cell being base's, right ours: {label}. Bars are standard deviations over seeds."
+        f"newstest2013, a blank cell being base's, right ours: {params.label}. Bars are standard deviations over seeds."
     )
-    return drawing(figure, caption, panels, gaps)
+    return cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
 
 
-def bleu_flops(paper: list[dict], runs: pd.DataFrame, dev: pd.DataFrame, label: str, gaps: list[str]) -> Drawing:
+def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set.
 
-    paper: table2.csv as from `table2.read_systems`; runs: scores of the test set; dev: of the dev set.
+    input: `score`, files of the test set; `dev`, files of the dev set; `paper`, table2.csv. params: `label` of the
+    data; `expected`, all runs.
     """
+    paper, runs, dev = read_systems(only(input.paper)), read_scores(input.score), read_scores(input.dev)
+    gaps = missing(params.expected, runs["name"])
     rows = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
-        of_task = runs[runs["task"] == task]
         on_dev = means(dev[dev["task"] == task], "flops").assign(kind="dev")
-        ours = pd.concat([means(of_task, "flops").assign(kind="test set"), on_dev])
-        titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {label}"
-        rows.append([Panel(titles[0], systems(paper, task)), Panel(titles[1], ours)])
-    figure, grid = panels_of(rows, FLOPS)
+        ours = pd.concat([means(runs[runs["task"] == task], "flops").assign(kind="test set"), on_dev])
+        titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {params.label}"
+        rows.append([Panel(titles[0], systems_of(paper, task)), Panel(titles[1], ours)])
+    figure, grid = panels_of(rows, "FLOPs of training")
     for panels, axes_row in zip(rows, grid, strict=True):
         draw_systems(axes_row, panels)
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
-        f"ours, filled: {label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from time and "
-        "hardware, ours counted (Table 2). Bars are standard deviations over seeds."
+        f"ours, filled: {params.label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from "
+        "time and hardware, ours counted (Table 2). Bars are standard deviations over seeds."
     )
-    return drawing(figure, caption, [panel for panels in rows for panel in panels], gaps)
+    return cost_drawing(figure, caption, [panel for panels in rows for panel in panels], gaps)
 
 
-def drawing(figure, caption: str, panels: list[Panel], gaps: list[str]) -> Drawing:
+def cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> Drawing:
     """Return the figure with its points as data and in words."""
     spoken = {
         panel.title: ", ".join(f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in panel.points.itertuples())
         for panel in panels
     }
     alt = "; ".join(f"{title}: {points or 'none'}" for title, points in spoken.items())
-    missing = f" Not there, and so not shown: {', '.join(gaps)}." if gaps else ""
     points = {panel.title: panel.points[["name", "kind", "x", "y"]].to_dict("records") for panel in panels}
-    return Drawing(figure, caption + missing, alt, {"gaps": gaps, "points": points})
+    return Drawing(figure, caption + not_shown(gaps), alt, {"gaps": gaps, "points": points})
 
 
-def variations(paper: pd.DataFrame) -> pd.DataFrame:
-    millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
-    kinds = [kind_of(experiment, paper) for experiment in paper.index]
-    y = paper["bleu"].astype(float)
-    return pd.DataFrame({"name": paper.index, "kind": kinds, "x": 1e6 * millions, "y": y, "sd": float("nan")})
-
-
-def systems(paper: list[dict], task: str) -> pd.DataFrame:
+def systems_of(paper: list[dict], task: str) -> pd.DataFrame:
     """Return the points of table2.csv for one task: the systems that have both numbers."""
     keys = f"{task}_flops", f"{task}_bleu"
     rows = [(row["model"], row["by"], *(float(row[key]) for key in keys)) for row in paper if row.keys() >= set(keys)]
     return pd.DataFrame(rows, columns=["name", "kind", "x", "y"]).assign(sd=float("nan"))
-
-
-def kind_of(experiment: str, paper: pd.DataFrame) -> str:
-    """Return which of `KINDS` an experiment is."""
-    return (paper["row"][experiment] or experiment) if experiment in paper.index else "ours"
 
 
 def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -107,23 +127,24 @@ def panels_of(rows: list[list[Panel]], xlabel: str):
     """Return a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     figure, grid = new(PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
     for panels, axes_row in zip(rows, grid, strict=True):
-        if overlap(*(panel.points["x"] for panel in panels)):
+        one, other = (panel.points["x"] for panel in panels)
+        if len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max():
             axes_row[1].sharex(axes_row[0])
             axes_row[1].sharey(axes_row[0])
         for panel, axes in zip(panels, axes_row, strict=True):
-            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, TITLE))
+            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, TITLE_LENGTH))
             axes.title.set_parse_math(False)  # it holds a label of config.yaml
             axes.margins(0.15)
             axes.grid(True)
             if panel.points.empty:
                 axes.set(xticks=[], yticks=[])
                 axes.minorticks_off()
-                axes.text(0.5, 0.5, "no scores", ha="center", transform=axes.transAxes)
+                empty(axes, "no scores")
     return figure, grid
 
 
 def tick(axes: Axes, formatter: Formatter) -> None:
-    """Set marks at powers of ten, and between them where the axis has few."""
+    """Set marks at powers of ten, and between them if the axis has few."""
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
@@ -132,15 +153,10 @@ def tick(axes: Axes, formatter: Formatter) -> None:
     axes.xaxis.set_major_formatter(formatter)
 
 
-def overlap(one: pd.Series, other: pd.Series) -> bool:
-    """Return whether two ranges meet; an empty one meets none."""
-    return bool(len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max())
-
-
-def draw_kinds(axes_row: list[Axes], panels: list[Panel]) -> None:
+def draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
     """Draw Table 3's rows: a colour and a marker for each letter, with names for base and big."""
     for axes, panel in zip(axes_row, panels, strict=True):
-        for (kind, title), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=True):
+        for (kind, title), color, marker in zip(ROWS.items(), COLORS, MARKERS, strict=True):
             points = panel.points[panel.points["kind"] == kind]
             if len(points):
                 above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
@@ -175,9 +191,48 @@ def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
 
 
 def draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
-    """Draw markers, with bars where there is a deviation."""
+    """Draw markers, with bars if there is a deviation."""
     axes.plot(points["x"], points["y"], ls="none", **look)
     several = points.dropna(subset="sd")
     axes.errorbar(
         several["x"], several["y"], several["sd"], fmt="none", capsize=2, elinewidth=0.8, ecolor=look["color"]
     )
+
+
+def place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None:
+    """Write the name of each of `named` at its point, the longest first, in the place that covers least.
+
+    Both have columns name, x and y. The axes' limits must not change afterwards.
+    """
+    axes.figure.draw_without_rendering()  # the layout, which pixels depend on
+    reach = RADIUS * (axes.figure.dpi / 72)
+    taken = [
+        Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
+        for x, y in axes.transData.transform(points[["x", "y"]].to_numpy(float))
+    ]
+    for point in sorted(named.itertuples(index=False), key=lambda point: -len(point.name)):
+        taken.append(place_label(axes, point, taken))
+
+
+def place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
+    """Write one name in the best of `PLACES`. Return the box that it covers."""
+    inside = axes.get_window_extent()
+    text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=SMALL)
+    text.set_in_layout(False)
+
+    def moved(place: tuple) -> Bbox:
+        text.set(position=place[:2], ha=place[2], va=place[3])
+        return text.get_window_extent()
+
+    def badness(place: tuple) -> float:
+        box = moved(place)
+        out = box.width * box.height - common_area(box, inside)
+        return out + sum(common_area(box, other) for other in taken)
+
+    return moved(min(PLACES, key=badness))
+
+
+def common_area(one: Bbox, other: Bbox) -> float:
+    """Return the area of the intersection, in square pixels."""
+    common = Bbox.intersection(one, other)
+    return common.width * common.height if common else 0.0

@@ -1,220 +1,148 @@
-"""Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
+"""The importance of heads (§3.2.2), how far they look (§4), and what is left as more and more of them are masked."""
 
-import math
-from collections.abc import Iterable
-from itertools import combinations
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator
 
-from transformer.files import InputError
-from transformer.records import typed
+from transformer.evaluation.analyses import KINDS, Heads, read_heads
+from transformer.evaluation.records import run_name
 from transformer.report.figures import COLORS
-from transformer.report.figures.attention import Attention, Words
-from transformer.report.figures.boxes import LINE_INCHES, canvas, label
-from transformer.report.figures.style import COLUMN_INCHES, MEDIUM, Drawing
-from transformer.report.figures.tokens import CONTINUED
+from transformer.report.figures.style import MARKERS, MEDIUM, PAGE_INCHES, Drawing, only
 
-FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
-WORDS, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
-SPACING = LINE_INCHES * 1.15  # from word to word
-CELL = 0.06  # width of one head's mark on a word
-READING = f"The stronger a line, the larger the weight; those below {FAINTEST} are left out. "
-READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
-
-
-class Sentence(NamedTuple):
-    """A sentence of attention.json as words, in the layer that the figures show."""
-
-    words: list[str]
-    weights: np.ndarray  # [h, words, words], the last axis sums to 1
-    layer: int  # from 1
-    where: str  # the run and the layer, for captions
-    about: dict  # what the configuration says of the figure: from, to
+MAPS = {  # colours, title, decimals
+    "increase": ("Oranges", "Rise of the loss without this head, in nats per token", 3),
+    "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
+}
+NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
+CELL_POINTS = 5.5  # size of these numbers
+DARK = 0.75  # from this share of the largest value on, a number is white
+LAYER_INCHES, AROUND_INCHES, CURVES_INCHES = 0.2, 0.75, 2.3  # heights: a layer of a map, its surroundings, the curves
 
 
-def sentence(attention: Attention, figure: str) -> Sentence:
-    """Return the sentence that `figure` shows. Raises InputError where attention.json has no sentence for it."""
-    for entry in attention["sentences"]:
-        if figure in entry["figures"]:
-            break
-    else:
-        titles = ", ".join(entry["title"] for entry in attention["sentences"])
-        raise InputError(f"{figure}: expected a sentence for it among those with attention, found {titles}")
-    number = layer_of(attention["layers"])
-    words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
-    where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
-    where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
-    return Sentence(words, weights, number, where, entry["figures"][figure])
+def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+    """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads.
 
-
-def ends(shown: Sentence) -> Words:
-    """Return the words that a figure is about. Raises InputError where they are missing."""
-    return typed(shown.about, Words, "figures")
-
-
-def layer_of(layers: int) -> int:
-    """Return the layer, from 1, that is to `layers` as 5 is to the paper's 6."""
-    return math.floor(5 * layers / 6 + 0.5)
-
-
-def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return words and the weights [h, words, words] between them, from weights [h, tokens, tokens]; see `READING`."""
-    starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
-    words = [
-        "".join(token.removesuffix(CONTINUED) for token in tokens[start:end])
-        for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True)
-    ]
-    given = np.add.reduceat(weights, starts, axis=2)
-    lengths = np.diff([*starts, len(tokens)])
-    return words, np.add.reduceat(given, starts, axis=1) / lengths[:, None]
-
-
-def place(words: list[str], word: str) -> int:
-    """Return where the word is. Raises InputError where it is not there just once."""
-    if words.count(word) != 1:
-        raise InputError(
-            f"figures: expected {word!r} once in the sentence, found it {words.count(word)} times: {words}"
-        )
-    return words.index(word)
-
-
-def shares(shown: Sentence) -> np.ndarray:
-    """Return [h]: how much of the attention of the word "from" goes to the words "to"."""
-    start, *to = (place(shown.words, word) for word in (ends(shown)["from"], *ends(shown)["to"]))
-    return shown.weights[:, start, to].sum(axis=1)
-
-
-def entropies(weights: np.ndarray) -> np.ndarray:
-    """Return [h]: the entropy, in bits, of whom a word attends to, as the mean over words."""
-    return -(weights * np.log2(np.maximum(weights, 1e-9))).sum(axis=2).mean(axis=1)
-
-
-def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
-    return float(np.abs(one - other).sum(axis=1).mean() / 2)
-
-
-def two_structured(weights: np.ndarray) -> tuple[int, ...]:
-    """Return the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
-    kept = np.argsort(entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
-    pairs = combinations(sorted(kept.tolist()), 2)
-    return max(pairs, key=lambda pair: distance(*weights[list(pair)]), default=(0,))
-
-
-def figure3(attention: Attention) -> Drawing:
-    """Draw attention from one word in all heads: a dependency over a distance."""
-    shown = sentence(attention, "figure3")
-    to_words = shares(shown)
-    word, completion = ends(shown)["from"], " ".join(ends(shown)["to"])
-    figure, axes = canvas(COLUMN_INCHES, height_of(shown))
-    draw(axes, 0, shown, colored(range(len(to_words))), f"from “{word}”, all heads", [place(shown.words, word)])
-    best = int(to_words.argmax())
-    caption = (
-        f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
-        f"for each of the {len(to_words)} heads. {shown.where} On average heads "
-        f"give “{completion}” {to_words.mean():.2f} of it, head {best + 1} most, {to_words[best]:.2f}. {READING}"
-    )
-    strongest = shown.weights.mean(axis=0)[place(shown.words, word)]
-    return Drawing(
-        figure, caption, f"Lines from “{word}” to {listed(shown.words, strongest)}", data(shown, shares=to_words)
-    )
-
-
-def figure4(attention: Attention) -> Drawing:
-    """Draw anaphora: a head that finds what a pronoun stands for; beside it, from the pronoun alone, two such heads."""
-    shown = sentence(attention, "figure4")
-    to_words = shares(shown)
-    heads = np.argsort(-to_words, kind="stable")[:2].tolist()
-    word, antecedent = ends(shown)["from"], " ".join(ends(shown)["to"])
-    figure, axes = canvas(2 * COLUMN_INCHES, height_of(shown))
-    draw(axes, 0, shown, colored(heads[:1]), f"all words, head {heads[0] + 1}")
-    numbers = " and ".join(str(head + 1) for head in heads)
-    draw(axes, COLUMN_INCHES, shown, colored(heads), f"from “{word}”, heads {numbers}", [place(shown.words, word)])
-    given = " and ".join(f"{to_words[head]:.2f}" for head in heads)
-    caption = (
-        f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
-        f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
-        f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {READING}"
-    )
-    alt = f"Lines from “{word}” to {listed(shown.words, shown.weights[heads[0], place(shown.words, word)])}"
-    return Drawing(figure, caption, alt, data(shown, shares=to_words, heads=heads))
-
-
-def figure5(attention: Attention) -> Drawing:
-    """Draw two heads that do different things."""
-    shown = sentence(attention, "figure5")
-    heads = two_structured(shown.weights)
-    figure, axes = canvas(2 * COLUMN_INCHES, height_of(shown))
-    for side, head in enumerate(heads):
-        draw(axes, side * COLUMN_INCHES, shown, colored([head], side), f"all words, head {head + 1}")
-    bits = entropies(shown.weights)
-    apart = distance(*shown.weights[list(heads)]) if len(heads) == 2 else 0.0
-    listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
-    caption = (
-        f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
-        f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {READING}"
-    )
-
-    def typical(head: int) -> str:  # whom each word attends to most
-        most = shown.weights[head].argmax(axis=1)
-        return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
-
-    alt = "; ".join(f"head {head + 1}: {typical(head)}" for head in heads)
-    return Drawing(figure, caption, alt, data(shown, entropies=bits, heads=heads, distance=apart))
-
-
-def data(shown: Sentence, heads: Iterable[int] = (), **measured) -> dict:
-    """Return the numbers that the caption rests on; heads are counted from 1."""
-    numbers = {key: np.round(values, 4).tolist() for key, values in measured.items()}
-    return {"layer": shown.layer, "words": shown.words, "heads": [head + 1 for head in heads], **shown.about, **numbers}
-
-
-def listed(words: list[str], weights: np.ndarray) -> str:
-    """Return the three words with most weight, and how much, for those who cannot see the lines."""
-    return ", ".join(f"“{words[index]}” {weights[index]:.2f}" for index in np.argsort(-weights)[:3])
-
-
-def height_of(shown: Sentence) -> float:
-    """Return the height of a figure with a line for each word."""
-    return BELOW + SPACING * len(shown.words) + HEADING
-
-
-def draw(
-    axes: Axes, left: float, shown: Sentence, heads: dict[int, str], title: str, starts: list[int] | None = None
-) -> None:
-    """Draw the words twice, and lines from those at `starts`, or from all, as strong as the heads' weights.
-
-    left: the left edge of a panel that is COLUMN_INCHES wide. heads: by head, its colour.
+    input: `heads`, the analysis of this name.
     """
-    count, strip = len(shown.words), CELL * len(heads)
-    heights = [BELOW + SPACING * (count - 0.5 - row) for row in range(count)]
-    ends = left + WORDS, left + COLUMN_INCHES - WORDS - strip
-    label(axes, left + COLUMN_INCHES / 2, BELOW + SPACING * count + HEADING / 2, title, size=MEDIUM)
-    for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
-        weight = "bold" if starts and row in starts else "normal"
-        label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
-        label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
-    rows = range(count) if starts is None else starts
-
-    def strong(weights: np.ndarray) -> list[tuple[float, float]]:
-        return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= FAINTEST]
-
-    for number, (head, color) in enumerate(heads.items()):
-        # Side by side, so that their colours do not mix.
-        shift = SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
-        for row in rows:
-            for y, weight in strong(shown.weights[head, row]):
-                line = {"color": color, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
-                axes.plot(ends, (heights[row], y - shift), **line)
-        # On the right, the most that this head gives a word from any on the left.
-        for y, weight in strong(shown.weights[head, list(rows)].max(axis=0)):
-            corner = ends[1] + CELL * number, y - SPACING * 0.45
-            axes.add_patch(Rectangle(corner, CELL, SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
+    found = read_heads(only(input.heads))
+    map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
+    figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
+    *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))
+    for row, name in zip(maps, MAPS, strict=True):
+        draw_maps(row, found, name)
+    losses, bleu = curves.subplots(1, 2)
+    draw_losses(losses, found)
+    draw_bleu(bleu, found)
+    losses.legend()
+    kinds = {kind: found["kinds"][kind] for kind in KINDS}
+    run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
+    means = {kind: np.mean(of_kind["distance"], axis=1).tolist() for kind, of_kind in kinds.items()}
+    numbers = {
+        "run": run,
+        **{name: {kind: of_kind[name] for kind, of_kind in kinds.items()} for name in MAPS},
+        "mean_distance": {kind: [round(mean, 4) for mean in of_kind] for kind, of_kind in means.items()},
+        "equal": {kind: of_kind["equal"] for kind, of_kind in kinds.items()},
+        "loss": {kind: losses_of(found, kind) for kind in kinds},
+        "bleu": [{key: score[key] for key in ("kind", "masked", "bleu", "low", "high")} for score in found["bleu"]],
+    }
+    return Drawing(figure, heads_caption(found, run, means), heads_alt(found), numbers)
 
 
-def colored(heads: Iterable[int], first: int = 0) -> dict[int, str]:
-    """Return a colour for each head; they are repeated after eight."""
-    return {head: COLORS[(first + number) % len(COLORS)] for number, head in enumerate(heads)}
+def draw_maps(row: SubFigure, found: Heads, name: str) -> None:
+    """Draw one metric as a heat map for each kind of attention, layers upwards, with one colour bar."""
+    colors, title, decimals = MAPS[name]
+    tables = [np.array(found["kinds"][kind][name], dtype=float) for kind in KINDS]
+    most = max(table.max() for table in tables)
+    N, h = tables[0].shape
+    panels = row.subplots(1, len(KINDS), sharey=True)
+    for axes, table, kind in zip(panels, tables, KINDS.values(), strict=True):
+        # From 0: heads without which the loss is lower are as white as those that do not matter.
+        image = axes.imshow(table, cmap=colors, vmin=0, vmax=most, aspect="auto", origin="lower", interpolation="none")
+        step = -(-h // 12)
+        axes.set(title=kind, xlabel="head")
+        axes.set_xticks(range(0, h, step), range(1, h + 1, step))
+        axes.set_yticks(range(N), range(1, N + 1))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        for (layer, head), value in np.ndenumerate(table) if h <= NUMBERED else ():
+            color = "white" if value > DARK * most else "black"
+            axes.text(head, layer, short(value, decimals), ha="center", va="center", size=CELL_POINTS, color=color)
+    panels[0].set_ylabel("layer")
+    row.suptitle(title, size=MEDIUM, weight="bold")
+    row.colorbar(image, ax=panels, aspect=10, pad=0.01, ticks=MaxNLocator(2))
+
+
+def short(value: float, decimals: int) -> str:
+    """Return a number with so many decimals, or with one if it is large; of three, without the zero before them."""
+    text = f"{abs(value):.{decimals if abs(value) < 1 else 1}f}"
+    if float(text) == 0:
+        return "0"
+    return ("−" if value < 0 else "") + (text.removeprefix("0") if decimals > 1 else text)
+
+
+def losses_of(found: Heads, kind: str) -> list[float]:
+    """Return the loss with 0, 1, 2, ... heads of a kind masked."""
+    return [found["loss"], *(step["loss"] for step in found["kinds"][kind]["curve"])]
+
+
+def draw_losses(axes: Axes, found: Heads) -> None:
+    """Draw the loss over the number of masked heads, a line for each kind."""
+    for (kind, label), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=False):
+        losses = losses_of(found, kind)
+        axes.plot(range(len(losses)), losses, color=color, marker=marker, markersize=3, label=label)
+    axes.set(xlabel="heads of this kind masked", ylabel="loss, nats per token")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="y")
+
+
+def draw_bleu(axes: Axes, found: Heads) -> None:
+    """Draw BLEU over the number of masked heads, a line for each kind, with bars that hold 95 %."""
+    steps = found["layers"] * found["heads"]
+    for number, (kind, color, marker) in enumerate(zip(KINDS, COLORS, MARKERS, strict=False)):
+        scores = [score for score in found["bleu"] if score["kind"] in (None, kind)]
+        # Side by side, so that a bar does not hide another.
+        x = [score["masked"] + steps * (number - 1) / 100 for score in scores]
+        y = np.array([score["bleu"] for score in scores])
+        bars = np.array([[score["bleu"] - score["low"], score["high"] - score["bleu"]] for score in scores]).T
+        axes.errorbar(x, y, bars.clip(min=0), color=color, marker=marker, capsize=2, elinewidth=0.8)
+    axes.set(xlabel="heads of this kind masked", ylabel="BLEU", ylim=(0, None), xlim=(-0.05 * steps, 1.05 * steps))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="y")
+
+
+def heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
+    """Return the caption, with the mean distance of each layer."""
+    far = "; ".join(
+        f"{title} {', '.join(f'{mean:.1f}' for mean in means[kind])} (equal weights: "
+        f"{found['kinds'][kind]['equal']:.1f})"
+        for kind, title in KINDS.items()
+    )
+    return (
+        f"The heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: by how much the "
+        f"loss, {found['loss']:.3f} nats per target token, rises where this head alone is masked, its output set to "
+        "zero. Middle: how many tokens away from its own place a head looks, the mean by its weights; from decoder to "
+        "encoder, away from the place at the same share of the source sentence. The means of layers, from the lowest, "
+        f"beside the distance of a head that weighs alike all that it may see: {far}. Bottom: loss and BLEU (bars hold "
+        "95 %) with more and more heads of one kind masked, in each step the one that raises the loss least, which was "
+        "chosen on some of the sentences."
+    )
+
+
+def heads_alt(found: Heads) -> str:
+    """Return in words the most important head of each kind, and the ends of the curves."""
+    sentences = []
+    for kind, title in KINDS.items():
+        table = np.array(found["kinds"][kind]["increase"])
+        layer, head = np.unravel_index(table.argmax(), table.shape)
+        sentences.append(
+            f"{title}: head {head + 1} of layer {layer + 1} matters most, {table.max():.3f} nats; with all heads "
+            f"masked the loss is {losses_of(found, kind)[-1]:.3f}"
+        )
+    bleu = "; ".join(
+        f"{score['bleu']:.1f} with {score['masked']} {KINDS.get(score['kind'], '')} heads masked".replace("  ", " ")
+        for score in found["bleu"]
+    )
+    return f"Heat maps and lines. {'; '.join(sentences)}. BLEU {bleu}."

@@ -1,8 +1,10 @@
-"""Style of all figures: width, fonts, colours that colour-blind readers tell apart, and files that do not change.
+"""The style of all figures: width, fonts, colours that colour-blind readers tell apart, and reproducible files.
 
 Importing this sets matplotlib's defaults, whatever a matplotlibrc on the machine says.
 """
 
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,13 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from transformer.files import replacing
+from transformer.records import Description
 from transformer.report.figures import COLORS
 
 COLUMN_INCHES = 3.5  # one column of a two-column page
 PAGE_INCHES = 7.2  # both
+LINE_INCHES = 0.125  # from one line of SMALL text to the next
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-GREY = "#767676"  # what stands behind; 4.5 : 1 against white, as text must
+GREY = "#767676"  # the background; 4.5 : 1 against white, as text must
 
 SMALL, MEDIUM = 7.0, 8.0  # points: ticks, legends, notes; and labels, titles
 
@@ -41,7 +45,7 @@ matplotlib.rcParams.update(
         "grid.linewidth": 0.4,
         "grid.color": "#DDDDDD",
         "pdf.fonttype": 42,  # fonts that can be searched and edited
-        "svg.fonttype": "path",  # text as outlines: nobody needs the font, and no label grows into another
+        "svg.fonttype": "path",  # text as outlines: no font is needed, and no label grows into another
         "savefig.dpi": 300,
     }
 )
@@ -64,8 +68,42 @@ def new(width: float, height: float, **subplots: Any) -> tuple[Figure, Axes]:
     return figure, figure.subplots(**subplots)
 
 
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure and its only axes, whose units are inches from the lower left corner."""
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(0, height))
+    axes.axis("off")
+    return figure, axes
+
+
+def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
+    """Write small text, centred at a point."""
+    usual = {"ha": "center", "va": "center", "size": SMALL, "zorder": 4, "linespacing": 1.1}
+    axes.text(x, y, text, **usual | properties)
+
+
+def empty(axes: Axes, text: str) -> None:
+    """Say on axes without data why they are empty."""
+    axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+
+
+def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
+    """Return the end of a caption, which names the missing runs."""
+    names = ", ".join(gaps)
+    return f" {why}, and so not shown: {names}." if names else ""
+
+
+def only(paths: str | Path | Sequence[str]) -> str | Path:
+    """Return an input that is one file; Snakemake may give a list of one."""
+    return paths if isinstance(paths, str | Path) else paths[0]
+
+
 def save(figure: Figure, output: str | Path) -> None:
-    """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes."""
+    """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes.
+
+    The order counts: each time, the layout comes a little closer to its limit.
+    """
     for kind, metadata in DATELESS.items():
         # The salt makes ids within the SVG, which would differ each time without it.
         with (
@@ -73,3 +111,12 @@ def save(figure: Figure, output: str | Path) -> None:
             replacing(f"{output}.{kind}", "wb") as file,
         ):
             figure.savefig(file, format=kind, metadata=metadata)
+
+
+def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
+    """Write the figure's files, and OUTPUT.json with its description."""
+    figure, caption, alt, data = drawing
+    save(figure, output)
+    about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth(), data=data)
+    with replacing(f"{output}.json") as file:
+        json.dump(about, file, indent=1, ensure_ascii=False)

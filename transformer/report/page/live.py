@@ -27,13 +27,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.config.experiment import Experiment, load
+from transformer.evaluation.attention import describe
 from transformer.evaluation.records import Variant, read_translated, run_name
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json
 from transformer.report.figures import COLORS
-from transformer.report.figures.attention import describe
 from transformer.runtime.device import best_device
 from transformer.templates import environment
 from transformer.text import reason

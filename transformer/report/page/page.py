@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from transformer.records import read_json
+from transformer.evaluation.attention import read_attention, whole
+from transformer.records import Description, read_json
 from transformer.report.figures import COLORS, FIGURES
-from transformer.report.figures.attention import read_attention, whole
-from transformer.report.figures.description import Description
 from transformer.report.page.cards import read_run_records, run_cards
 from transformer.report.page.samples import Samples, sample_parses, sample_translations
 from transformer.report.page.summary import closeness, moved_runs, training_details, usage

@@ -1,0 +1,175 @@
+"""Figures of analyses, heads and lengths: lines, maps and bars are read back from the axes."""
+
+import copy
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.scored import score
+
+from transformer.files import InputError
+from transformer.report.figures.heads import head_importance, short
+from transformer.report.figures.lengths import bleu_length
+from transformer.report.figures.style import GREY
+
+KINDS = ("encoder", "decoder", "cross")
+RUN = "en-de/base/1"
+
+
+def bleu(value: float, low: float, high: float) -> dict:
+    return {"bleu": value, "low": low, "high": high, "draws": [value], "length_ratio": 1.0}
+
+
+def bars(container) -> list[tuple[float, float]]:
+    """Return the ends of an error bar's lines."""
+    return [tuple(segment[:, 1].tolist()) for segment in container.lines[2][0].get_segments()]
+
+
+def without(content: dict, *path) -> dict:
+    content = copy.deepcopy(content)
+    inner = content
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return content
+
+
+def analysis_of_heads(N: int = 2, h: int = 3) -> dict:
+    """Return an analysis without two equal numbers; without the second head of the cross attention loss is less."""
+    kinds, scores = {}, [{"kind": None, "masked": 0} | bleu(30.0, 28.0, 31.0)]
+    for number, kind in enumerate(KINDS):
+        table = number + np.arange(N * h).reshape(N, h) / 10
+        curve = [{"masked": n, "layer": 1, "head": 1, "loss": number + n} for n in range(1, N * h + 1)]
+        kinds[kind] = {"increase": (table / 100).tolist(), "distance": table.tolist()}
+        kinds[kind] |= {"equal": number + 7.25, "curve": curve}
+        scores.append({"kind": kind, "masked": 3} | bleu(20.0 + number, 19.0, 23.5 + number))
+    kinds["cross"]["increase"][0][1] = -0.0125
+    content = {"run": score(30.0)["run"], "target_sha256": "ab", "sentences": 1014, "layers": N, "heads": h}
+    return content | {"loss": 0.5, "kinds": kinds, "bleu": scores}
+
+
+def drawn_heads(folder, content):
+    (folder / "heads.json").write_text(json.dumps(content))
+    return head_importance(SimpleNamespace(heads=[str(folder / "heads.json")]), None)
+
+
+def test_maps_are_the_tables(tmp_path):
+    content = analysis_of_heads()
+    drawing = drawn_heads(tmp_path, content)
+    panels = [axes for axes in drawing.figure.axes if axes.images]
+    shown = [(name, kind) for name in ("increase", "distance") for kind in KINDS]
+    for axes, (name, kind) in zip(panels, shown, strict=True):
+        (image,) = axes.images
+        table = content["kinds"][kind][name]
+        assert np.array_equal(image.get_array(), table)
+        assert axes.get_ylim()[0] < axes.get_ylim()[1]  # layers upwards
+        decimals = 3 if name == "increase" else 1
+        written = {text.get_position()[::-1]: text.get_text() for text in axes.texts}
+        assert written == {place: short(value, decimals) for place, value in np.ndenumerate(table)}
+    limits = [image.get_clim() for axes in panels for image in axes.images]
+    assert limits == [(0, 0.025)] * 3 + [(0, 2.5)] * 3  # one scale a row
+    assert not any(axes.texts for axes in drawn_heads(tmp_path, analysis_of_heads(N=6, h=16)).figure.axes)  # too many
+
+
+def test_numbers_are_short_and_right():
+    numbers = [(0.0314, 3), (-0.0125, 3), (1.26, 3), (-0.0004, 3), (10.44, 1), (0.55, 1), (0.04, 1)]
+    assert [short(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
+
+
+def test_curves_are_the_losses_and_scores(tmp_path):
+    """Of the decoder, 1.0, 1.1 and 1.2 have the mean 1.1; 1.3, 1.4 and 1.5 have 1.4."""
+    drawing = drawn_heads(tmp_path, analysis_of_heads())
+    losses, scores = drawing.figure.axes[-2:]
+    for number, (line, container) in enumerate(zip(losses.lines, scores.containers, strict=True)):
+        assert np.array_equal(line.get_data(), [range(7), [0.5, *(number + n for n in range(1, 7))]])
+        x, y = container.lines[0].get_data()
+        assert (x.tolist(), y.tolist()) == (pytest.approx([0, 3], abs=0.1), [30, 20 + number])
+        assert bars(container) == [(28, 31), (19, 23.5 + number)]
+    for text in (
+        f"{RUN} at scale multi30k",
+        "1,014 sentences",
+        "0.500 nats",
+        "; decoder 1.1, 1.4 (equal weights: 8.2);",
+    ):
+        assert text in drawing.caption
+    assert "decoder to encoder: head 3 of layer 2 matters most, 0.025 nats" in drawing.alt
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (["kinds", "cross"], "kinds: missing key 'cross'"),
+        (["kinds", "decoder", "curve", 0], "decoder, curve: expected 6 heads, found 5"),
+        (["kinds", "cross", "distance", 1], "cross, distance: expected 2 layers of 3 heads, found shape"),
+        (["run", "scale"], "run: missing key 'scale'"),
+    ],
+)
+def test_another_file_is_no_analysis_of_heads(tmp_path, path, message):
+    with pytest.raises(InputError, match=rf"heads.json.*{message}"):
+        drawn_heads(tmp_path, without(analysis_of_heads(), *path))
+
+
+def analysis_of_lengths(positions: str = "sinusoid", skipped: int = 0, **run) -> dict:
+    """Return an analysis of two groups of single sentences and two of joined ones."""
+    numbers = [(None, 20, 10.5, 30.0), (None, 20, 20.5, 25.0), (1, 12, 42.0, 20.0), (2, 6, 83.0, 5.0)]
+    groups = [
+        {"times": times, "sentences": sentences, "tokens": tokens} | bleu(value, value - 2, value + 3)
+        for times, sentences, tokens, value in numbers
+    ]
+    content = {"run": score(30.0, **run)["run"], "target_sha256": "ab", "sentences": 40, "positions": positions}
+    return content | {"longest": 40, "skipped": skipped, "groups": groups}
+
+
+def drawn_lengths(folder, *contents, expected=()):
+    paths = [folder / f"lengths{number}.json" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(json.dumps(content))
+    params = SimpleNamespace(label="toy", expected=list(expected))
+    return bleu_length(SimpleNamespace(lengths=list(map(str, paths))), params)
+
+
+def test_lines_are_the_groups(tmp_path):
+    learned = analysis_of_lengths("learned", skipped=3, experiment="learned")
+    drawing = drawn_lengths(tmp_path, analysis_of_lengths(), learned, expected=[RUN, "en-de/none/1"])
+    (axes,) = drawing.figure.axes
+    groups = [((10.5, 20.5), (30, 25)), ((42, 83), (20, 5))] * 2
+    for container, (tokens, values) in zip(axes.containers, groups, strict=True):
+        x, y = container.lines[0].get_data()
+        assert x == pytest.approx(tokens, rel=0.02)
+        assert tuple(y) == values
+        assert bars(container) == [(each - 2, each + 3) for each in values]
+    (limit,) = [line for line in axes.lines if line.get_color() == GREY]
+    assert list(limit.get_xdata()) == [40, 40]
+    titles = ["sinusoids", "learned positions", "single sentences", "joined sentences", "longest in training"]
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == titles
+    for text in ("Runs: sinusoids: en-de/base/1; learned positions: en-de/learned/1.", "3 of en-de/learned/1."):
+        assert text in drawing.caption
+    assert "not shown: en-de/none/1." in drawing.caption
+    assert "joined sentences: 20.0 at 42 tokens, 5.0 at 83 tokens" in drawing.alt
+    keys = ("times", "sentences", "tokens", "bleu", "low", "high")
+    assert drawing.data["runs"][1]["groups"] == [{key: group[key] for key in keys} for group in learned["groups"]]
+
+
+def test_without_a_run_the_axes_say_so(tmp_path):
+    drawing = drawn_lengths(tmp_path, expected=[RUN])
+    assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]
+    assert "Runs:" not in drawing.caption
+    assert f"not shown: {RUN}" in drawing.caption
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ([without(analysis_of_lengths(), "groups", 1, "low")], r"lengths0.json, groups\[1\]: missing key 'low'"),
+        (
+            [analysis_of_lengths("relative")],
+            "positions: expected one of sinusoid, learned, none, words, found 'relative'",
+        ),
+        ([analysis_of_lengths(), analysis_of_lengths()], f"{RUN}: expected one score of a run, found .*0.json, .*1"),
+        ([analysis_of_lengths(), analysis_of_lengths(seed=2, scale="demo")], "expected scores of one scale, found"),
+    ],
+)
+def test_files_that_do_not_belong_are_refused(tmp_path, contents, message):
+    with pytest.raises(InputError, match=message):
+        drawn_lengths(tmp_path, *contents)

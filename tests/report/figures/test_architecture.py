@@ -1,0 +1,78 @@
+"""Figures 1 and 2 of models other than the recorded one: texts are read back from the axes."""
+
+from types import SimpleNamespace
+
+import pytest
+from support.toy import make_experiment
+
+from transformer.config.experiment import save
+from transformer.files import InputError
+from transformer.report.figures.architecture import figure1, figure2
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """Return a function that draws a figure of a model with these changes, and returns it and its texts."""
+
+    def draw(figure, **changes):
+        save(make_experiment(model=changes), tmp_path / "experiment.yaml")
+        drawing = figure(SimpleNamespace(experiment=[str(tmp_path / "experiment.yaml")]), None)
+        return drawing, [text.get_text() for text in drawing.figure.axes[0].texts]
+
+    return draw
+
+
+def heights(drawing, text: str) -> list[float]:
+    return [each.get_position()[1] for each in drawing.figure.axes[0].texts if each.get_text() == text]
+
+
+def test_figure_1_has_the_models_sizes(drawn):
+    _, written = drawn(figure1, N=3, h=5, d_ff=48)
+    counts = {"3×": 2, "Multi-Head\nAttention\n$h$ = 5": 2, "Masked\nMulti-Head\nAttention\n$h$ = 5": 1}
+    counts |= {"Feed Forward\n$d_\\mathrm{ff}$ = 48": 2, "Add & Norm": 5, "Positional\nEncoding": 2, "shared": 1}
+    assert {text: written.count(text) for text in counts} == counts
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({"norm": "pre"}, {"Norm": 7, "Add": 5, "Add & Norm": 0}),  # a norm below each sub-layer, and above each stack
+        ({"residual": False}, {"Norm": 5, "Add": 0, "Add & Norm": 0}),
+        ({"residual": False, "norm": "pre"}, {"Norm": 7, "Add": 0, "Add & Norm": 0}),
+        ({"positions": "learned"}, {"Learned\nPositions": 2, "Positional\nEncoding": 0}),
+        ({"positions": "words"}, {"Positional\nEncoding\nof word too": 2}),
+        ({"target_spaces": 32}, {"Positional\nEncoding\n+ language": 1, "Positional\nEncoding": 1}),
+        ({"positions": "none", "target_spaces": 32}, {"+ language": 1, "Positional\nEncoding": 0}),
+        ({"tied": False}, {"shared": 0, "Linear\n(shared matrix)": 0, "Linear": 1}),
+    ],
+    ids=str,
+)
+def test_figure_1_has_the_models_parts(drawn, changes, counts):
+    _, written = drawn(figure1, **changes)
+    assert {text: written.count(text) for text in counts} == counts
+
+
+def test_figure_1_draws_the_norm_in_its_place(drawn):
+    attention, output = "Multi-Head\nAttention\n$h$ = 2", "Linear\n(shared matrix)"
+    post, _ = drawn(figure1)
+    assert min(heights(post, attention)) < min(heights(post, "Add & Norm"))
+    pre, _ = drawn(figure1, norm="pre")
+    assert min(heights(pre, "Norm")) < min(heights(pre, attention)) < min(heights(pre, "Add"))
+    assert max(heights(pre, "Add")) < max(heights(pre, "Norm")) < min(heights(pre, output))
+    assert "(norm and add round it)" in pre.caption
+    assert "Each stack ends with norm." in pre.caption
+
+
+def test_figure_2_has_the_widths_of_heads(drawn):
+    """d_model 26, h 2, d_k 7, d_v 11."""
+    _, written = drawn(figure2)
+    counts = {"Linear\n26 → 7": 2, "Linear\n26 → 11": 1, "Scale: $1/\\sqrt{7}$": 1, "Linear: 22 → 26": 1}
+    assert {text: written.count(text) for text in counts} == counts
+
+
+def test_figure_2_draws_the_attention_of_the_model(drawn):
+    drawing, written = drawn(figure2, scaled=False)
+    assert {"Dot-Product\nAttention", "Dot-Product Attention"} <= set(written)
+    assert not any("cale" in text for text in [*written, drawing.caption, drawing.alt])
+    with pytest.raises(InputError, match=r"^en-de/base/1: Figure 2 draws attention dot, found 'additive'$"):
+        drawn(figure2, attention="additive")

@@ -1,0 +1,70 @@
+"""Learning curves: lines are read back from the axes."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from transformer.files import InputError
+from transformer.report.figures.curves import curves
+
+TABLE_3 = "workflow/paper/table3.csv"
+
+
+def drawn(folder, logs: dict, gaps: tuple = (), task: str | None = "en-de"):
+    """Draw runs with these logs, and gaps."""
+    paths = []
+    for name, rows in logs.items():
+        (folder / name).mkdir(parents=True)
+        paths.append(folder / name / "metrics.jsonl")
+        paths[-1].write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    params = SimpleNamespace(label="toy", expected=[*logs, *gaps], task=task)
+    return curves(SimpleNamespace(metrics=paths, paper=[TABLE_3]), params)
+
+
+def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
+    """The paper's perplexity 4.92 lies between 4.5 and 9; its BLEU is far from 1 and 2."""
+    evaluations = (
+        {"step": 100, "dev_perplexity": 9.0, "dev_bleu": 1.0},
+        {"step": 200, "dev_perplexity": 4.5} | {"dev_bleu": 2.0},
+    )
+    logs = {
+        "en-de/base/1": [{"step": 50, "smoothed_loss": 3.0}, *evaluations],
+        "en-de/heads-1/1": [{"step": 100, "dev_perplexity": 8.0}],
+    }
+    drawing = drawn(tmp_path, logs, ("en-fr/big/1",))
+    perplexity, missing, bleu, _ = drawing.figure.axes
+    lines = {line.get_label(): line for line in perplexity.lines}
+    assert np.array_equal(lines["base"].get_data(), [[100, 200], [9.0, 4.5]])
+    assert np.array_equal(lines["other rows of Table 3"].get_data(), [[100], [8.0]])
+    assert list(lines["4.92, the paper's base, newstest2013"].get_ydata()) == [4.92, 4.92]
+    assert np.array_equal(bleu.lines[0].get_data(), [[100, 200], [1.0, 2.0]])
+    assert drawing.data["gaps"] == ["en-fr/big/1"]
+    assert "not shown: en-fr/big/1" in drawing.caption
+    assert "dev BLEU 25.8, the paper's base, newstest2013" in drawing.data["outside"]
+    assert [text.get_text() for text in missing.texts] == ["none logged"]
+
+
+def test_on_other_data_the_papers_values_are_not_drawn(tmp_path):
+    """4.92 would lie within the axes."""
+    log = [{"step": n, "dev_perplexity": 10.0 - n} for n in range(1, 8)]
+    drawing = drawn(tmp_path, {"en-de/base/1": log}, task=None)
+    assert [len(axes.lines) for axes in drawing.figure.axes] == [1, 1]
+    assert drawing.data["outside"] == []
+    assert "paper's" not in drawing.caption
+
+
+def test_parsers_share_a_panel_of_perplexity(tmp_path):
+    names = ("en-de/base/1", "supervised/parser/1", "semi/parser/1")
+    drawing = drawn(tmp_path, {name: [{"step": 9, "dev_perplexity": 1.0 + n}] for n, name in enumerate(names)})
+    panels = {axes.get_title(): axes for axes in drawing.figure.axes}
+    assert list(panels) == ["EN-DE: dev perplexity", "Parsers: dev perplexity", "EN-DE: dev BLEU"]
+    shown = {line.get_label(): line.get_ydata().tolist() for line in panels["Parsers: dev perplexity"].lines}
+    assert shown == {"supervised": [2.0], "semi": [3.0]}
+    assert "semi/parser/1: dev perplexity 3.00" in drawing.alt
+
+
+def test_a_bad_line_of_metrics_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"metrics.jsonl, line 2: cannot be read as JSON"):
+        drawn(tmp_path, {"en-de/base/1": [{"step": 1}, '{"step"']})

@@ -1,0 +1,66 @@
+"""Files are the same each time; colours can be told apart."""
+
+import json
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.image import imread
+
+from transformer.records import Description
+from transformer.report.figures import COLORS
+from transformer.report.figures.style import Drawing, new, save_drawing
+
+# Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
+SIGHTS = {
+    "usual": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])  # of linear sRGB
+
+
+def test_files_are_the_same_each_time(tmp_path):
+    for folder in ("one", "other"):
+        figure, axes = new(2, 1)
+        axes.plot([1, 2], [3, 4], marker="o")
+        axes.set_xlabel("α")
+        save_drawing(Drawing(figure, "C", "A", {"n": 1}), "T", tmp_path / folder / "name")
+    names = {"name.pdf", "name.png", "name.svg", "name.json"}
+    assert {path.name for path in (tmp_path / "one").iterdir()} == names
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    svg = (tmp_path / "one/name.svg").read_text()
+    assert "<text" not in svg  # outlines, which need no font
+    assert "<dc:date>" not in svg
+    assert imread(tmp_path / "one/name.png").shape[:2] == (300, 600)
+    about = json.loads((tmp_path / "one/name.json").read_text())
+    assert about == Description(title="T", caption="C", alt="A", inches=2, data={"n": 1})
+
+
+def linear(color: str) -> np.ndarray:
+    parts = np.array(to_rgba(color)[:3])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    """Return the CIELAB of linear sRGB."""
+    t = XYZ @ rgb.clip(0, 1) / XYZ.sum(axis=1)
+    x, y, z = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_colours_stand_out_from_white():
+    """WCAG: (1 + 0.05) / (Y + 0.05) is 3 or more; that of yellow is not."""
+    assert len(set(COLORS)) == 8
+    assert all(1.05 / ((XYZ @ linear(color))[1] + 0.05) >= 3 for color in COLORS)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_colour_blind_readers_tell_colours_apart(sight):
+    """Okabe and Ito's eight are 16 apart, seen so; 2 is what an eye just notices."""
+    seen = [lab(SIGHTS[sight] @ linear(color)) for color in COLORS]
+    assert min(math.dist(one, other) for one, other in combinations(seen, 2)) > 16
