@@ -56,12 +56,8 @@ def files_of(task: dict) -> list[tuple[str, str]]:
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
     """Return the sources of the files of these tasks: of a corpus only the languages of a task."""
-    return entries_of(config, (file for task in tasks for file in files_of(tasks_of(config)[task])))
-
-
-def entries_of(config: dict, files: Iterable[tuple[str, str]]) -> list[dict]:
-    """Return the source of each of these files, a corpus and an ending; nothing for the grammar's."""
-    corpora = [(config["corpora"][corpus], ending) for corpus, ending in dict.fromkeys(files)]
+    files = dict.fromkeys(file for task in tasks for file in files_of(tasks_of(config)[task]))
+    corpora = [(config["corpora"][corpus], ending) for corpus, ending in files]
     return [corpus.get("files", {}).get(ending) or corpus.get("treebank", {}) for corpus, ending in corpora]
 
 

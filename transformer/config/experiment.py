@@ -71,7 +71,7 @@ def contradiction(row: Mapping[str, Any]) -> str | None:
     return None
 
 
-class Model(Section, frozen=True):
+class Model(Section):
     """The model (§3 and Table 3), in the paper's symbols."""
 
     N: Annotated[Small, says("Layers in the encoder, and in the decoder (§3.1).")]
@@ -106,12 +106,11 @@ class Model(Section, frozen=True):
     @property
     def departures(self) -> str:
         """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
-        own = {key: getattr(self, key) for key in ("positions", *paper_values(Model))}
-        papers = {"positions": POSITIONS} | {key: (value,) for key, value in paper_values(Model).items()}
-        return ", ".join(f"{key} {str(value).lower()}" for key, value in own.items() if value not in papers[key])
+        values = {key: (getattr(self, key), papers) for key, papers in paper_values(Model).items()}
+        return ", ".join(f"{key} {str(own).lower()}" for key, (own, papers) in values.items() if own not in papers)
 
 
-class Training(Section, frozen=True):
+class Training(Section):
     """The training (§5): how long, how fast, on how much."""
 
     steps: Annotated[Steps, says("Updates of a training (§5.2).")]
@@ -134,7 +133,7 @@ class Training(Section, frozen=True):
             raise ValueError(f"steps: expected {least} at least, {checkpoints}, found {self.steps}")
 
 
-class Preparation(Section, frozen=True):
+class Preparation(Section):
     """The preparation of text before the vocabulary is learned (§5.1)."""
 
     normalize_punctuation: Annotated[bool, says("Whether Moses' normaliser of punctuation runs.")]
@@ -145,7 +144,7 @@ class Preparation(Section, frozen=True):
     decapitalize: Annotated[bool, says("Whether the first letter of each sentence is written small.")] = False
 
 
-class Running(Section, frozen=True):
+class Running(Section):
     """The log, the dev scores and the saved states of a training; no result depends on them."""
 
     log_every: Annotated[Steps, says("Steps between lines of the log.")]
@@ -156,7 +155,7 @@ class Running(Section, frozen=True):
     save_every: Annotated[Steps, says("Steps between resume states.")]
 
 
-class Decoding(Section, frozen=True):
+class Decoding(Section):
     """Beam search (§6.1). It has a file of its own: another beam trains nothing again."""
 
     beam: Annotated[Large, says("Hypotheses that are kept.")]
@@ -167,7 +166,7 @@ class Decoding(Section, frozen=True):
     ]
 
 
-class Experiment(Section, frozen=True):
+class Experiment(Section):
     """One run: what is trained, on what, with which seed."""
 
     scale: str
@@ -194,9 +193,10 @@ class Experiment(Section, frozen=True):
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
 
 
-def paper_values(section: type[Section]) -> dict[str, Any]:
-    """Return the options that Table 5 changes in a section, with the paper's values. `positions` has no default."""
-    return {field.name: field.default for field in msgspec.structs.fields(section) if not field.required}
+def paper_values(section: type[Section]) -> dict[str, tuple]:
+    """Return the options that Table 5 changes in a section, with the values that the paper has, first that of base."""
+    defaults = {field.name: (field.default,) for field in msgspec.structs.fields(section) if not field.required}
+    return ({"positions": POSITIONS} if section is Model else {}) | defaults
 
 
 def given(section: Section) -> dict[str, Any]:
@@ -216,9 +216,6 @@ def resolve(parts: dict) -> Experiment:
     output_rows.
     """
     parts = dict(parts)
-    for key in ("experiment", "fidelity", "rows", "width", "depth", "optimizer", "embedding_rows", "output_rows"):
-        if key not in parts:
-            raise InputError(f"parts of a run: missing key {key!r}")
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
     row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
     row |= PRESETS[parts["fidelity"]]._asdict()
@@ -231,9 +228,7 @@ def resolve(parts: dict) -> Experiment:
     model, training = ([field.name for field in msgspec.structs.fields(section)] for section in (Model, Training))
     parts |= {"model": {key: row.pop(key) for key in model if key in row}}
     parts |= {"training": {key: row.pop(key) for key in training if key in row}}
-    if row:
-        raise InputError(f"{parts['experiment']}: unknown key {next(iter(row))!r}")
-    return Experiment.read(parts, parts["experiment"])
+    return Experiment.read(parts | row, parts["experiment"])  # which refuses what is left of the row
 
 
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:

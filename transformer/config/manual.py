@@ -1,21 +1,12 @@
-"""The manual of config.yaml, config/README.md, from the structs.
-
-    python -m transformer.config.manual
-
-writes the file again.
-"""
+"""The manual of config.yaml, from the structs: `python -m transformer.config.manual > config/README.md`."""
 
 import html
-import sys
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from transformer.config.schema import Config
-from transformer.files import replacing
 
-MANUAL = Path(__file__).parents[2] / "config/README.md"
 INTRODUCTION = """\
 # Configuration
 
@@ -26,7 +17,7 @@ runs, a wrong, unknown or missing key is refused in one line that names it.
 [Your own corpus](../docs/own-corpus.md) shows a whole configuration. Every key is below, with its values and whether it
 is needed. `NAME` stands for a name that you choose. Sections (§) are those of "Attention Is All You Need".
 
-<!-- From transformer/config/schema.py, by `python -m transformer.config.manual`. -->
+<!-- From transformer/config/schema.py, by `python -m transformer.config.manual > config/README.md`. -->
 """
 HEADER = "| Key | Meaning | Value | Needed |\n| --- | --- | --- | --- |\n"
 BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
@@ -73,13 +64,5 @@ def value(node: dict[str, Any], titles: list[str]) -> str:
     return node.get("title", "text")
 
 
-def main() -> None:
-    """Write the manual. Exits with one line where the package does not lie in the project's folder."""
-    if not MANUAL.exists():
-        sys.exit(f"{MANUAL}: no such file: expected the package in the project's folder, beside config/")
-    with replacing(MANUAL) as file:
-        file.write(manual())
-
-
 if __name__ == "__main__":
-    main()
+    print(manual(), end="")

@@ -4,7 +4,7 @@ The workflow goes on with the mappings; the structs only check them. A key witho
 """
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -29,15 +29,12 @@ T = TypeVar("T")
 Maybe = T | UnsetType  # of a key that may be left out, with UNSET
 Text = Annotated[str, Meta(min_length=1)]
 # `$` would take a newline at the end of a text, `\Z` takes none.
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", title="a name")]  # part of a path
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*\Z"
+Name = Annotated[str, Meta(pattern=f"^{NAME}", title="a name")]  # part of a path
+ScaleName = Annotated[str, Meta(pattern=rf"^(?!record\Z){NAME}", title="a name")]  # results/record is kept in git
+RowName = Annotated[str, Meta(pattern=rf"^(?!parser\Z){NAME}", title="a name")]  # the parser's is in `parsing`
 Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\Z", title="a language's code")]  # after a file's dot
 Path = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
-ScaleName = Annotated[
-    str, Meta(title="a name", pattern=r"^(?!record\Z)[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-]  # results/record is kept
-RowName = Annotated[
-    str, Meta(title="a name", pattern=r"^(?!parser\Z)[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-]  # the parser's is in `parsing`
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", title="64 hexadecimal digits")]
 Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digits")]
 Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address")]
@@ -57,7 +54,7 @@ def options(name: str, about: str, *kinds: type[Section], without: Collection[st
     for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
         must = needed and field.required
         fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
-    return msgspec.defstruct(name, fields, bases=(Section,), namespace={"__doc__": about}, frozen=True, kw_only=True)
+    return msgspec.defstruct(name, fields, bases=(Section,), namespace={"__doc__": about}, kw_only=True)
 
 
 PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
@@ -71,19 +68,20 @@ OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", 
 Rowsets = dict[RowName, Row]
 
 
-class Keys(Section, frozen=True, kw_only=True):
-    """A section of config.yaml."""
+class Keys(Section):
+    """A section of config.yaml. Of the keys in FORMS, those of one form are given, and no other."""
 
-    def forms(self, *forms: str) -> None:
-        """Raise ValueError where the given keys, of all that stand in `forms`, are not those of one form."""
-        known = dict.fromkeys(key for form in forms for key in form.split())
+    FORMS: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self):
+        known = dict.fromkeys(key for form in self.FORMS for key in form.split())
         found = [key for key in known if getattr(self, key) is not UNSET]
-        if not any(set(found) == set(form.split()) for form in forms):
-            expected = " or ".join(" and ".join(form.split()) for form in forms)
+        if self.FORMS and not any(set(found) == set(form.split()) for form in self.FORMS):
+            expected = " or ".join(" and ".join(form.split()) for form in self.FORMS)
             raise ValueError(f"expected {expected}, found {' and '.join(found) or 'none of these keys'}")
 
 
-class Table1(Keys, frozen=True, kw_only=True):
+class Table1(Keys):
     """Sizes at which one layer of each kind is measured (§4)."""
 
     lengths: Annotated[Sizes, says("Lengths n that a layer is timed at, growing.")]
@@ -96,7 +94,7 @@ class Table1(Keys, frozen=True, kw_only=True):
     seconds: Annotated[float, Meta(gt=0, le=3600), says("Processor time of each measurement.")]
 
 
-class Probes(Section, frozen=True):
+class Probes(Section):
     """Analyses of trained runs for Table 5."""
 
     checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
@@ -109,7 +107,7 @@ class Probes(Section, frozen=True):
 OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Probes)
 
 
-class Parsing(Keys, frozen=True, kw_only=True):
+class Parsing(Keys):
     """Constituency parsing (§6.3)."""
 
     parser: Annotated[Row, says("What differs from the base model.")]
@@ -117,14 +115,14 @@ class Parsing(Keys, frozen=True, kw_only=True):
     silver: Annotated[Decoding, says("Beam search for trees that another parser learns from.")]
 
 
-class Viewer(Keys, frozen=True, kw_only=True):
+class Viewer(Keys):
     """The page's attention viewer, beside the sentences of Figures 3 to 5."""
 
     sentences: Annotated[Small, says("Sentences of the test set.")]
     longest: Annotated[Small, says("Tokens of one of them, at most.")]
 
 
-class Report(Keys, frozen=True, kw_only=True):
+class Report(Keys):
     """The page."""
 
     samples: Annotated[Small, says("Outputs that are shown: so many best, worst and random ones.")]
@@ -133,7 +131,7 @@ class Report(Keys, frozen=True, kw_only=True):
     currency: Annotated[Text, says("Currency of the prices.")]
 
 
-class Task(Keys, frozen=True, kw_only=True):
+class Task(Keys):
     """One translation direction."""
 
     source: Annotated[Language, says("Language that is read.")]
@@ -141,31 +139,28 @@ class Task(Keys, frozen=True, kw_only=True):
     train: Annotated[Names, says("Corpora that are learned from, one after the other.")]
     dev: Annotated[Name, says("Corpus of Table 3's scores.")]
     test: Annotated[Name, says("Corpus of Table 2's scores.")]
-    subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
-    decapitalize: Maybe[Annotated[bool, says("Whether sentences begin with a small letter; false if not given.")]] = (
-        UNSET
-    )
     vocabulary: Annotated[Subwords, says("Subwords of both languages together, with pad, eos and unk.")]
     embedding_rows: Annotated[Subwords, says("Rows of the embedding, at least `vocabulary`.")]
+    subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
+    decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
     from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
 
-class Silver(Keys, frozen=True, kw_only=True):
+class Silver(Keys):
     """Trees that another parser made: in a file (`path`), or here by the parser of another task (the other keys)."""
 
+    repeat: Annotated[Large, says("How often the treebanks come for each time that these trees do.")]
     path: Maybe[Annotated[Path, says("A file on this machine with a tree on each line.")]] = UNSET
     text: Maybe[Annotated[Names, says("Corpora whose English text is parsed.")]] = UNSET
     parser: Maybe[Annotated[Name, says("The task whose parser makes the trees.")]] = UNSET
     sentences: Maybe[Annotated[Many, says("Lines that are parsed, at most, the first ones.")]] = UNSET
     keep: Maybe[Annotated[float, Meta(gt=0, le=1), says("Share of the trees that is kept, the surest ones.")]] = UNSET
-    repeat: Annotated[Large, says("How often the treebanks come for each time that these trees do.")]
 
-    def __post_init__(self):
-        self.forms("path", "text parser sentences keep")
+    FORMS: ClassVar = ("path", "text parser sentences keep")
 
 
-class Treebanks(Keys, frozen=True, kw_only=True):
+class Treebanks(Keys):
     """One parser's data."""
 
     training: Annotated[Text, says("What is learned from, in Table 4's words.")]
@@ -173,15 +168,15 @@ class Treebanks(Keys, frozen=True, kw_only=True):
     train: Annotated[Names, says("Treebanks that are learned from, one after the other.")]
     dev: Annotated[Name, says("Treebank that settings are chosen on.")]
     test: Annotated[Name, says("Treebank of Table 4's scores.")]
-    elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
     vocabulary: Annotated[Subwords, says("Subwords of the words.")]
     symbols: Annotated[Subwords, says("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
+    elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
     phrases: Maybe[Annotated[Many, says("Constituents that are learned from as if they were sentences.")]] = UNSET
     silver: Maybe[Annotated[Silver, says("Trees that no person made.")]] = UNSET
     from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
 
-class OwnParsing(Keys, frozen=True, kw_only=True):
+class OwnParsing(Keys):
     """The rows of Table 4."""
 
     seeds: Annotated[Seeds, says("One run for each task and seed.")]
@@ -189,7 +184,7 @@ class OwnParsing(Keys, frozen=True, kw_only=True):
     tasks: Annotated[dict[Name, Treebanks], Meta(min_length=1), says("The parsing tasks.")]
 
 
-class Dependency(Keys, frozen=True, kw_only=True):
+class Dependency(Keys):
     """A word, and the words at a distance that it depends on."""
 
     text: Annotated[Text, says("A sentence in the first task's source language.")]
@@ -197,13 +192,13 @@ class Dependency(Keys, frozen=True, kw_only=True):
     to: Annotated[list[Text], Meta(min_length=1), says("The words that it depends on.")]
 
 
-class Sentence(Keys, frozen=True, kw_only=True):
+class Sentence(Keys):
     """A sentence, whose words' attention is shown in two heads."""
 
     text: Annotated[Text, says("In the first task's source language.")]
 
 
-class Figures(Keys, frozen=True, kw_only=True):
+class Figures(Keys):
     """Sentences of Figures 3 to 5; a figure that is not named is not drawn."""
 
     figure3: Maybe[Annotated[Dependency, says("A long dependency, of a verb and its complement.")]] = UNSET
@@ -211,44 +206,43 @@ class Figures(Keys, frozen=True, kw_only=True):
     figure5: Maybe[Annotated[Sentence, says("A sentence in two heads.")]] = UNSET
 
 
-class Scale(Keys, frozen=True, kw_only=True):
+class Scale(Keys):
     """The paper's models, made smaller, and their data."""
 
     label: Annotated[Text, says("Name of the data in tables and figures.")]
-    data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET
     width: Annotated[Small, says("Divides d_model, d_ff, d_k and d_v.")]
     depth: Annotated[Small, says("Divides N.")]
     seeds: Annotated[Seeds, says("One run for each experiment and seed; tables average over them.")]
-    seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
-    running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
-    probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
     base: Annotated[Row, says("Values that replace the base model's, before the division.")]
     experiments: Annotated[Rowsets, says("The same, for single experiments.")]
     tasks: Annotated[dict[Name, Task], Meta(min_length=1), says("The translation tasks.")]
+    data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET
+    seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
+    running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
+    probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
     figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
     parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET
     measured: Maybe[Any] = UNSET
     from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
 
-class Source(Keys, frozen=True, kw_only=True):
+class Source(Keys):
     """A file: a `download` or a `path`."""
 
     download: Maybe[Annotated[Name, says("One of `downloads`.")]] = UNSET
     path: Maybe[Annotated[Path, says("A file on this machine.")]] = UNSET
 
-    def __post_init__(self):
-        self.forms("path", "download")
+    FORMS: ClassVar = ("path", "download")
 
 
-class File(Source, frozen=True, kw_only=True):
+class File(Source):
     """A `download` or a `path`, unpacked if its name ends in .gz."""
 
     member: Maybe[Annotated[Text, says("Path within an archive, unpacked if it ends in .gz.")]] = UNSET
     format: Maybe[Annotated[Literal["sgm"], says("WMT's SGML; plain text has no format.")]] = UNSET
 
 
-class Treebank(Source, frozen=True, kw_only=True):
+class Treebank(Source):
     """The Penn Treebank if it has `sections`, GUM if it has `split`, or a file with a tree on each line."""
 
     split: Maybe[Annotated[Literal["train", "dev", "test", "test2"], says("A heading of GUM's splits.md.")]] = UNSET
@@ -257,11 +251,10 @@ class Treebank(Source, frozen=True, kw_only=True):
     )
     sha256: Maybe[Annotated[Sha256, says("SHA-256 of the cleaned trees as they are written, one a line.")]] = UNSET
 
-    def __post_init__(self):
-        self.forms("path", "path sections", "path split", "download", "download split")
+    FORMS: ClassVar = ("path", "path sections", "path split", "download", "download split")
 
 
-class Slice(Keys, frozen=True, kw_only=True):
+class Slice(Keys):
     """Sentences of the project's grammar."""
 
     seed: Annotated[Seed, says("Seed of the endless list of sentences.")]
@@ -269,7 +262,7 @@ class Slice(Keys, frozen=True, kw_only=True):
     take: Annotated[int, Meta(ge=1, le=10**9), says("Sentences that are taken then.")]
 
 
-class Corpus(Keys, frozen=True, kw_only=True):
+class Corpus(Keys):
     """Sentences of the project's `grammar`, trees of a `treebank`, or `files`, one for each language."""
 
     grammar: Maybe[Annotated[Slice, says("Which sentences of the grammar.")]] = UNSET
@@ -277,11 +270,10 @@ class Corpus(Keys, frozen=True, kw_only=True):
     files: Maybe[Annotated[dict[Language, File], Meta(min_length=2), says("The file of each language.")]] = UNSET
     lines: Maybe[Annotated[Many, says("Lines that each file must have.")]] = UNSET
 
-    def __post_init__(self):
-        self.forms("grammar", "treebank", "files", "treebank lines", "files lines")
+    FORMS: ClassVar = ("grammar", "treebank", "files", "treebank lines", "files lines")
 
 
-class Bytes(Keys, frozen=True, kw_only=True):
+class Bytes(Keys):
     """A file from the network: its addresses, and a checksum by which it is known."""
 
     urls: Annotated[Addresses, says("Addresses of the same bytes, tried in turn.")]
@@ -289,23 +281,19 @@ class Bytes(Keys, frozen=True, kw_only=True):
     md5: Maybe[Annotated[Md5, says("Their MD5, where no SHA-256 was published.")]] = UNSET
     size: Maybe[Annotated[Many, says("Number of bytes.")]] = UNSET
 
-    def __post_init__(self):
-        self.forms("sha256 size", "md5 size", "md5")
+    FORMS: ClassVar = ("sha256 size", "md5 size", "md5")
 
 
-class Download(Bytes, frozen=True, kw_only=True):
+class Download(Bytes):
     """A file from the network. One that its host packs again now and then is `repacked`, and has no checksum."""
 
     repacked: Maybe[Annotated[bool, says("Whether its contents are checked, not its bytes.")]] = UNSET
     alternatives: Maybe[Annotated[list[Bytes], Meta(min_length=1), says("Other files with the same members.")]] = UNSET
 
-    def __post_init__(self):
-        self.forms("sha256 size", "md5 size", "md5", "repacked")
-        if self.repacked is False:
-            raise ValueError("repacked: expected true, or no such key, found false")
+    FORMS: ClassVar = ("sha256 size", "md5 size", "md5", "repacked")
 
 
-class Config(Keys, frozen=True, kw_only=True):
+class Config(Keys):
     """Everything that a result depends on; sections (§) are those of "Attention Is All You Need"."""
 
     scale: Annotated[Name, says("The one of `scales` that is built.")]
