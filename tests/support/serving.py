@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.toy import PROCESSOR, heed_signals, make_experiment, make_run, make_vocabulary, random_model
 from transformer.model import weights
-from transformer.report.page.live import Page, application, listening, server
+from transformer.report.page.live import application, listening, server
 
 PATIENCE = 120  # seconds for an answer of a busy machine
 
@@ -40,7 +40,7 @@ def served(run: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 
 
 @contextmanager
-def answering(answer: Callable[[str], dict], page: Page = Page("", "")) -> Iterator[str]:  # noqa: B008
+def answering(answer: Callable[[str], dict], page: str = "") -> Iterator[str]:
     """Run a server in this process, whose answers `answer` gives; yield its address."""
     with listening(0) as listener:
         own = server(application(page, answer))

@@ -57,8 +57,8 @@ def translate(
     with reading as source, writing as target:
         read = groups(split_lines(source), TOGETHER, len) if input else arriving(source)
         model = load_model(weights or files.average, load(files.experiment).model).to(best_device())
-        for translation in translations(open_translator(run, model, changes), read, input or "standard input"):
-            target.write(translation)
+        for lines in translations(open_translator(run, model, changes), read, input or "standard input"):
+            target.write("".join(line + "\n" for line in lines).encode())  # in UTF-8, whatever the terminal's locale
             target.flush()
 
 
@@ -75,7 +75,7 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
         yield [begun]
 
 
-def translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[bytes]:
+def translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[list[str]]:
     """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it.
 
     At the end, also after an error, the number of lines with SPACE goes to standard error.
@@ -91,20 +91,15 @@ def translations(translator: Translator, read: Iterable[list[bytes]], name: str 
                 problem = error
             spaces += sum(SPACE in line for line in lines)
             try:
-                yield encoded(translator.translate(lines, before))
+                yield translator.translate(lines, before)
             except TooLong as error:
-                yield encoded(translator.translate(lines[: error.index]))
+                yield translator.translate(lines[: error.index])
                 raise InputError(f"{name}: {error}") from None
             if problem:
                 raise problem
             before += len(lines)
     finally:
         note_spaces(spaces, name)
-
-
-def encoded(lines: list[str]) -> bytes:
-    """Return the lines in UTF-8, whatever the terminal's locale."""
-    return "".join(line + "\n" for line in lines).encode()
 
 
 def export(*, run: Path, to: Path, format: exports.Format = "safetensors", weights: Path | None = None) -> None:

@@ -41,13 +41,12 @@ class LayerWeights:
     def __init__(self, layer: DecoderLayer):
         own, cross = layer.self_attention, layer.cross_attention
         self.widths = own.widths
-        Q, *key_value = rows(own.query_key_value).split(own.widths)
-        own_scale, cross_scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
-        self.query_key_value = Linear(torch.cat([Q * own_scale, *key_value]))
-        self.query = Linear(rows(cross.query) * cross_scale)
+        scales = torch.ones_like(own.query_key_value.bias)
+        scales[: own.widths[0]], scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
+        self.query_key_value, self.query = Linear(own.query_key_value, scales), Linear(cross.query, scale)
         self.additive = [attention.additive for attention in (own, cross)]
-        self.outputs = [Linear(rows(attention.output)) for attention in (own, cross)]
-        self.inner, self.outer = (Linear(rows(part)) for part in (layer.feed_forward.inner, layer.feed_forward.outer))
+        self.outputs = [Linear(attention.output) for attention in (own, cross)]
+        self.inner, self.outer = Linear(layer.feed_forward.inner), Linear(layer.feed_forward.outer)
         self.norms = [normalizer(residual.norm) for residual in layer.residuals]
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
@@ -91,16 +90,12 @@ def normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
 
 
-def rows(linear: nn.Linear) -> Tensor:
-    """Return W with its bias as one column more: [out, in + 1]."""
-    return torch.cat([linear.weight, linear.bias[:, None]], dim=1).detach()
-
-
 class Linear:
-    """The product x W + b from `rows` [out, in + 1], with W in the layout that is fastest for few rows of x."""
+    """The product x W + b, its outputs times `scale`, with W in the layout that is fastest for few rows of x."""
 
-    def __init__(self, rows: Tensor):
-        self.W, self.b = rows[:, :-1].T.contiguous(), rows[:, -1].contiguous()
+    def __init__(self, part: nn.Linear, scale: Tensor | float = 1.0):
+        self.W = (part.weight.detach().T * scale).contiguous()
+        self.b = part.bias.detach() * scale
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.b, x, self.W)

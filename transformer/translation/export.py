@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import yaml
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, Experiment, load
@@ -27,7 +26,6 @@ from transformer.translation.marian import has_own_tables, save_marian
 Format = Literal["safetensors", "marian"]
 MANIFEST = "export.json"  # marks a folder as an export
 TEMPLATES = Path(__file__).parent / "templates"
-METRICS = {"chrf2": "chrf", "ter": "ter"}  # the Hub's names of metrics that are not BLEU
 
 
 def export(run: Run, weights: Path, to: Path, form: Format) -> None:
@@ -88,7 +86,6 @@ def card(experiment: Experiment, decoding: Decoding, record: Trained, score: Tra
         text_environment(TEMPLATES)
         .get_template("card.md")
         .render(
-            front=yaml.safe_dump(front_matter(experiment, score), sort_keys=False, allow_unicode=True),
             run=asdict(experiment) | record,
             normalize=experiment.preparation.normalize_punctuation,
             escape=experiment.preparation.escape,
@@ -99,24 +96,6 @@ def card(experiment: Experiment, decoding: Decoding, record: Trained, score: Tra
             paper=score["scores"]["paper"] if score else None,
         )
     )
-
-
-def front_matter(experiment: Experiment, score: Translated | None) -> dict[str, Any]:
-    front: dict[str, Any] = {
-        "language": [experiment.source, experiment.target],
-        "library_name": "transformers",
-        "pipeline_tag": "translation",
-        "tags": ["marian", "attention-is-all-you-need"],
-    }
-    if score:
-        metrics = [
-            {"type": METRICS.get(name, "bleu"), "name": f"{name} ({variant['signature']})", "value": variant["score"]}
-            for name, variant in variants(score["scores"]).items()
-        ]
-        dataset = {"type": experiment.scale, "name": experiment.label}
-        results = [{"task": {"type": "translation"}, "dataset": dataset, "metrics": metrics}]
-        front["model-index"] = [{"name": f"{experiment.task}-{experiment.experiment}", "results": results}]
-    return front
 
 
 def score_of(run: Run, weights: Path, digest: str) -> Translated | None:

@@ -16,8 +16,8 @@ The exported model computes the same. Where Marian's model differs, the weights 
 import json
 import math
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -44,13 +44,7 @@ def save_marian(
     refuse(model.config, vocabulary)
     with replacing(folder / "model.safetensors", "wb") as file:
         file.write(safetensors.torch.save(tensors(model), {"format": "pt"}))
-    rows = model.config.embedding_rows
-    contents = {
-        "config": configuration(model.config),
-        "generation_config": generation(rows, len(vocabulary), decoding),
-        "tokenizer_config": tokenizer(vocabulary, experiment),
-        "vocab": {name: row for row, name in enumerate(token_names(vocabulary, rows))},
-    }
+    contents = configuration(model.config, vocabulary, experiment, decoding)
     for name, content in contents.items():
         with replacing(folder / f"{name}.json") as file:
             json.dump(content, file, indent=1, ensure_ascii=False)
@@ -85,9 +79,6 @@ def has_own_tables(config: Model) -> bool:
     return config.positions != "sinusoid" or config.sinusoids != "interleaved" or config.target_spaces > 0
 
 
-# Configuration and tokeniser.
-
-
 def token_names(vocabulary: Subwords, rows: int) -> list[str]:
     """Return the name of each row there, a subword or `unused N`: [rows + 1]."""
     pieces = vocabulary.pieces[:rows]
@@ -96,10 +87,14 @@ def token_names(vocabulary: Subwords, rows: int) -> list[str]:
     return [*names, PAD_NAME]
 
 
-def configuration(config: Model) -> dict:
-    """Return the content of config.json."""
+def configuration(
+    config: Model, vocabulary: Subwords, experiment: Experiment, decoding: Decoding
+) -> dict[str, dict[str, Any]]:
+    """Return the contents of the JSON files."""
+    rows = config.embedding_rows
+    special = {"pad_token_id": rows, "eos_token_id": EOS, "decoder_start_token_id": rows}
     sides = {"layers": config.N, "attention_heads": config.h, "ffn_dim": config.d_ff}
-    return {
+    model = {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
         "is_encoder_decoder": True,
@@ -112,33 +107,22 @@ def configuration(config: Model) -> dict:
         "dropout": config.P_drop,
         "attention_dropout": config.P_drop_attention,
         "activation_dropout": 0.0,
-        "vocab_size": config.embedding_rows + 1,
-        "decoder_vocab_size": config.embedding_rows + 1,
+        "vocab_size": rows + 1,
+        "decoder_vocab_size": rows + 1,
         "share_encoder_decoder_embeddings": config.tied,
         "tie_word_embeddings": config.tied,
         "forced_eos_token_id": None,
         "bos_token_id": None,
-        **special_ids(config.embedding_rows),
+        **special,
     }
-
-
-def special_ids(rows: int) -> dict[str, int]:
-    return {"pad_token_id": rows, "eos_token_id": EOS, "decoder_start_token_id": rows}
-
-
-def generation(rows: int, subwords: int, decoding: Decoding) -> dict:
-    """Return the content of generation_config.json: the defaults of `generate`."""
-    return special_ids(rows) | {
+    generation = {
+        **special,
         "num_beams": decoding.beam,
         "length_penalty": decoding.alpha,
         "max_new_tokens": POSITIONS,
-        "suppress_tokens": [PAD, *range(subwords, rows)],
+        "suppress_tokens": [PAD, *range(len(vocabulary), rows)],
     }
-
-
-def tokenizer(vocabulary: Subwords, experiment: Experiment) -> dict:
-    """Return the content of tokenizer_config.json."""
-    return {
+    tokenizer = {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": experiment.source,
         "target_lang": experiment.target,
@@ -149,9 +133,8 @@ def tokenizer(vocabulary: Subwords, experiment: Experiment) -> dict:
         "separate_vocabs": False,
         "clean_up_tokenization_spaces": False,
     }
-
-
-# Weights.
+    vocab = {name: row for row, name in enumerate(token_names(vocabulary, rows))}
+    return {"config": model, "generation_config": generation, "tokenizer_config": tokenizer, "vocab": vocab}
 
 
 @torch.no_grad()
@@ -194,38 +177,36 @@ class Rearranged:
         bias[:, model.config.output_rows :] = NEVER
         self.tensors["final_logits_bias"] = bias
         if self.own_tables:
-            for stack, table in zip(("encoder", "decoder"), position_tables(model), strict=True):
+            zeros = torch.zeros(POSITIONS, model.config.d_model)
+            for stack, embedding in (("encoder", model.embedding), ("decoder", model.target_embedding)):
+                table = zeros if embedding.position_table is None else embedding.position_table
+                if stack == "encoder" and model.target_spaces is not None:
+                    table = table + model.target_spaces[TARGET_SPACE]
                 self.tensors[f"model.{stack}.embed_positions.weight"] = table * self.embedded
 
     def set_layer(self, name: str, layer: EncoderLayer | DecoderLayer, given: float, gives: float) -> None:
         """Set §3.1. given, gives: the scales of input and output; in between it is WIDER."""
-        projection = (layer.self_attention.query_key_value, layer.self_attention.widths, given)
-        self.set_attention(f"{name}.self_attn", layer.self_attention, [projection], given)
+        own, inner = layer.self_attention, layer.feed_forward.inner
+        self.set_attention(f"{name}.self_attn", own, [own.query_key_value], given)
         self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, WIDER)
         if isinstance(layer, DecoderLayer):
             cross = layer.cross_attention
-            projections = [(cross.query, cross.widths[:1], WIDER), (cross.key_value, cross.widths, WIDER)]
-            self.set_attention(f"{name}.encoder_attn", cross, projections, WIDER)
+            self.set_attention(f"{name}.encoder_attn", cross, [cross.query, cross.key_value], WIDER)
             self.write(f"{name}.encoder_attn_layer_norm", layer.residuals[1].norm, WIDER)
-        self.read(f"{name}.fc1", layer.feed_forward.inner.weight, layer.feed_forward.inner.bias, WIDER)
+        self.read(f"{name}.fc1", inner.weight, inner.bias, WIDER)
         self.write(f"{name}.fc2", layer.feed_forward.outer, WIDER)
         self.write(f"{name}.final_layer_norm", layer.residuals[-1].norm, gives)
 
     def set_attention(
-        self,
-        name: str,
-        layer: SelfAttention | CrossAttention,
-        projections: Iterable[tuple[nn.Linear, list[int], float]],
-        scale: float,
+        self, name: str, layer: SelfAttention | CrossAttention, projections: list[nn.Linear], scale: float
     ) -> None:
-        """Set §3.2.2. projections: of queries, keys and values, each with its outputs' widths and its input's scale."""
-        parts = []
-        for linear, widths, given in projections:
-            rows = torch.cat([linear.weight, linear.bias[:, None]], dim=1)
-            parts += [(self.widened(part.unflatten(0, (layer.h, -1))), given) for part in rows.split(widths)]
-        for letter, (rows, given) in zip("qkv", parts, strict=True):
+        """Set §3.2.2. projections: side by side of queries, keys and values."""
+        rows = torch.cat([torch.cat([linear.weight, linear.bias[:, None]], dim=1) for linear in projections])
+        widths = [layer.h * width for width in (layer.d_k, layer.d_k, layer.d_v)]
+        for letter, part in zip("qkv", rows.split(widths), strict=True):
+            wide = self.widened(part.unflatten(0, (layer.h, -1)))
             factor = layer.scale * math.sqrt(self.head_width) if letter == "q" else 1.0
-            self.read(f"{name}.{letter}_proj", rows[:, :-1] * factor, rows[:, -1] * factor, given)
+            self.read(f"{name}.{letter}_proj", wide[:, :-1] * factor, wide[:, -1] * factor, scale)
         columns = self.widened(layer.output.weight.T.unflatten(0, (layer.h, layer.d_v))).T
         self.write(f"{name}.out_proj", layer.output, scale, columns)
 
@@ -241,11 +222,3 @@ class Rearranged:
         """Set a matrix, the part's own if no other is given, or a norm's vector, to the axis d_model."""
         for kind, tensor in (("weight", part.weight if weight is None else weight), ("bias", part.bias)):
             self.tensors[f"{name}.{kind}"] = tensor[self.order] * scale
-
-
-def position_tables(model: Transformer) -> list[Tensor]:
-    """Return the additions at each position of the source, with the target language's row, and of the target."""
-    tables = [each.position_table for each in (model.embedding, model.target_embedding)]
-    zeros = torch.zeros(POSITIONS, model.config.d_model)
-    source, target = (zeros if table is None else table for table in tables)
-    return [source if model.target_spaces is None else source + model.target_spaces[TARGET_SPACE], target]

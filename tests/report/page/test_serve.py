@@ -1,9 +1,6 @@
 """The page to try a model, served by a real process: its answers are the model's, and bad requests are refused."""
 
-import base64
-import hashlib
 import json
-import re
 import shutil
 import signal
 import socket
@@ -91,26 +88,19 @@ def test_scores_and_attention_are_the_models(address, trial, line):
         assert values == pytest.approx(expected.numpy(), abs=6e-4)
 
 
-def test_page_says_which_model_it_is_and_runs_no_other_script(address):
-    status, headers, content = ask(address, "", None)
+def test_page_says_which_model_it_is_and_loads_nothing_else(address):
+    status, _, content = ask(address, "", None)
     assert status == 200
-    text = content.decode()
-    page = lxml.html.fromstring(text)
+    page = lxml.html.fromstring(content.decode())
     assert "With en-de/base/1 of scale toy. Data: toy: sentences to copy." in " ".join(page.text_content().split())
     assert "27.2 BLEU on its test set: nrefs:1|tok:13a" in page.text_content()
     assert [page.get_element_by_id(name).get("lang") for name in ("text", "translation")] == ["en", "de"]
-    policy = headers["Content-Security-Policy"]
-    for kind in ("style", "script"):
-        (inline,) = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
-        assert f"{kind}-src 'sha256-{digest}'" in policy
-    assert policy.startswith("default-src 'none'; ")
     assert set(page.xpath("//@src | //@href")) == {"data:,", "#main"}
 
 
 def test_what_a_run_says_of_itself_is_text_on_the_page(trial):
     label = "<script>alert(1)</script>"
-    text = replace(trial, experiment=structs.replace(trial.experiment, label=label)).page().html
+    text = replace(trial, experiment=structs.replace(trial.experiment, label=label)).page()
     assert label not in text
     assert "Data: &lt;script&gt;alert(1)&lt;/script&gt;." in text
 
@@ -172,7 +162,6 @@ REFUSED = {
     "origin": ({"Origin": "http://evil.example"}, 403, "a page of this server, found http://evil.example"),
     "secret origin": ({"Origin": "null"}, 403, "a page of this server, found null"),
     "another port": ({"Origin": "http://localhost:1"}, 403, "a page of this server"),
-    "form": ({"Content-Type": "text/plain"}, 415, "expected application/json, found text/plain"),
     "a byte too many": ({"body": b" " * (BODY + 1)}, 413, "expected at most 10,000 bytes, found more"),
     "broken JSON": ({"body": b"{"}, 400, "the request: cannot be read as JSON"),
     "no text": ({"body": b"{}"}, 400, "text"),
