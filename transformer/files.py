@@ -20,11 +20,7 @@ class InputError(Exception):
 
 @contextmanager
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
-    r"""Open a temporary file beside `path` for writing (`mode` is "w", UTF-8 with `\n` line ends, or "wb").
-
-    The file is renamed to `path` when the block ends well and removed when it raises: `path` is old or new, never
-    partial.
-    """
+    r"""Open a file to write ("w": UTF-8 with `\n` line ends, or "wb"): `path` is old or new, never partial."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -41,7 +37,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Name the file that is written in the error of a full disk, as the system does only where one cannot be opened."""
+    """Name the file that is written in the error of a full disk."""
     try:
         yield
     except OSError as error:

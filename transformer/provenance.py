@@ -20,10 +20,7 @@ def identity() -> str:
 
 
 def commit() -> str:
-    """Return the commit of this checkout, with `+changes` where files differ from it; `unknown` outside a checkout.
-
-    Files in results/ do not count: they change with every run that is recorded, and no run depends on them unasked.
-    """
+    """Return the commit of this checkout, with `+changes` if files outside results/ differ; `unknown` elsewhere."""
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # pip may install into somebody else's checkout
         edited = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)../results")
@@ -47,7 +44,7 @@ def versions() -> dict[str, str]:
 
 def hardware(device) -> str:
     """Return the name of the torch.device that did the work, for a processor with the number of its threads."""
-    import torch  # here, so that a stage which only asks for the commit does not load it
+    import torch  # takes seconds
 
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)

@@ -1,13 +1,18 @@
 r"""Text as bytes split on `\n` alone: corpora hold bare CR, NEL and U+2028 inside their sentences."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from transformer.files import InputError, open_input
+
+if TYPE_CHECKING:
+    import jinja2
+    import markupsafe
 
 BLOCK = 2**20  # bytes
 BOM = "\ufeff"  # with which some programs begin a file
@@ -23,13 +28,8 @@ def reason(error: BaseException) -> str:
 
 
 def out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error says that memory is full, also where it is one of torch, a RuntimeError without a type.
-
-    The processor's allocator says "can't allocate memory", a GPU's and C++ itself say the others.
-    """
-    if isinstance(error, RuntimeError):
-        return bool(FULL_MEMORY.search(str(error)))
-    return isinstance(error, MemoryError)
+    """Return whether an error says that memory is full; those of torch and of C++ have no type of their own."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(FULL_MEMORY.search(str(error))))
 
 
 def origin(error: BaseException) -> str:
@@ -40,10 +40,7 @@ def origin(error: BaseException) -> str:
 
 
 def printable(message: object) -> str:
-    """Return a message as one line of text, shortened if it is very long, with every control character escaped.
-
-    A server or an archive may put them into its words: they could move the cursor, or forge other lines.
-    """
+    """Return a message as one line of text, shortened if it is very long, with every control character escaped."""
     text = str(message)
     if len(text) > LONGEST_MESSAGE:
         text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
@@ -51,11 +48,7 @@ def printable(message: object) -> str:
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory.
-
-    Raises InputError, naming the file and the line, if the bytes are not UTF-8, a line is too long, or the file cannot
-    be read.
-    """
+    r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory. Raises InputError."""
     with open_input(path) as file:
         yield from decode_lines(split_lines(file), path)
 
@@ -66,9 +59,9 @@ def split_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
-    r"""Yield the text of `lines`, which end in `\n` as those of `split_lines` do.
+    r"""Yield the text of the `lines` of `split_lines`. Raises InputError, naming `name` and the line.
 
-    first: the number of the first line. Raises InputError, naming `name` and the line.
+    first: the number of the first line.
     """
     for number, line in enumerate(lines, start=first):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
@@ -123,3 +116,21 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, st
         yield left, right
     if left is None:
         raise InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
+
+
+def environment(templates: Path, autoescape: bool = True) -> "jinja2.Environment":
+    """Return the environment of a folder's HTML, which escapes all but `Markup`, or of its plain text."""
+    import jinja2  # not every subcommand needs it
+
+    settings = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+    loader = jinja2.FileSystemLoader(templates)
+    jinja = jinja2.Environment(loader=loader, autoescape=autoescape, keep_trailing_newline=not autoescape, **settings)
+    jinja.filters["embedded"] = embedded
+    return jinja
+
+
+def embedded(data: Any) -> "markupsafe.Markup":
+    """Return JSON that no `</script>` in a text can end."""
+    from markupsafe import Markup
+
+    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))

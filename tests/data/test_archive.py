@@ -123,7 +123,7 @@ REFUSED = {  # a name, a content, options, and the message
     "not UTF-8": ("a.tgz", tgz(("m", b"a\nb\nc\xe9\n")), MEMBER, "FILE: m, line 3: expected UTF-8, found an invalid"),
     "UTF-16": ("a", "a\nb\n".encode("utf-16"), (), "FILE, line 1: expected UTF-8, found an invalid byte 1 (0xff)"),
     "an endless line": ("a.gz", gzip.compress(bytes(1 << 26)), (), f"FILE, line 1: expected at most {LONGEST_LINE:,}"),
-    "nothing": ("a.txt", b"", (), "FILE: expected text, found an empty file"),
+    "nothing": ("a.txt", b"", (), "FILE: expected some lines, found 0"),
     "too few lines": ("a.txt", b"a\nb\nc\n", ("--lines", "4"), "FILE: expected 4 lines, found 3"),
     "too many lines": ("a.txt", b"a\nb\nc\n", ("--lines", "2"), "FILE: expected 2 lines, found more"),
     "a member of a .gz": ("a.gz", b"", MEMBER, "FILE: expected an archive (.tar, .tar.gz, .tgz, .zip) to hold the"),

@@ -108,5 +108,5 @@ def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
 
 
 def test_data_without_offsets_is_refused(place, tmp_path):
-    with pytest.raises(InputError, match=r"train\.source\.offsets: no offsets of a token array: "):
+    with pytest.raises(InputError, match=r"train\.source\.offsets: not a token array: "):
         analyse(lengths, place, data=tmp_path, times=[1])

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +12,6 @@ from transformer.config.experiment import Preparation
 from transformer.files import InputError, replacing, sha256, write_columns
 from transformer.layout import SIDES, Data
 from transformer.records import converted, parse_json, read_json
-from transformer.text import count_lines, decode_lines, split_lines
 
 
 def fetch(
@@ -75,42 +73,26 @@ def unpack(
         beside: FILE [MEMBER], the other side of a test set of format sgm, whose <seg> must have the same numbers
         lines: the number of lines that must be there
     """
-    from transformer.data.archive import open_bytes
+    from transformer.data.archive import named, read_text
+    from transformer.data.sgm import find_segments, in_order
 
     if beside and (len(beside) > 2 or format != "sgm"):
         raise InputError("--beside: expected FILE [MEMBER], with --format sgm only")
-    name, count = name_of(input, member), 0
+    name, text, count = named(input, member), read_text(input, member), 0
+    if format == "sgm":
+        segments = find_segments(text, name)
+        if beside:
+            other = named(*beside)
+            segments = in_order(segments, find_segments(read_text(*beside), other), name, other)
+        text = (segment.text for segment in segments)
     with replacing(output) as file:
-        with open_bytes(input, member) as stream:
-            text = decode_lines(split_lines(stream), name)
-            for count, line in enumerate(sentences(text, name, beside) if format == "sgm" else text, start=1):
-                if lines and count > lines:  # an endless text must not fill the disk
-                    raise InputError(f"{name}: expected {lines} lines, found more")
-                file.write(f"{line}\n")
-        if count == 0:
-            raise InputError(f"{name}: expected text, found an empty file")
-        if lines not in (None, count):
-            raise InputError(f"{name}: expected {lines} lines, found {count}")
+        for count, line in enumerate(text, start=1):
+            if lines and count > lines:  # an endless text must not fill the disk
+                raise InputError(f"{name}: expected {lines} lines, found more")
+            file.write(f"{line}\n")
+        if count != (lines or count or None):
+            raise InputError(f"{name}: expected {lines or 'some'} lines, found {count}")
     print(f"{output}: {count} lines")
-
-
-def sentences(lines: Iterable[str], name: str, beside: list[str] | None) -> Iterator[str]:
-    """Yield the text of WMT's segments; with `beside`, a file and perhaps its member, check them against its order."""
-    from transformer.data.archive import open_bytes
-    from transformer.data.sgm import find_segments, in_order
-
-    segments = find_segments(lines, name)
-    if not beside:
-        yield from (segment.text for segment in segments)
-        return
-    reference = name_of(*beside)
-    with open_bytes(*beside) as stream:
-        references = find_segments(decode_lines(split_lines(stream), reference), reference)
-        yield from (segment.text for segment in in_order(segments, references, name, reference))
-
-
-def name_of(path: str | Path, member: str | None = None) -> str:
-    return f"{path}: {member}" if member else str(path)
 
 
 def generate(*, seed: int, skip: int, take: int, output: Path) -> None:
@@ -161,12 +143,9 @@ def tokenize(
     if len(source) != len(target):
         raise InputError(f"{len(source)} source files, but {len(target)} target files")
     data, split = Data(output.parent), output.name
-    texts = tuple(data.tokens(split, side) for side in SIDES)
+    texts = [data.tokens(split, side) for side in SIDES]
     how = Preparation.read(parse_json(preparation, dict, "--preparation"), "preparation")
     counts = write_tokenized(list(zip(source, target, strict=True)), texts, languages, how, clean, processes)
-    for text in texts:
-        if (lines := count_lines(text)) != counts["kept"]:  # as when the tokeniser breaks one
-            raise InputError(f"{text}: expected {counts['kept']} lines, found {lines}")
     with replacing(data.counts(split)) as file:
         json.dump(counts, file)
     print(f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs")
@@ -185,7 +164,6 @@ def vocabulary(
 
         python -m transformer vocabulary --text train.source.tok train.target.tok --size 37000 --sentences 10000000
             --output vocabulary.model
-        python -m transformer vocabulary --text train.source.tok --symbols train.target.tok --rows 512 --size 16896 ...
 
     Args:
         text: tokenised text to learn on
@@ -195,13 +173,11 @@ def vocabulary(
         symbols: linearised trees, whose symbols come first, pad, eos and unk among them
         rows: how many of the ids are theirs
     """
-    from transformer.data.subwords import Subwords, find_symbols, learn
+    from transformer.data.subwords import find_symbols, learn
 
     if (symbols is None) != (rows is None):
         raise InputError("--symbols and --rows: expected both or none")
     learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [])
-    if (found := len(Subwords(output))) != size:
-        raise InputError(f"{output}: expected {size} subwords, found {found}")
 
 
 def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:

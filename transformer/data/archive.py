@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from transformer.files import InputError, open_input
+from transformer.text import decode_lines, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, NotImplementedError)
@@ -38,10 +39,18 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
         drain(stream)
 
 
+def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
+    """Yield the lines of a text, as of `open_bytes`."""
+    with open_bytes(path, member) as stream:
+        yield from decode_lines(split_lines(stream), named(path, member))
+
+
+def named(path: str | Path, member: str | None = None) -> str:
+    return f"{path}: {member}" if member else str(path)
+
+
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     """Yield the path and all bytes of each member of an archive for whose path `wanted` returns true, in order."""
-    if not str(path).endswith(ARCHIVES):
-        raise InputError(f"{path}: expected an archive ({', '.join(ARCHIVES)})")
     with open_archive(path) as members:
         yield from ((name, open_it().read()) for name, open_it in members if wanted(name))
 

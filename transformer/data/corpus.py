@@ -70,7 +70,7 @@ def keep(source: str, target: str, preparation: Preparation) -> bool:
 
 def write_tokenized(
     corpora: list[tuple[Path, Path]],
-    outputs: tuple[Path, Path],
+    outputs: list[Path],
     languages: tuple[str, str],
     preparation: Preparation,
     clean: bool,
@@ -78,8 +78,8 @@ def write_tokenized(
 ) -> dict[str, int]:
     """Tokenise the (source, target) files of `corpora` end to end into the two `outputs`.
 
-    `clean` drops the pairs that `keep` refuses. Returns how many pairs were read and kept, as "read" and "kept".
-    Raises InputError if no pair is left.
+    `clean` drops the pairs that `keep` refuses. Returns how many pairs were "read" and "kept". Raises InputError if no
+    pair is left.
     """
     counts = {"read": 0, "kept": 0}
     with ExitStack() as stack:
@@ -101,14 +101,13 @@ def parallel(
 ) -> Iterator:
     """Yield `task` of each chunk of `items`, in order, computed by `processes`; at most two chunks wait for each.
 
-    size: returns the characters of an item, so that long ones make smaller chunks. Processes are spawned: forking a
-    process whose libraries run threads can deadlock. Raises what `task` raises, and InputError if a process is killed.
+    size: the characters of an item; long ones make smaller chunks. Raises InputError if a process is killed.
     """
     chunks = groups(items, CHUNK, size)
     if processes == 1:
         yield from map(task, chunks)
         return
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("spawn")  # forking a process whose libraries run threads can deadlock
     pool = ProcessPoolExecutor(processes, context, initializer=start, initargs=(task,))
     waiting: deque[Future] = deque()
     try:
@@ -116,8 +115,7 @@ def parallel(
             waiting.append(pool.submit(work, chunk))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
     except BrokenProcessPool:
         raise InputError("a worker process was killed, as the system does where memory runs out") from None
     finally:
@@ -159,11 +157,12 @@ class Encode:
     """A worker's task: turn lines of text, or of a parser's symbols, into token ids with EOS at the end of each."""
 
     def __init__(self, vocabulary: Path, symbols: bool):
-        self.subwords, self.symbols = Subwords(vocabulary), symbols
+        subwords = Subwords(vocabulary)
+        self.encode = subwords.encode_symbols if symbols else subwords.encode
 
     def __call__(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids end to end and the sentences' lengths: arrays, as processes exchange lists far more slowly."""
-        sentences = self.subwords.encode_symbols(lines) if self.symbols else self.subwords.encode(lines)
+        sentences = self.encode(lines)
         ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
         return ids, np.fromiter(map(len, sentences), OFFSET)
 
@@ -181,14 +180,6 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
             end = int(ends[-1])
 
 
-def read_offsets(path: str | Path) -> np.ndarray:
-    """Map where sentences begin, and the end of the last, into memory. Raises InputError on other files."""
-    try:
-        return np.memmap(path, OFFSET, mode="r")
-    except (OSError, ValueError) as error:  # missing, empty, or cut within a number
-        raise InputError(f"{path}: no offsets of a token array: {error}") from error
-
-
 @dataclass(frozen=True)
 class TokenArray:
     """One side of a corpus, memory-mapped: all ids end to end; sentence i is ids[offsets[i]:offsets[i + 1]]."""
@@ -198,9 +189,9 @@ class TokenArray:
 
     @classmethod
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
-        """Map the two files into memory. Raises InputError where they are no token array."""
+        """Map the two files into memory. Raises InputError if they are no token array."""
         try:
-            array = cls(np.memmap(ids, TOKEN, mode="r"), read_offsets(offsets))
+            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:

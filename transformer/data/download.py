@@ -93,7 +93,7 @@ def obtain(place: str | Path, part: Path, version: Version) -> None:
     else:
         raise Refused("no such file")
     if wrong := version.difference(part):
-        part.unlink(missing_ok=True)
+        part.unlink()
         if not resumed:
             raise Refused(wrong)
         obtain(place, part, version)  # the bytes that were there before may be to blame
@@ -127,10 +127,10 @@ def transfer(url: str, part: Path, start: int, size: int | None) -> None:
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUTS) as response:
         status = f"HTTP {response.status_code} {response.reason}"
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if start and not ranged and response.status_code in (206, 416):
+        refused = start and not ranged and response.status_code in (206, 416)
+        if refused:
             part.unlink()  # the server cannot go on from there
-            raise requests.ConnectionError(status)
-        if response.status_code in PASSING:
+        if refused or response.status_code in PASSING:
             raise requests.ConnectionError(status)
         if response.status_code not in (200, 206):
             raise Refused(status)

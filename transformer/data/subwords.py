@@ -1,7 +1,7 @@
 """§5.1: one byte-pair vocabulary shared by source and target, learned and applied by SentencePiece.
 
-What a parser writes is no text (§6.3): its brackets and tags are symbols, each with an id of its own. Symbols come
-after the special ids and before the subwords, so that the softmax needs to cover the first rows only.
+A parser's brackets and tags (§6.3) are symbols, each with an id of its own: after the special ids and before the
+subwords, so that the softmax needs to cover the first rows only.
 """
 
 import io
@@ -28,10 +28,9 @@ UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contai
 
 
 def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
-    """Learn `size` subwords (PAD, EOS and UNK among them) on the tokenised `texts`, at most `sentences` lines of them.
+    """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of tokenised `texts`.
 
-    The text is not normalised; the same texts give the same vocabulary. `symbols` come before the subwords and count
-    in `size`. Raises InputError if the texts do not hold that many subwords, or need more.
+    The same texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
     """
     model = io.BytesIO()
     try:
@@ -61,10 +60,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
 
 
 def find_symbols(text: Path, rows: int) -> list[str]:
-    """Return the symbols in a file of linearised trees, sorted, then unused ones that fill `rows` with PAD, EOS, UNK.
-
-    Raises InputError where the file has more.
-    """
+    """Return the sorted symbols of linearised trees, then unused ones up to `rows`, PAD, EOS and UNK included."""
     symbols = sorted({symbol for line in read_lines(text) for symbol in line.split()})
     room = rows - SPECIAL - len(symbols)
     if room < 0:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transformer.data.corpus import read_offsets
+from transformer.data.corpus import TokenArray
 from transformer.evaluation.analyses import GroupedByLength
 from transformer.evaluation.subject import bleu_of, open_subject
 from transformer.files import InputError
@@ -32,7 +32,7 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     """
     subject = open_subject(input, params)
     translator = subject.translator
-    longest = int(np.diff(read_offsets(Data(params.data).offsets("train", "source"))).max())
+    longest = int(TokenArray.open(*Data(params.data).arrays("train")[:2]).lengths.max())
     rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
     sentences = [LongSentence(*row) for row in rows]
     groups: list[tuple[int | None, list[LongSentence]]] = [(None, group) for group in by_length(sentences)]

@@ -20,7 +20,7 @@ from transformer.model.header import read_header
 from transformer.model.weights import load_model
 from transformer.provenance import commit, now
 from transformer.records import read_json
-from transformer.templates import text_environment
+from transformer.text import environment
 from transformer.translation.marian import has_own_tables, save_marian
 
 Format = Literal["safetensors", "marian"]
@@ -83,7 +83,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 def card(experiment: Experiment, decoding: Decoding, record: Trained, score: Translated | None) -> str:
     """Return the model card, whose first lines are data for the Hugging Face Hub. score: of the test set, if any."""
     return (
-        text_environment(TEMPLATES)
+        environment(TEMPLATES, autoescape=False)
         .get_template("card.md")
         .render(
             run=asdict(experiment) | record,

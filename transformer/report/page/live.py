@@ -33,8 +33,7 @@ from transformer.model.weights import load_model
 from transformer.records import parse_json
 from transformer.report.figures import COLORS
 from transformer.runtime.device import best_device
-from transformer.templates import environment
-from transformer.text import reason
+from transformer.text import environment, reason
 from transformer.translation.translator import Translator, open_translator
 
 HOST = "127.0.0.1"

@@ -14,7 +14,7 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from transformer.files import replacing
 from transformer.records import converted, read_json
 from transformer.report.tables.cells import Cell, Row
-from transformer.templates import environment
+from transformer.text import environment
 
 CODE = re.compile(r"`([^`]*)`")
 BREAKABLE = re.compile(r"[:/|+]")
