@@ -255,19 +255,6 @@ def test_big_has_less_dropout_for_french_and_decoding_is_the_papers():
     assert (decoding.beam, decoding.alpha, decoding.extra_length) == (4, 0.6, 50)
 
 
-@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
-def test_a_scale_shrinks_its_runs_evenly(scale):
-    settings = CONFIG["scales"][scale]
-    by = dict.fromkeys(COLUMNS[1:6], settings["width"]) | {"N": settings["depth"], "h": 1}
-    for task in settings["tasks"]:
-        for name in TABLE_3:
-            model = configured(scale, task, name).model
-            expected = dict(zip(COLUMNS[:6], TABLE_3[name], strict=False))
-            if "N" not in CONFIG["experiments"][name]:
-                expected["N"] = settings["base"].get("N", 6)  # the demo has fewer layers to begin with
-            assert {key: getattr(model, key) * by[key] for key in expected} == expected
-
-
 def test_own_values_are_those_of_the_scale_and_of_its_task():
     scale = {
         "base": {"P_drop": 0.25, "steps": 9},

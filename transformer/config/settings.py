@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 import yaml
 
-from transformer.config.corpora import all_places, files_of, languages_of, places_of, shared_by_splits
+from transformer.config.corpora import all_places, files_of, languages_of, shared_by_splits
 from transformer.config.experiment import resolve
 from transformer.config.reading import hint, read_yaml, structured
 from transformer.config.runs import TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables
-from transformer.config.scales import at, parsing_of, scale_of, tasks_of
+from transformer.config.scales import at, parsing_of, scale_of
 from transformer.config.schema import Config
 from transformer.files import InputError
 
@@ -59,7 +59,6 @@ def accept(config: dict, files: Iterable[Path]) -> None:
         if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
             config["partial"] = value_of(config["partial"], f"partial={config['partial']}")
         check(config)
-        check_files(config)
     except InputError as error:
         sys.exit(str(error))
 
@@ -176,21 +175,6 @@ def check_models(config: dict, where: str) -> None:
                 raise InputError(f"{experiment}: N: {expected}, found {layers * depth}")
         except InputError as error:
             refuse(f"{where}: {task}", str(error))
-
-
-def check_files(config: dict) -> None:
-    """Refuse paths that do not exist, of corpora that the scale reads. The Penn Treebank's reader says more."""
-    for name, task in tasks_of(config).items():
-        places = {
-            f"corpora.{corpus}.{place}": entry
-            for corpus, ending in files_of(task)
-            for place, entry in places_of(config["corpora"][corpus]).items()
-            if place in ("treebank", f"files.{ending}") and "sections" not in entry
-        }
-        places[f"scales.{config['scale']}.parsing.tasks.{name}.silver"] = task.get("silver", {})
-        for where, entry in places.items():
-            if not Path(entry.get("path", ".")).exists():
-                refuse(where, f"no such file: {entry['path']}")
 
 
 def named(names: Any, name: str, kind: str, where: str) -> Any:
