@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {  # name: module:function
     **{name: f"transformer.commands.prepare:{name}" for name in PREPARE},
     "explain": "transformer.commands.explain:explain",
     "export": "transformer.commands.translate:export",
+    "resolve": "transformer.commands.resolve:resolve",
     "serve": "transformer.commands.serve:serve",
     "translate": "transformer.commands.translate:translate",
 }

@@ -1,6 +1,7 @@
 """A run as it is resolved, read and named; config.yaml's runs at paper scale against the rows that the paper prints."""
 
 import copy
+import json
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from msgspec import structs
 
+from transformer.commands.resolve import resolve as resolve_command
 from transformer.config.experiment import PRESETS, Decoding, Experiment, Model, Section, load, resolve, save
 from transformer.config.runs import RunName, own_values
 from transformer.config.runs import parts as configured_parts
@@ -98,6 +100,18 @@ def test_an_unknown_or_missing_part_is_named(parts):
     del parts["source"]
     with pytest.raises(InputError, match=r"^tiny: missing key 'source'$"):
         resolve(parts)
+
+
+def test_the_command_writes_a_run_or_a_decoding(tmp_path, parts):
+    decoding = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+    resolve_command(experiment=json.dumps(parts), output=tmp_path / "run/experiment.yaml")
+    resolve_command(decoding=json.dumps(decoding), output=tmp_path / "run/decoding.yaml")
+    assert load(tmp_path / "run/experiment.yaml") == resolve(parts)
+    assert load(tmp_path / "run/decoding.yaml", Decoding) == Decoding(**decoding)
+    for options in ({}, {"experiment": "{}", "decoding": "{}"}):
+        with pytest.raises(InputError, match=r"^expected one of --experiment and --decoding$"):
+            resolve_command(**options, output=tmp_path / "none.yaml")
+    assert not (tmp_path / "none.yaml").exists()
 
 
 # Files.

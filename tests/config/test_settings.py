@@ -324,10 +324,3 @@ def test_what_is_said_of_a_run_keeps_its_order(run):
         *expected.split(),
         *("width", "depth", "optimizer", "preparation"),
     ]
-
-
-def test_the_text_of_a_translation_task_alone_is_decapitalised():
-    config = at(yaml.safe_load((ROOT / "config.yaml").read_text("utf-8")), "multi30k")
-    german, trees = (parts(config, RunName(*name, 1)) for name in (("en-de", "base"), ("supervised", "parser")))
-    assert german["preparation"] == config["preparation"] | {"decapitalize": True}
-    assert trees["preparation"] == config["preparation"]

@@ -211,7 +211,7 @@ def test_the_program_prints_one_line_and_exits_with_1():
         text=True,
     )
     assert (process.returncode, process.stdout) == (1, "")
-    assert process.stderr == "transformer resolve: error: decoding: missing key 'alpha'\n"
+    assert process.stderr == "transformer resolve: error: decoding: beam: expected int, found 'wide'\n"
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,26 @@
-"""Write the experiment.yaml and the decoding.yaml of one run.
+"""Write the settings of one run."""
 
-    python -m transformer resolve --experiment '{"scale": "demo", "rows": [...], ...}' --output RUN/experiment.yaml
+from pathlib import Path
+
+from transformer.config import experiment as run
+from transformer.files import InputError
+from transformer.records import parse_json
+
+
+def resolve(*, experiment: str | None = None, decoding: str | None = None, output: Path) -> None:
+    """Write the experiment.yaml or the decoding.yaml of one run.
+
     python -m transformer resolve --decoding '{"beam": 4, ...}' --output RUN/decoding.yaml
 
-The JSON holds what config.yaml says of the run (transformer/config/experiment.py: `resolve`).
-"""
-
-from transformer.commandline import json_object, stage_parser
-from transformer.config.experiment import Decoding, resolve, save
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Resolve one section and save it."""
-    parser = stage_parser("resolve", __doc__)
-    section = parser.add_mutually_exclusive_group(required=True)
-    section.add_argument("--experiment", type=json_object, help="JSON: the parts of one run")
-    section.add_argument("--decoding", type=json_object, help="JSON: the decoding settings")
-    parser.add_argument("--output", required=True, help="the YAML file to write")
-    args = parser.parse_args(argv)
-    resolved = Decoding.read(args.decoding, "decoding") if args.decoding is not None else resolve(args.experiment)
-    save(resolved, args.output)
+    Args:
+        experiment: JSON: what config.yaml says of the run (transformer/config/runs.py: parts)
+        decoding: JSON: the settings of beam search
+        output: The YAML file to write.
+    """
+    if (experiment is None) == (decoding is None):
+        raise InputError("expected one of --experiment and --decoding")
+    if decoding is not None:
+        settings = run.Decoding.read(parse_json(decoding, dict, "--decoding"), "decoding")
+    else:
+        settings = run.resolve(parse_json(experiment, dict, "--experiment"))
+    run.save(settings, output)
