@@ -11,8 +11,8 @@ from support.scored import score
 from support.toy import make_data, make_experiment, make_run, random_lines
 from transformer import __main__
 from transformer.evaluation.analyses import PAYLOADS
+from transformer.evaluation.layers import COSTS, LAYERS
 from transformer.report.tables.cells import Cell
-from transformer.report.tables.costs import COSTS, LAYER_TYPES
 from transformer.report.tables.render import Grid, Table, write
 
 RUN, DATA = "runs/en-de/base/1", "data/en-de"
@@ -68,7 +68,7 @@ def write_others(folder: Path) -> None:
     """Write, as stages would, what the run does not have."""
     start = {"threads": 1, "hardware": "CPU", "versions": {"torch": "2"}, "commit": "c", "date": "d"}
     times = [{"layer": layer, "grid": grid} | TIME for layer in COSTS for grid in "nd"]
-    connections = [{"layer": layer, "n": 8, "path": 1, "sequential": 2} for layer in LAYER_TYPES]
+    connections = [{"layer": layer, "n": 8, "path": 1, "sequential": 2} for layer in LAYERS]
     contents = {"layers": start | {"times": times, "connections": connections}, "attention": attention()}
     contents["run"] = about_run()
     contents["parses"] = {"sentences": 2, "repaired": {"2": "no tree"}, "scores": [-0.5, -0.7]}

@@ -22,13 +22,3 @@ def mirrored(download: str) -> Path:
     path = Path(mirror, url.netloc, url.path.lstrip("/"))
     assert path.exists(), f"TRANSFORMER_MIRROR: expected the download {download}, found no {path}"
     return path
-
-
-def system_entry(name: str) -> dict:
-    """Return one of config.yaml's systems as the option --system of the table `measures` has it."""
-    system = CONFIG["systems"][name]
-    sides = CONFIG["corpora"][system["test"]]["files"]
-    files = {side: str(mirrored(sides[system[side]]["download"])) for side in ("source", "target")}
-    files |= {key: str(mirrored(system[key]["download"])) for key in ("input", "output", "published") if key in system}
-    about = {key: system.get(key) for key in ("label", "test", "sentences", "form", "note")}
-    return {"name": name, "language": system["target"], "files": files} | about

@@ -1,11 +1,12 @@
-"""Score files as the score stage writes them, and tables made from them, for the tests of tables."""
+"""Score files as `score` writes them, and tables made from them, for the tests of tables."""
 
-import csv
 import json
-import re
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from transformer.commands import table
+from transformer.report.tables.render import Grid, Table, markdown
 
 
 def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
@@ -50,39 +51,24 @@ def write_scores(folder: Path, *contents) -> list[str]:
     return [str(path) for path in paths]
 
 
-def read_csv(path: str | Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def make_table(make: Callable, key: str, **options) -> tuple[Any, dict[str, dict], Table]:
+    """Make a table of these inputs and parameters; the frame, its rows by `key`, and the table."""
+    both = SimpleNamespace(**options)
+    table, frame = make(both, both)
+    assert "nan" not in markdown(table).lower()
+    return frame, {row[key]: row for row in frame.reset_index().to_dict("records")}, table
 
 
-def make_table(name: str, output: Path, *options) -> tuple[list[dict], str]:
-    """Run the table stage, and return the rows of OUTPUT.csv and the text of OUTPUT.md."""
-    table.main([name, *map(str, options), "--output", str(output)])
-    return read_csv(f"{output}.csv"), Path(f"{output}.md").read_text(encoding="utf-8")
+def shown(grid: Grid) -> list[dict[str, str]]:
+    """Return the texts of a grid's cells."""
+    return [{heading: str(cell) for heading, cell in row.items()} for row in grid.rows]
 
 
-def by(rows: list[dict], *keys: str) -> dict:
-    """Return rows by the values of `keys`, or of the one key."""
-    return {tuple(row[key] for key in keys) if len(keys) > 1 else row[keys[0]]: row for row in rows}
+def detail(table: Table) -> list[dict[str, str]]:
+    """Return the texts of the second grid, which follows what the first one leaves to it."""
+    return shown(next(note for note in table.notes if isinstance(note, Grid)))
 
 
-def cells(markdown: str, paragraph: int = 1) -> list[dict[str, str]]:
-    """Return the rows of the Markdown table that is this paragraph, counted from 0; the first one if not told."""
-    heading, _, *rows = [split(line) for line in markdown.split("\n\n")[paragraph].splitlines()]
-    return [dict(zip(heading, row, strict=True)) for row in rows]
-
-
-def further(markdown: str) -> list[dict[str, str]]:
-    """Return the rows of the second Markdown table, which follows what the first one leaves to it."""
-    return cells(markdown, 3)
-
-
-def width(markdown: str) -> int:
-    """Return how many characters the longest line of the first Markdown table has."""
-    return max(map(len, markdown.split("\n\n")[1].splitlines()))
-
-
-def split(line: str) -> list[str]:
-    """Return the cells of one line of a Markdown table."""
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+def said(table: Table) -> str:
+    """Return all notes that are text."""
+    return "\n".join(note for note in table.notes if isinstance(note, str))

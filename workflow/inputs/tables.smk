@@ -199,6 +199,7 @@ def table_why(scale):
         "last": translations("test.last"),
         "ref": [f"resources/corpora/{task['test']}.{task['target']}"],
         "dev_score": present(files_of(runs, scale, "dev.last.json")),
+        "measures": paper("measures"),
         "also": [
             *vocabularies,
             *(path for paths in otherwise.values() for path in paths),

@@ -5,9 +5,7 @@ rule measure:
     input:
         code=package(
             "model",
-            "report/tables/costs.py",
-            "report/tables/layers.py",
-            "report/tables/paths.py",
+            "evaluation/layers.py",
             "commands/measure.py",
         ),
     output:

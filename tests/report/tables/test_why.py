@@ -1,10 +1,11 @@
 """The table “Why is my BLEU not 27.3?” on translations whose errors are known, scored by hand-made tokens."""
 
+import math
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from support.scored import by, cells, make_table, score, write_scores
+from support.scored import make_table, said, score, shown, write_scores
 from support.toy import make_experiment
 
 from transformer.config.experiment import save
@@ -12,10 +13,15 @@ from transformer.data.subwords import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores, token_bleu
 from transformer.evaluation.significance import bleu_draws
 from transformer.files import InputError, sha256
+from transformer.report.tables.why import why
 
 REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
 PLAIN = [line.replace("„", '"').replace("“", '"') for line in REFERENCES]
 TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
+
+
+MEASURES = ["system,kind,choice,value", "first,ours,ours,29.82", "first,measure,plain_quotes,31.6"]
+MEASURES += ["first,measure,sacrebleu,29.8", "first,mistake,mistaken,28.5", "second,measure,plain_quotes,1"]
 
 
 def with_errors(*numbers: int) -> list[str]:
@@ -40,8 +46,9 @@ class Folder:
     """A folder with everything that the table is made from."""
 
     def __init__(self, path: Path):
-        self.path, self.test, self.dev, self.options = path, [], [], []
-        self.hyps = []
+        self.path, self.test, self.dev, self.hyps = path, [], [], []
+        self.last, self.otherwise = [], []
+        self.measures = self.write("measures.csv", MEASURES)
         self.ref = self.write("test.de", REFERENCES)
         (path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),27.3\n")
         save(make_experiment(), path / "experiment.yaml")
@@ -67,44 +74,21 @@ class Folder:
             run = score(bleu, experiment=experiment, seed=seed, averaged_steps=[6000])
             self.dev.append(run | {"draws": [bleu] * 1000})
 
-    def make(self) -> tuple[dict, str]:
-        """Run the stage, and return the rows of the CSV by choice, and the Markdown."""
-        test, dev = write_scores(self.path, *self.test), write_scores(self.path / "dev", *self.dev)
-        options = ["--paper", self.path / "table2.csv", "--label", "toy: test", "--dev-label", "toy: dev"]
-        options += ["--score", *test, "--hyp", *self.hyps, "--ref", self.ref, "--run", self.path]
-        options += ["--dev-score", *dev, *self.options, "--expected", *TRAINED]
-        rows, markdown = make_table("why", self.path / "tables/why", *options)
-        return by(rows, "choice"), markdown
+    def make(self):
+        """Return the rows by choice, and the table."""
+        options = {"paper": self.path / "table2.csv", "label": "toy: test", "dev_label": "toy: dev", "hyp": self.hyps}
+        options |= {
+            "score": write_scores(self.path, *self.test),
+            "dev_score": write_scores(self.path / "dev", *self.dev),
+        }
+        options |= {"ref": self.ref, "run": self.path, "measures": self.measures, "expected": TRAINED}
+        _, rows, table = make_table(why, "choice", **options | {"last": self.last, "otherwise": self.otherwise})
+        return rows, table
 
 
 @pytest.fixture
 def folder(tmp_path):
     return Folder(tmp_path)
-
-
-def test_scoring_by_hand(folder):
-    folder.add_base()
-    rows, _ = folder.make()
-    hypotheses, plain = [by_hand(line) for line in BASE], [by_hand(line) for line in PLAIN]
-    curly = [line.replace('"', "„", 1).replace('"', "“", 1) for line in plain]
-    configured = bleu(hypotheses, plain)
-    assert 50 < configured < 99
-    escaped, twice = [by_hand(line, "&quot;") for line in BASE], [by_hand(line, "&amp; quot ;") for line in PLAIN]
-    unsplit = [[line.replace(" ##AT##-##AT## ", "-") for line in side] for side in (hypotheses, plain, curly)]
-    expected = {
-        "as configured": configured,
-        "the reference's quotes left as they are": bleu(hypotheses, curly),
-        "compounds not split": bleu(*unsplit[:2]),
-        "multi-bleu.perl on Moses tokens, nothing else": bleu(unsplit[0], unsplit[2]),
-        "`&quot;` and the like left in the translation alone": bleu(escaped, plain),
-        "the reference tokenised twice": bleu(escaped, twice),
-        "sacreBLEU": scores(BASE, REFERENCES, "de")["sacrebleu"]["score"],
-        "sacreBLEU of tokens against text": scores(unsplit[0], REFERENCES, "de")["sacrebleu"]["score"],
-    }
-    for choice, value in expected.items():
-        assert float(rows[choice]["bleu"]) == pytest.approx(value), choice
-        assert float(rows[choice]["difference"]) == pytest.approx(value - configured), choice
-        assert (rows[choice]["p"], rows[choice]["runs"]) == ("", "en-de/base/1")
 
 
 def test_subwords_by_the_vocabulary(folder):
@@ -117,31 +101,16 @@ def test_subwords_by_the_vocabulary(folder):
     assert float(rows["subwords not joined, on both sides"]["bleu"]) == pytest.approx(bleu(*pieces))
 
 
-def test_scoring_is_that_of_the_first_real_system_where_there_is_one(folder):
-    """The runs' own rows of scoring are then those that need their vocabulary or the test set's parts."""
-    system = "system,test,kind,choice,value\n"
-    lines = [
-        "published,x,29.8",
-        "ours,x,29.82",
-        "measure,plain_quotes,31.6",
-        "measure,sacrebleu,29.8",
-        "mistake,mistaken,28.5",
-    ]
-    table = [system, *(f"first,set,{line}\n" for line in lines), "second,set,measure,plain_quotes,1\n"]
-    (folder.path / "measures.csv").write_text("".join(table))
+def test_scoring_is_that_of_the_first_real_system(folder):
     folder.add_base()
-    folder.options = ["--measures", folder.path / "measures.csv"]
-    rows, markdown = folder.make()
+    rows, table = folder.make()
     others = {choice: row for choice, row in rows.items() if row["kind"] == "scoring of first"}
-    assert {choice: float(row["bleu"]) for choice, row in others.items()} == {
-        "the paper's measure": 31.6,
-        "sacreBLEU": 29.8,
-        "mistaken": 28.5,
-    }
-    assert [float(row["difference"]) for row in others.values()] == pytest.approx([0, -1.8, -3.1])
+    expected = {"the paper's measure": 31.6, "sacreBLEU": 29.8, "mistaken": 28.5}
+    assert {choice: row["bleu"] for choice, row in others.items()} == expected
+    assert [row["difference"] for row in others.values()] == pytest.approx([0, -1.8, -3.1])
     own = [choice for choice, row in rows.items() if row["kind"] == "scoring"]
     assert own == ["subwords not joined, on both sides", "the filtered test set"]
-    assert "Kind “scoring of first”" in markdown
+    assert "Kind “scoring of first”" in said(table)
 
 
 def test_other_translations_are_means_over_seeds_with_p(folder):
@@ -151,8 +120,8 @@ def test_other_translations_are_means_over_seeds_with_p(folder):
     folder.add_base(second, seed=2)
     better = [folder.write("better.1", BASE), folder.write("better.2", PLAIN)]
     same = [folder.write("same.1", BASE), folder.write("same.2", second)]
-    folder.options = ["--last", *better, "--otherwise", '{"beam": 1, "alpha": 0.0}', *same]
-    rows, markdown = folder.make()
+    folder.last, folder.otherwise = better, [({"beam": 1, "alpha": 0.0}, same)]
+    rows, table = folder.make()
     of_seeds = [bleu([by_hand(line) for line in side], [by_hand(line) for line in PLAIN]) for side in (BASE, second)]
     configured, last = sum(of_seeds) / 2, rows["the last checkpoint alone, not the average of 2"]
     assert float(last["bleu"]) == pytest.approx((of_seeds[0] + 100) / 2)
@@ -163,8 +132,8 @@ def test_other_translations_are_means_over_seeds_with_p(folder):
     assert unchanged["runs"] == "en-de/base/1 en-de/base/2"
     assert float(rows["the lowest of 2 seeds"]["bleu"]) == pytest.approx(min(of_seeds))
     assert float(rows["the highest of 2 seeds"]["bleu"]) == pytest.approx(max(of_seeds))
-    shown = {row["Choice"]: row for row in cells(markdown)}
-    assert shown["the lowest of 2 seeds"]["Difference"] == f"−{configured - min(of_seeds):.2f}"
+    differences = {row["Choice"]: row["Difference"] for row in shown(table.grid)}
+    assert differences["the lowest of 2 seeds"] == f"−{configured - min(of_seeds):.2f}"
 
 
 def test_p_of_seeds_that_translate_alike_is_that_of_one(folder):
@@ -172,7 +141,7 @@ def test_p_of_seeds_that_translate_alike_is_that_of_one(folder):
     other, p = folder.write("other", with_errors(*range(4, 12))), []
     for seed in (1, 2, 3):
         folder.add_base(seed=seed)
-        folder.options = ["--last", *[other] * seed]
+        folder.last = [other] * seed
         p.append(folder.make()[0]["the last checkpoint alone, not the average of 2"]["p"])
     assert 0.05 < float(p[0]) < 1
     assert [float(value) for value in p] == pytest.approx([float(p[0])] * 3, abs=0.001)
@@ -182,22 +151,12 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     folder.add_base()
     folder.add_training("base", 29.0, 31.0, 30.0)
     folder.add_training("dropout-0.0", 27.5)
-    rows, markdown = folder.make()
+    rows, table = folder.make()
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
     assert float(row["p"]) == pytest.approx(0.1626, rel=0.08)  # t of 2.5 / sqrt(4/3) = 2.165 with 2 degrees
-    assert "different trainings, and have its p" in markdown
-    assert "have not been made: en-de/smoothing-0.0/1." in markdown
-
-
-def test_one_seed_each_in_table_3_has_no_p(folder):
-    folder.add_base()
-    folder.add_training("base", 30.0)
-    folder.add_training("dropout-0.0", 27.5)
-    rows, markdown = folder.make()
-    row = rows["dropout-0.0 of Table 3"]
-    assert (float(row["difference"]), row["p"]) == (-2.5, "")
-    assert "no p, and no verdict, where neither of the two nor base has two seeds" in markdown
+    assert "different trainings, and have its p" in said(table)
+    assert "have not been made: en-de/smoothing-0.0/1." in said(table)
 
 
 def test_a_subset_is_read_from_the_score(folder):
@@ -209,25 +168,21 @@ def test_a_subset_is_read_from_the_score(folder):
 
 def test_what_was_not_run_is_named(folder):
     folder.add_base()
-    folder.options = ["--otherwise", '{"beam": 1}']
-    rows, markdown = folder.make()
+    folder.otherwise = [({"beam": 1}, [])]
+    rows, table = folder.make()
     missing = ["the filtered test set", "the last checkpoint alone, not the average of 2", "beam 1, not 4"]
     missing += ["another seed", "base of Table 3", "dropout-0.0 of Table 3", "smoothing-0.0 of Table 3"]
-    assert [choice for choice, row in rows.items() if not row["bleu"]] == missing
-    shown = {row["Choice"]: row["BLEU"] for row in cells(markdown)}
-    assert all(shown[choice] == "not run at this scale" for choice in missing)
-    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in markdown
-    assert "nan" not in markdown.lower()
+    assert [choice for choice, row in rows.items() if math.isnan(row["bleu"])] == missing
+    assert [row["Choice"] for row in shown(table.grid) if row["BLEU"] == "not run at this scale"] == missing
+    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in said(table)
 
 
 def test_without_any_run_all_are_gaps_and_the_question_is_the_papers(folder):
     (folder.path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),31.4\n")
-    rows, markdown = folder.make()
-    assert not any(row["bleu"] for row in rows.values())
-    assert "have not been made: en-de/base/1, en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in markdown
-    assert markdown.startswith("Why is my BLEU not 31.4?")
-    assert "toy: test" in markdown
-    assert "toy: dev" in markdown
+    rows, table = folder.make()
+    assert all(math.isnan(row["bleu"]) for row in rows.values() if row["kind"] == "training")
+    assert "have not been made: en-de/base/1, en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in said(table)
+    assert table.caption.startswith("Why is my BLEU not 31.4?")
 
 
 def test_other_texts_than_were_scored_are_named(folder):
@@ -238,17 +193,17 @@ def test_other_texts_than_were_scored_are_named(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("last", "otherwise", "message"),
     [
-        (["--last", "two.hyp", "two.hyp"], r"two\.hyp: expected a translation for each of 1 scores, found 2"),
-        (["--otherwise", '{"beams": 1}'], "--otherwise: unknown key 'beams'"),
-        (["--otherwise", '{"beam": 1}', "{short}"], r"short has 1, .*test\.de has 20"),
-        (["--otherwise", "beam"], "--otherwise: not JSON"),
+        (["two.hyp", "two.hyp"], [], r"two\.hyp: expected a translation for each of 1 scores, found 2"),
+        ([], [({"beams": 1}, [])], "otherwise: unknown key 'beams'"),
+        ([], [({"beam": 1}, ["{short}"])], r"short has 1, .*test\.de has 20"),
     ],
 )
-def test_options_that_do_not_fit(folder, options, message):
+def test_translations_that_do_not_fit(folder, last, otherwise, message):
     folder.add_base()
     short = folder.write("short", BASE[:1])
-    folder.options = [short if option == "{short}" else option for option in options]
+    folder.last = last
+    folder.otherwise = [(changes, [short for _ in paths]) for changes, paths in otherwise]
     with pytest.raises(InputError, match=message):
         folder.make()

@@ -7,12 +7,11 @@ import pandas as pd
 from msgspec.structs import asdict
 
 from transformer.config.experiment import load
+from transformer.evaluation.layers import COSTS, growth, read_measured
 from transformer.evaluation.records import run_name
 from transformer.files import InputError
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, MARKERS, Drawing, new, only
-from transformer.report.tables.costs import COSTS, growth
-from transformer.report.tables.table1 import read_measured
 
 SHOWN = 100  # positions
 POINTS = 500  # of a curve

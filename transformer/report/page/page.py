@@ -5,7 +5,6 @@ One HTML file that needs no network. What is not there is named; nothing stands 
 
 import re
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -72,7 +71,7 @@ def make(input: Any, params: Any) -> str:
 def heading(name: str) -> str:
     """Get the heading of a table, a figure or the attention viewer, made or not."""
     if name in TABLES:
-        return import_module(f"transformer.report.tables.{name}").TITLE
+        return TABLES[name]
     return (FIGURES | {"attention": "Attention viewer"}).get(name, name)
 
 

@@ -10,8 +10,15 @@ from markupsafe import Markup
 
 from transformer.evaluation.records import Run, Start
 from transformer.files import InputError
-from transformer.report.tables.cells import Cell, Row, difference_text, flops_text, interval_text, mean_text
-from transformer.report.tables.csvfiles import read_csv
+from transformer.report.tables.cells import (
+    Cell,
+    Row,
+    difference_text,
+    flops_text,
+    interval_text,
+    mean_text,
+    read_printed,
+)
 from transformer.report.tables.render import Grid, Table, html
 
 CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
@@ -57,7 +64,7 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
 def translation_scores(table: Path) -> list[Row]:
     """List BLEU of our systems, task by task, from Table 2. Raises InputError for a missing column."""
     path = table.with_suffix(".csv")
-    frame = read_csv(path, ["model", "by"])
+    frame = read_printed(path, ["model", "by"])
     tasks = [column.removesuffix("_difference") for column in frame if column.endswith("_difference")]
     return [
         {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | score_pair(row, f"{task}_bleu", f"{task}_", path)
@@ -70,7 +77,7 @@ def translation_scores(table: Path) -> list[Row]:
 def parsing_scores(table: Path) -> list[Row]:
     """List F1 of our parsers from Table 4. Raises InputError for a missing column."""
     path = table.with_suffix(".csv")
-    frame = read_csv(path, ["by", "training"])
+    frame = read_printed(path, ["by", "training"])
     return [
         {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | score_pair(row, "f1", "", path)
         for row in frame[frame["by"] == "ours"].to_dict("records")

@@ -1,13 +1,13 @@
 """Tables for readers, the paper's numbers beside ours.
 
-A new table needs three things. A module here, of its name, with
-
-    TITLE               its heading on the page
-    add_options(parser) its inputs besides --paper, as options of `python -m transformer table NAME`
-    make(args)          the table and the frame behind it, from these options
-
-its name in `TABLES`, and its inputs in workflow/inputs/tables.smk. The sentence that Snakemake's own report shows
-beside it stands in workflow/report/table.rst; trainings that only it takes, in config/runs.py.
+A module makes one table by a function of its name: from named inputs and parameters, the table and the frame behind it.
 """
 
-TABLES = ("table1", "table2", "table3", "table4", "table5", "why", "measures")
+TABLES = {  # by name, in the page's order: headings
+    "table1": "Table 1: kinds of layers",
+    "table2": "Table 2: translation",
+    "table3": "Table 3: variations on the model",
+    "table4": "Table 4: parsing",
+    "table5": "Table 5: the paper's claims about its design",
+    "why": "What each choice is worth",
+}

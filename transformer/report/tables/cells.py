@@ -1,12 +1,14 @@
-"""Cells of tables: their text, and the runs that a number of ours comes from."""
+"""Cells of tables: the paper's as it printed them, and ours, each with the runs behind it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from transformer.evaluation.significance import limits
+from transformer.files import InputError
 
 WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
 
@@ -23,10 +25,27 @@ class Cell:
 
 
 Row = dict[str, str | Cell]  # by heading
+MEAN = {"": "mean", "_sd": "std"}  # over seeds
+Make = Callable[[dict], Cell]  # of the row of a frame
+
+
+def read_printed(path: str | Path, columns: list[str]) -> pd.DataFrame:
+    """Read a CSV file with each cell as text, as it stands there, blank ones as "".
+
+    Raises InputError on a file that is no CSV, or lacks one of `columns`.
+    """
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as CSV: {str(error).strip()}") from error
+    for column in columns:
+        if column not in table:
+            raise InputError(f"{path}: expected a column {column!r}, found {', '.join(table)}")
+    return table
 
 
 def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
-    """Return `27.3 ± 0.2`, a text of the paper's as it is, or nothing for a missing number."""
+    """Write `27.3 ± 0.2`, a text of the paper's as it is, or nothing for a missing number."""
     if pd.isna(mean):
         return ""
     if isinstance(mean, str):
@@ -35,24 +54,29 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
 
 
 def difference_text(difference: float, decimals: int) -> str:
-    """Return `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
+    """Write `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
     return "" if pd.isna(difference) else f"{difference:+.{decimals}f}".replace("-", "−")
 
 
 def interval_text(low: float, high: float, decimals: int) -> str:
-    """Return `26.9 – 27.6`, or nothing for missing numbers."""
+    """Write `26.9 – 27.6`, or nothing for missing numbers."""
     return "" if pd.isna(low) else f"{low:.{decimals}f} – {high:.{decimals}f}"
 
 
 def p_text(p: float) -> str:
-    """Return `0.034`, `< 0.001`, or nothing for a missing number."""
+    """Write `0.034`, `< 0.001`, or nothing for a missing number."""
     if pd.isna(p):
         return ""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def count_text(count: float, unit: float = 1, decimals: int = 0) -> str:
+    """Write `65.126` millions, or `100,000`; nothing for a missing number."""
+    return "" if pd.isna(count) else f"{count / unit:,.{decimals}f}"
+
+
 def flops_text(flops: str | float) -> str:
-    """Return `3.3·10^18`, or nothing for a missing number."""
+    """Write `3.3·10^18`, or nothing for a missing number."""
     if pd.isna(flops):
         return ""
     mantissa, exponent = f"{float(flops):.1e}".split("e")
@@ -60,33 +84,61 @@ def flops_text(flops: str | float) -> str:
 
 
 def averaged_text(steps: list[int]) -> str:
-    """Return `5 checkpoints from step 520`, or for a single one `step 600 alone`."""
+    """Write `5 checkpoints from step 520`, or for a single one `step 600 alone`."""
     return f"step {steps[0]:,} alone" if len(steps) == 1 else f"{len(steps)} checkpoints from step {min(steps):,}"
 
 
-def ours(text: str, runs: pd.DataFrame) -> Cell:
-    """Return a cell of ours that comes from all of `runs`."""
-    return Cell(text, tuple(runs["name"]) if text else ())
+def ours(text: str, runs: str | None) -> Cell:
+    """Make a cell that comes from `runs`: names, with spaces between them; missing for what the paper printed."""
+    return Cell(text, tuple(runs.split()) if text and isinstance(runs, str) else ())
 
 
-def interval(runs: pd.DataFrame) -> tuple[float, float]:
-    """Return the limits that hold 95 % of the means over these runs, of one test set, on resampled sentences."""
-    return limits(mean_draws(runs["draws"]))
+def mean_draws(runs: pd.DataFrame) -> np.ndarray:
+    """Average the scores over runs, of one test set, on each resampled test set."""
+    return np.mean(list(runs["draws"]), axis=0)
 
 
-def mean_draws(draws: Iterable[list[float]]) -> np.ndarray:
-    """Return the mean over runs on each resampled test set."""
-    return np.mean(list(draws), axis=0)
+def over_seeds(runs: pd.DataFrame, key: str, means: dict[str, str], firsts: list[str]) -> pd.DataFrame:
+    """Average runs by `key`.
+
+    Columns: the means of columns of `runs`, by new names, with their standard deviations (`bleu_sd`); `firsts` of the
+    first run; seeds; runs; and from `low` to `high`, 95 % of the means on resampled sentences.
+    """
+    averaged = {name + end: (column, how) for name, column in means.items() for end, how in MEAN.items()}
+    kept = {name: (name, "first") for name in firsts} | {"seeds": ("seed", "count"), "runs": ("name", " ".join)}
+    rows = runs.groupby(key, sort=False).agg(**averaged, **kept)
+    intervals = {name: limits(mean_draws(same)) for name, same in runs.groupby(key)}
+    return rows.join(pd.DataFrame.from_dict(intervals, orient="index", columns=["low", "high"]))
 
 
-def interval_cell(low: float, high: float, runs: pd.DataFrame) -> Cell:
-    """Return the interval that holds 95 % of the means over these runs."""
-    return ours(interval_text(low, high, 1), runs)
+def mean_cell(scores: pd.DataFrame, name: str, decimals: int) -> Cell:
+    """Average a column over runs, with its standard deviation."""
+    return ours(mean_text(scores[name].mean(), scores[name].std(), decimals), " ".join(scores["name"]))
 
 
-def difference_cell(difference: float, printed: str | float, low: float, high: float, runs: pd.DataFrame) -> Cell:
-    """Return ours less the paper's, with a mark where the latter lies within our interval; blank if it printed none."""
-    if pd.isna(difference):
-        return Cell("")
-    within = low <= float(printed) <= high
-    return ours(difference_text(difference, 1) + (f" {WITHIN}" if within else ""), runs)
+# Cells of a frame's row: the frame has `bleu`, `bleu_sd`, `low`, `high` and `runs`, or these after a prefix.
+
+
+def mean(name: str, decimals: int, prefix: str = "") -> Make:
+    """Show a mean over seeds with its standard deviation."""
+    name, runs = prefix + name, f"{prefix}runs"
+    return lambda row: ours(mean_text(row.get(name), row.get(f"{name}_sd"), decimals), row.get(runs))
+
+
+def interval_95(prefix: str = "") -> Make:
+    """Show the interval that holds 95 % of the means."""
+    low, high, runs = (prefix + name for name in ("low", "high", "runs"))
+    return lambda row: ours(interval_text(row.get(low), row.get(high), 1), row.get(runs))
+
+
+def from_paper(difference: str, printed: str, prefix: str = "") -> Make:
+    """Show ours less the paper's, with a mark where the latter lies within our interval; blank without either."""
+
+    def cell(row: dict) -> Cell:
+        value, papers, low, high = (row.get(prefix + name) for name in (difference, printed, "low", "high"))
+        if pd.isna(value):
+            return Cell("")
+        mark = f" {WITHIN}" if low <= float(papers) <= high else ""
+        return ours(difference_text(value, 1) + mark, row[f"{prefix}runs"])
+
+    return cell

@@ -1,4 +1,4 @@
-"""Differences between two systems on the same sentences, and what such a difference says about a claim."""
+"""Differences between two systems on the same sentences, and the verdict on a claim about them."""
 
 import math
 from dataclasses import dataclass
@@ -31,20 +31,17 @@ class Difference:
 
 
 def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Difference:
-    """Return the difference between two systems, by paired bootstrap resampling, and by chance in training.
+    """Compare two systems by paired bootstrap resampling, and by the chance in training (`with_training`).
 
     own, other: a row per run, with name, bleu (or another score in its place) and its draws. alike: further systems
-    whose seeds tell how far seeds are apart.
-
-    Between different trainings lies the chance in training (`significance.with_training`). Where both are made of the
-    same runs (two searches by one model, say), those that both have are compared: several tell by how much the
-    difference itself depends on the seed; a single one is compared on resampled sentences alone.
+    whose seeds tell how far seeds are apart. Two ways to use the same runs (two searches, say) are compared run by run:
+    several runs tell how much the difference depends on the seed; a single one is compared on sentences alone.
     """
     same = sorted(set(own["name"]) & set(other["name"]))
     if same:
         own, other = (system.set_index("name", drop=False).loc[same] for system in (own, other))
     value = own["bleu"].mean() - other["bleu"].mean()
-    resampled = mean_draws(own["draws"]) - mean_draws(other["draws"])
+    resampled = mean_draws(own) - mean_draws(other)
     if not same:
         drawn = with_training(resampled, (len(own), len(other)), by_system(own, other, *alike))
     elif len(same) > 1:
@@ -66,15 +63,15 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Diff
 
 
 def by_system(*systems: pd.DataFrame) -> list[list[float]]:
-    """Return the scores of each system that has any, once where the same is named twice."""
+    """List the scores of each system that has any, once where the same is named twice."""
     scores = {tuple(system["name"]): list(system["bleu"]) for system in systems if len(system)}
     return list(scores.values())
 
 
 def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
-    """Say whether a difference is what a claim expects: "lower", "higher", "alike", or, for no claim, "".
+    """Judge a claim that expects "lower", "higher", "alike", or, without a claim, "".
 
-    effect: how large it was found to be. least: the score that one of the systems must have.
+    effect: how large others found it. least: the score that one of the systems must have.
     """
     if not expected:
         return ""

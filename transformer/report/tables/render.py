@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,13 +34,27 @@ class Grid:
     words: tuple[str, ...]
     rows: list[Row]
 
-    def split(self, names: Collection[str], behind: Collection[str]) -> tuple["Grid", "Grid"]:
-        """Return the grid without the columns `behind`, and these alone, each row after what `names` it."""
 
-        def part(taken: Callable[[str], bool]) -> Grid:
-            return Grid(self.words, [{name: row[name] for name in row if taken(name)} for row in self.rows])
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. `cell` is a column of the frame behind it, or makes a cell from the frame's row."""
 
-        return part(lambda name: name not in behind), part(lambda name: name in names or name in behind)
+    heading: str
+    cell: str | Callable[[dict], str | Cell]
+    detail: bool = False  # in the second grid
+    text: bool = False  # set to the left
+    key: bool = False  # a text that names the row: in both grids
+
+
+def lay_out(frame: pd.DataFrame, columns: list[Column], detail: bool = False) -> Grid:
+    """Lay out a frame as the main grid, or the one of details."""
+    chosen = [column for column in columns if column.key or column.detail == detail]
+    words = tuple(column.heading for column in chosen if column.text or column.key)
+
+    def cell(row: dict, made: str | Callable[[dict], str | Cell]) -> str | Cell:
+        return row[made] if isinstance(made, str) else made(row)
+
+    return Grid(words, [{each.heading: cell(row, each.cell) for each in chosen} for row in frame.to_dict("records")])
 
 
 Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
@@ -58,7 +72,7 @@ class Table:
 
     @property
     def label(self) -> str:
-        """Return what the caption begins with."""
+        """The beginning of the caption."""
         number = re.fullmatch(r"table(\d)", self.name)
         return f"Table {number[1]}." if number else ""
 
@@ -74,12 +88,12 @@ def write(table: Table, output: str, frame: pd.DataFrame) -> None:
 
 
 def read(path: str | Path) -> Table:
-    """Return the table that `write` left as JSON. Raises InputError where the file holds something else."""
+    """Read what `write` left as JSON. Raises InputError on a file that holds something else."""
     return converted(read_json(path), Table, path)
 
 
 def markdown(table: Table) -> str:
-    """Return the caption, the table, then the notes."""
+    """Write the caption, the table, then the notes."""
 
     def written(note: Note) -> str:
         if isinstance(note, str):
@@ -91,7 +105,7 @@ def markdown(table: Table) -> str:
 
 
 def markdown_grid(grid: Grid) -> str:
-    """Return the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
+    """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
     if not grid.rows:
         return ""
     lines = [[str(cell).replace("|", r"\|") for cell in line] for line in lines_of(grid)]
@@ -106,10 +120,9 @@ def markdown_grid(grid: Grid) -> str:
 
 
 def latex(table: Table) -> str:
-    r"""Return a float of booktabs, as wide as the line at most, then the notes.
+    r"""Write a float of booktabs, as wide as the line at most, then the notes.
 
-    A grid of the notes is as wide as the line, however small that makes it. The document needs the packages booktabs
-    and graphicx, and T1 fonts.
+    The document needs the packages booktabs and graphicx, and T1 fonts.
     """
     body = rf"\begin{{table}}[ht]\centering\caption{{{latex_text(table.caption)}}}\label{{tab:{table.name}}}"
     notes = [latex_note(note) for note in table.notes]
@@ -126,7 +139,7 @@ def latex_note(note: Note) -> str:
 
 
 def latex_grid(grid: Grid) -> str:
-    r"""Return a tabular that \resizebox shrinks to the line where it is wider, or nothing if there are no rows."""
+    r"""Write a tabular that \resizebox shrinks to the line where it is wider; nothing if there are no rows."""
     if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
@@ -151,17 +164,17 @@ def latex_text(text: str | Cell) -> str:
     return "".join(parts)
 
 
-def html(table: Table, stale: Collection[str] = (), scrolls: str = "") -> Markup:
-    """Return a fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes.
+def html(table: Table, scrolls: str = "") -> Markup:
+    """Write a fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes.
 
-    Cells of `stale` runs say so. With `scrolls`, each grid scrolls in a box of its own that is called so.
+    With `scrolls`, each grid scrolls in a box of its own that is called so.
     """
     template = marked_environment(TEMPLATES).get_template("table.html")
-    return Markup(template.render(table=table, stale=stale, scrolls=scrolls))
+    return Markup(template.render(table=table, scrolls=scrolls))
 
 
 def marked_environment(templates: Path) -> jinja2.Environment:
-    """Return the environment of a folder's templates, which also sets `code` by `marked`."""
+    """Open a folder's templates, in which the filter `marked` sets code and exponents."""
     jinja = environment(templates)
     jinja.filters["marked"] = html_text
     return jinja
@@ -177,6 +190,6 @@ def html_text(text: str | Cell) -> Markup:
 
 
 def lines_of(grid: Grid) -> list[list[str | Cell]]:
-    """Return the headings, then the cells of each row under them."""
+    """List the headings, then the cells of each row under them."""
     headings = list(grid.rows[0])
     return [headings, *([row[heading] for heading in headings] for row in grid.rows)]

@@ -4,101 +4,99 @@ Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages 
 their seed are averaged.
 """
 
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.commandline import compared_arguments, json_object
 from transformer.evaluation.scorefiles import read_scores, require_one
 from transformer.evaluation.significance import holm
 from transformer.files import InputError
+from transformer.report.tables import TABLES
 from transformer.report.tables.cells import (
     Cell,
-    Row,
-    difference_cell,
+    count_text,
     difference_text,
-    interval,
-    interval_cell,
-    mean_text,
+    from_paper,
+    interval_95,
+    mean,
     ours,
+    over_seeds,
+    read_printed,
 )
-from transformer.report.tables.csvfiles import read_csv
-from transformer.report.tables.differences import LEVEL, MARGIN, NO_VERDICT, TRANSLATES, Difference, paired, verdict
-from transformer.report.tables.notes import (
-    CHANCE_NOTE,
-    PERPLEXITY_NOTE,
-    gaps,
-    interval_notes,
-    ladder,
-    provenance,
-    tests_note,
-)
-from transformer.report.tables.render import Grid, Note, Table
-
-TITLE = "Table 3: variations on the model"
-NAMES = ("Row", "Experiment")
-WORDS = (*NAMES, "Changed")
-BEHIND = ("Changed", "sacreBLEU, ours", "Parameters, paper", "Parameters, ours", "Seeds", "Steps, paper", "Steps, ours")
-BEHIND_NOTE = "The same rows: what each changes, sacreBLEU, millions of parameters, seeds and steps."
+from transformer.report.tables.differences import LEVEL, MARGIN, NO_VERDICT, Difference, paired, verdict
+from transformer.report.tables.notes import MARK, UNTESTED, gaps, interval_notes, ladder, note, provenance, tests_note
+from transformer.report.tables.render import Column, Note, Table, lay_out
 
 PRINTED = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
-
-MEASURED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # by ours, and where from
-MEAN = {"": "mean", "_sd": "std"}  # over seeds
-
-COMPARED = ["difference", "difference_low", "difference_high", "p"]  # with base
-MARK, UNTESTED = "†", "?"
-MARK_NOTE = (
-    "− base: BLEU less base's, each in its own column, so that the paper's variations can be compared with ours on "
-    f"other data; ours is between the means over all seeds. {MARK} cannot be told from base: p ≥ {LEVEL}. {UNTESTED} "
-    f"no verdict: not tested, as p is missing. Without either: told from base, p < {LEVEL}. The CSV file has p, and as "
-    "difference_low and difference_high the 95 % interval of the difference: by the same chances that p knows, or "
-    "where p is missing, by the choice of sentences alone."
-)
+AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", NO_VERDICT: UNTESTED}
-HERE_NOTE = (
-    f"Here: whether the paper's difference from base is seen in ours. seen: ours is on the same side, p < {LEVEL}. "
-    f"not seen: ours is on the other side, p < {LEVEL}; or its interval excludes a difference as large as the paper's, "
-    f"of which at most {MARGIN:g} BLEU is asked for. open: anything else, and where neither has {TRANSLATES:g} BLEU. "
-    f"{UNTESTED}: not tested."
-)
-SHRINKING_NOTE = (
-    "The changed values are the paper's. This scale divides d_model, d_ff, d_k and d_v by {} and N by {}, so that two "
-    "rows can be one model."
-)
-OWN_NOTE = "In place of the paper's values this scale has: {}."
 
 
-def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--label", required=True, metavar="TEXT", help="the dev set behind our numbers")
-    parser.add_argument("--width", required=True, type=int, help="what d_model, d_ff, d_k and d_v were divided by")
-    parser.add_argument("--depth", required=True, type=int, help="what N was divided by")
-    parser.add_argument(
-        "--own",
-        default={},
-        type=json_object,
-        metavar="JSON",
-        help="by experiment, the values that the scale has in place of the paper's; those of base are all others', too",
-    )
-    compared_arguments(parser)
+def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+    """Make the table. input: paper, score (files).
+
+    params: label of our dev set, expected (runs), data_of_paper; width and depth, by which the scale divides d_model,
+    d_ff, d_k, d_v and N; own, by experiment the scale's values in place of the paper's, those of base for all.
+    """
+    runs = read_last(input.score)
+    frame = variations(read_variations(input.paper), runs, params.data_of_paper)
+    compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
+    columns = [column for column in columns_against(base) if compared or column.heading != "− paper"]
+    rows = frame.reset_index()
+    notes: list[Note] = [note("table3", "detail"), lay_out(rows, columns, detail=True), *changes_notes(frame, params)]
+    notes += [*gaps(params.expected, runs), *interval_notes(compared), note("table3", "marks"), note("table3", "here")]
+    notes += [note("scores", "chance"), tests_note(frame["difference"], frame["p"]), note("scores", "perplexity")]
+    notes += [note("table3", "base"), ladder(base)] if len(base) else []
+    caption = note("table3", "caption", label=params.label)
+    return Table("table3", TABLES["table3"], caption, lay_out(rows, columns), notes + provenance(runs)), frame
 
 
-def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    runs = read_runs(args.score)
-    frame = variations(read_variations(args.paper), runs, args.data_of_paper)
-    changes = changes_notes(frame, (args.width, args.depth), args.own)
-    return for_readers(frame, runs, args.label, changes, args.expected), frame
+def columns_against(base: pd.DataFrame) -> list[Column]:
+    """List the columns, each of the paper's beside ours; `base` are its runs."""
+
+    def against_base(row: dict) -> Cell:
+        """Show how much BLEU is above base's, marked where that may be chance or is not tested."""
+        if pd.isna(row["difference"]):
+            return Cell("")
+        mark = UNTESTED if pd.isna(row["p"]) else MARK if row["p"] >= LEVEL else ""
+        text = f"{difference_text(row['difference'], 1)} {mark}".rstrip()
+        return ours(text, f"{' '.join(base['name'])} {row['runs']}")
+
+    return [
+        Column("Row", "row", key=True),
+        Column("Experiment", "experiment", key=True),
+        Column("Changed", "changed", detail=True, text=True),
+        Column("PPL, paper", "paper_perplexity"),
+        Column("PPL, ours", mean("perplexity", 2)),
+        Column("BLEU, paper", "paper_bleu"),
+        Column("BLEU, ours", mean("bleu", 1)),
+        Column("95 %", interval_95()),
+        Column("− paper", from_paper("from_paper", "paper_bleu")),
+        Column("− base, paper", papers_difference),
+        Column("− base, ours", against_base),
+        Column("Here", lambda row: HERE.get(row["here"], "")),
+        Column("sacreBLEU, ours", mean("sacrebleu", 1), detail=True),
+        Column("Parameters, paper", "paper_parameters", detail=True),
+        Column("Parameters, ours", lambda row: ours(count_text(row["parameters"], 1e6, 3), row["runs"]), detail=True),
+        Column("Seeds", lambda row: count_text(row["seeds"]), detail=True),
+        Column("Steps, paper", "paper_steps", detail=True),
+        Column("Steps, ours", lambda row: count_text(row["steps"]), detail=True),
+    ]
+
+
+def papers_difference(row: dict) -> str:
+    return "" if row["experiment"] == "base" else difference_text(row["paper_difference"], 1)
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """Return what the paper printed, by experiment: row, changed and `PRINTED`, all text; errors as in `read_csv`."""
+    """Read what the paper printed, by experiment: row, changed and `PRINTED`, all text."""
     columns = ["experiment", "row", "changed", *PRINTED]
-    return read_csv(path, columns)[columns].set_index("experiment")
+    return read_printed(path, columns)[columns].set_index("experiment")
 
 
-def read_runs(scores: list[str]) -> pd.DataFrame:
-    """Return the scores of one task's last checkpoints. Raises InputError where files are something else."""
+def read_last(scores: list[str]) -> pd.DataFrame:
+    """Read the scores of one task's last checkpoints. Raises InputError on files of something else."""
     runs = read_scores(scores)
     require_one("task", runs)
     for run in runs.itertuples():
@@ -114,50 +112,36 @@ def read_runs(scores: list[str]) -> pd.DataFrame:
 
 
 def from_base(runs: pd.DataFrame) -> dict[str, Difference]:
-    """Return by experiment but base, if that was run, by how much its BLEU is above base's."""
+    """Compare each experiment with base, if that was run, in BLEU."""
     base = runs[runs["experiment"] == "base"]
     others = runs[runs["experiment"] != "base"] if len(base) else base
     return {experiment: paired(same, base) for experiment, same in others.groupby("experiment")}
 
 
-def against_base(differences: dict[str, Difference]) -> pd.DataFrame:
-    """Return `COMPARED` by experiment: its BLEU less base's, the interval and p; differences: from `from_base`."""
-    rows = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
-    return pd.DataFrame.from_dict(rows, orient="index", columns=COMPARED)
-
-
 def goes_the_same_way(ours: Difference | None, papers: float) -> str:
-    """Return whether our difference from base is seen to go the paper's way; blank without one of them."""
+    """Judge whether our difference from base goes the paper's way; blank without one of them."""
     if ours is None or pd.isna(papers) or papers == 0:
         return ""
     return verdict("higher" if papers > 0 else "lower", ours, min(abs(papers), MARGIN))
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
-    """Return a row per experiment, by its name: those of `paper` in its order, then any of our own.
+    """Put together a row per experiment: those of the paper in its order, then any of our own.
 
-    paper: from `read_variations`; runs: from `read_runs`. Columns: row and changed; the paper's cells as `paper_bleu`
-    and so on; of ours the means over seeds with their standard deviations (`bleu`, `bleu_sd`), parameters, steps,
-    number of seeds, the runs, 95 % interval (`low`, `high`), and by how much BLEU is above base's (`COMPARED`), with
-    Holm's p (`p_holm`); then the paper's above its base's (`paper_difference`), whether that is seen in ours (`here`),
-    and if the data are the paper's, ours above the paper's (`from_paper`).
+    Columns: row and changed; the paper's cells as `paper_bleu` and so on, and above its base's (`paper_difference`);
+    ours from `over_seeds`, and above base's (`difference`) with interval, p and Holm's p; whether the paper's
+    difference is seen in ours (`here`); and if the data are the paper's, ours above the paper's (`from_paper`).
     """
-    means = runs.groupby("experiment", sort=False).agg(
-        **{f"{name}{end}": (column, how) for name, column in MEASURED.items() for end, how in MEAN.items()},
-        parameters=("parameters", "first"),
-        steps=("steps", "first"),
-        seeds=("seed", "count"),
-        runs=("name", " ".join),
-    )
-    intervals = {experiment: interval(seeds) for experiment, seeds in runs.groupby("experiment")}
-    limits = pd.DataFrame.from_dict(intervals, orient="index", columns=["low", "high"])
+    means = over_seeds(runs, "experiment", AVERAGED, ["parameters", "steps"])
+    differences = from_base(runs)
+    tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
+    tested = ["difference", "difference_low", "difference_high", "p"]
     printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
     frame = printed.reindex(experiments, fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
-    differences = from_base(runs)
-    frame = frame.join(means.join([limits, against_base(differences)]))
+    frame = frame.join(means.join(pd.DataFrame.from_dict(tests, orient="index", columns=tested)))
     papers = frame["paper_difference"].items()
     frame["here"] = [goes_the_same_way(differences.get(experiment), paper) for experiment, paper in papers]
     frame["p_holm"] = holm(frame["p"])
@@ -165,79 +149,13 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
 
-def changes_notes(frame: pd.DataFrame, shrunk: tuple[int, int], own: dict[str, dict]) -> list[str]:
-    """Return notes on what a scale changes of the paper's values; none where it changes nothing.
-
-    frame: from `variations`. shrunk: what widths and depths are divided by. own: the scale's own values by experiment.
-    """
-    notes = [] if shrunk == (1, 1) else [SHRINKING_NOTE.format(*shrunk)]
+def changes_notes(frame: pd.DataFrame, params: SimpleNamespace) -> list[Note]:
+    """Say what a scale changes of the paper's values; nothing where it changes none."""
+    shrunk = {"width": params.width, "depth": params.depth}
     rows = [
         f"`{experiment}` {', '.join(f'{key}={value}' for key, value in values.items())}"
-        for experiment, values in own.items()
+        for experiment, values in params.own.items()
         if values and experiment in frame.index
     ]
-    return notes + ([OWN_NOTE.format("; ".join(rows))] if rows else [])
-
-
-def for_readers(frame: pd.DataFrame, runs: pd.DataFrame, label: str, changes: list[str], expected: list[str]) -> Table:
-    """Return the table, with notes on how each number was computed and where it came from.
-
-    label: the dev set behind ours. changes: from `changes_notes`. expected: all runs that should be there, by name.
-    """
-    caption = (
-        "Variations on the base model: perplexity per subword (PPL) and BLEU of the dev set. “paper” is what the paper "
-        f"printed, for newstest2013. “ours” are {label}, by the last checkpoint alone, without averaging (§6.2); ± is "
-        "the standard deviation over seeds."
-    )
-    compared = bool(frame["from_paper"].notna().any())
-    rows = [cells(row, runs, compared) for row in frame.reset_index().to_dict("records")]
-    grid, further = Grid(WORDS, rows).split(NAMES, BEHIND)
-    notes: list[Note] = [BEHIND_NOTE, further, *changes]
-    notes += [*gaps(expected, runs), *interval_notes(compared), MARK_NOTE, HERE_NOTE, CHANCE_NOTE]
-    notes += [tests_note(frame["p"][frame["difference"].notna()], LEVEL), PERPLEXITY_NOTE]
-    if len(runs):
-        base = runs[runs["experiment"] == "base"]
-        notes += ["How base was scored (* is the variant in the table):", ladder(base)] if len(base) else []
-        notes += ["Where ours come from:", provenance(runs)]
-    return Table("table3", TITLE, caption, grid, notes)
-
-
-def cells(row: dict, runs: pd.DataFrame, compared: bool) -> Row:
-    """Return one line of the table, each of the paper's cells beside ours; if `compared`, how far they are apart."""
-    own = runs[runs["experiment"] == row["experiment"]]
-    is_base, low, high = row["experiment"] == "base", row["low"], row["high"]
-    difference = difference_cell(row["from_paper"], row["paper_bleu"], low, high, own)
-    return {
-        "Row": row["row"],
-        "Experiment": row["experiment"],
-        "Changed": row["changed"],
-        "PPL, paper": row["paper_perplexity"],
-        "PPL, ours": ours(mean_text(row["perplexity"], row["perplexity_sd"], 2), own),
-        "BLEU, paper": row["paper_bleu"],
-        "BLEU, ours": ours(mean_text(row["bleu"], row["bleu_sd"], 1), own),
-        "95 %": interval_cell(low, high, own),
-        **({"− paper": difference} if compared else {}),
-        "− base, paper": "" if is_base else difference_text(row["paper_difference"], 1),
-        "− base, ours": against_base_cell(row, runs),
-        "Here": HERE.get(row["here"], ""),
-        "sacreBLEU, ours": ours(mean_text(row["sacrebleu"], row["sacrebleu_sd"], 1), own),
-        "Parameters, paper": row["paper_parameters"],
-        "Parameters, ours": ours(count_text(row["parameters"], 1e6, 3), own),
-        "Seeds": count_text(row["seeds"], 1, 0),
-        "Steps, paper": row["paper_steps"],
-        "Steps, ours": count_text(row["steps"], 1, 0),
-    }
-
-
-def against_base_cell(row: dict, runs: pd.DataFrame) -> Cell:
-    """Return how much BLEU is above base's, marked where that may be chance or is not tested; blank without both."""
-    if pd.isna(row["difference"]):
-        return Cell("")
-    behind = runs[runs["experiment"].isin(["base", row["experiment"]])]
-    mark = UNTESTED if pd.isna(row["p"]) else MARK if row["p"] >= LEVEL else ""
-    return ours(f"{difference_text(row['difference'], 1)} {mark}".rstrip(), behind)
-
-
-def count_text(count: int, unit: float, decimals: int) -> str:
-    """Return `65.126`, or `100,000` where the unit is 1; blank for an experiment that was not run."""
-    return "" if pd.isna(count) else f"{count / unit:,.{decimals}f}"
+    notes = [note("table3", "shrinking", **shrunk)] if set(shrunk.values()) != {1} else []
+    return notes + ([note("table3", "own", values="; ".join(rows))] if rows else [])

@@ -1,206 +1,211 @@
 """Why is my BLEU not 27.3? What each choice in scoring, averaging, decoding and training is worth.
 
---score and all translations of the test set are those of the base model, a file per seed, in the same order. --expected
-names the base model's runs and those of Table 3 that differ in training. The table names what was not run.
+One choice is changed at a time, on our own base model. Nothing is trained for this: runs that differ in training are
+those of Table 3. The table names what was not run.
 """
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.commandline import json_object, score_arguments
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
-from transformer.evaluation.bleu import PAPER
+from transformer.evaluation.bleu import PAPER, measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.records import WithSubsets, read_translated
 from transformer.evaluation.scorefiles import read_scores, require_one
+from transformer.evaluation.significance import bleu_draws
 from transformer.files import InputError, sha256
-from transformer.report.tables.cells import Cell, Row, difference_text, p_text
-from transformer.report.tables.choices import (
-    COLUMNS,
-    MEASURE_NAMES,
-    PAPER_NAME,
-    Base,
-    of_own_text,
-    row,
-    scoring,
-    seeds,
-    training,
-    translating,
-)
-from transformer.report.tables.csvfiles import read_csv
-from transformer.report.tables.notes import CHANCE_NOTE, gaps, provenance
-from transformer.report.tables.render import Grid, Table
+from transformer.layout import Run
+from transformer.report.tables import TABLES
+from transformer.report.tables.cells import difference_text, ours, p_text, read_printed
+from transformer.report.tables.differences import paired
+from transformer.report.tables.notes import gaps, note, provenance
+from transformer.report.tables.render import Column, Note, Table, lay_out
 from transformer.report.tables.table2 import system_name
-from transformer.report.tables.table3 import against_base, from_base, read_runs
+from transformer.report.tables.table3 import from_base, read_last
 from transformer.text import read_lines, read_pairs
 
-TITLE = "What each choice is worth"
-WORDS = ("Kind", "Choice")
-
-SYSTEM, COLUMN = system_name("base"), "en-de_bleu"  # whose printed BLEU the question is about
+# The paper's metric, and other metrics of bleu.py, as readers know them.
+METRIC_NAMES = {
+    PAPER: "the paper's measure",
+    "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
+    "tokenized_lc": "the same in lower case",
+    "compound_split": "the reference's quotes left as they are",
+    "normalized": "Moses' punctuation normaliser on both sides",
+    "sacrebleu": "sacreBLEU",
+    "sacrebleu_lc": "sacreBLEU in lower case",
+    "intl": "sacreBLEU, international tokens",
+    "intl_lc": "sacreBLEU, international tokens, in lower case",
+}
 NOT_RUN = "not run at this scale"
-NOT_MEASURED = (
-    "No row measures, though often asked about: smaller batches, another ε of Adam, 16-bit numbers, other training "
-    "text. Table 5 has layer normalisation before the sub-layer, and averaging on the dev set."
-)
-P_NOTE = (
-    "Rows of Table 3 are different trainings, and have its p. Scored otherwise, the same translations have no p: the "
-    "difference is what the measure does, not chance."
-)
-OF_OTHERS = "scoring of "  # what the kind of their rows begins with
-OTHERS_NOTE = (
-    "Kind “{kind}”: one real system's translations of newstest2014, from the table `measures`. These differences are "
-    "from the paper's measure of the same translations."
-)
 
 
-def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--label", required=True, metavar="TEXT", help="the test set")
-    parser.add_argument("--hyp", required=True, metavar="FILE", nargs="*", help="what each score is of, in their order")
-    parser.add_argument("--ref", required=True, metavar="FILE", help="the references of them all")
-    parser.add_argument(
-        "--run", required=True, type=Path, metavar="DIR", help="a folder of the base model, for its vocabulary"
-    )
-    parser.add_argument("--last", default=[], metavar="FILE", nargs="*", help="the same by the last checkpoint alone")
-    parser.add_argument(
-        "--otherwise",
-        default=[],
-        action="append",
-        metavar=("JSON", "FILE"),
-        nargs="+",
-        help="the same by another search, of which JSON says what differs; repeat",
-    )
-    parser.add_argument(
-        "--measures",
-        default=[],
-        metavar="CSV",
-        nargs="*",
-        help="the table `measures`, whose first system scoring is shown on",
-    )
-    parser.add_argument("--dev-label", required=True, metavar="TEXT", help="Table 3's dev set")
-    parser.add_argument("--dev-score", required=True, metavar="JSON", nargs="*", help="score files of Table 3")
-    score_arguments(parser)
+@dataclass(frozen=True)
+class Base:
+    """The base model's runs on the test set, as configured: what every other choice is compared with."""
+
+    runs: pd.DataFrame  # a row per seed, from scorefiles.read_scores
+    hypotheses: list[list[str]]  # of each run
+    references: list[str]
+
+    @property
+    def language(self) -> str:
+        return self.runs["language"].iloc[0]
+
+    @property
+    def bleu(self) -> list[float]:
+        return list(self.runs["bleu"])
+
+    def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
+        """Make the row of one choice, from its scores for each run; without scores it was not run."""
+        return choice_row(kind, choice, scores, average(scores) - average(self.bleu), p, list(self.runs["name"]))
 
 
-def make(args: Namespace) -> tuple[Table, pd.DataFrame]:
-    runs, dev = read_scores(args.score), read_runs(args.dev_score)
-    rows = [row for path in args.measures for row in of_others(path)]
-    rows += of_test(args, runs) if len(runs) else []
-    experiments = dict.fromkeys(name.split("/")[1] for name in args.expected)
-    rows += training(dev, against_base(from_base(dev)), list(experiments))
-    frame = pd.DataFrame(rows, columns=COLUMNS)
+def choice_row(kind: str, choice: str, scores: list[float], difference: float, p: float, runs: list[str]) -> dict:
+    values = {"kind": kind, "choice": choice, "bleu": average(scores), "difference": difference, "p": p}
+    return values | {"runs": " ".join(runs) if scores else ""}
+
+
+def average(scores: list[float]) -> float:
+    return fmean(scores) if scores else math.nan
+
+
+def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+    """Make the table.
+
+    input: paper; score, files of the base model on the test set, one a seed; hyp, what they are of, in their order;
+    ref, its references; last, the same by the last checkpoints alone, or none; dev_score, score files of Table 3;
+    measures, real systems by all metrics (benchmarks/measures.py), of which the first is shown. params: label of the
+    test set; dev_label; run, a folder of the base model, for its vocabulary; otherwise, pairs of settings of another
+    search and the files of its translations; expected, the base model's runs and those of Table 3 that differ in
+    training.
+    """
+    runs, dev = read_scores(input.score), read_last(input.dev_score)
+    others = of_other_system(input.measures)
+    rows = others + (of_test(input, params, runs) if len(runs) else [])
+    rows += of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
+    frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
-    return for_readers(frame, both, printed_bleu(args.paper), (args.label, args.dev_label), args.expected), frame
+    notes: list[Note] = [*gaps(params.expected, both), note("scores", "chance"), note("why", "p")]
+    notes.append(note("why", "not_measured"))
+    notes.append(note("why", "others", kind=others[0]["kind"]))
+    if len(both):
+        variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
+        notes += [note("why", "configured", metric=metric, signature=variants[metric]["signature"]), *provenance(both)]
+    labels = {"label": params.label, "dev_label": params.dev_label}
+    caption = note("why", "caption", printed=printed_bleu(input.paper), **labels)
+    return Table("why", TABLES["why"], caption, lay_out(frame, COLUMNS), notes), frame
 
 
-def of_test(args: Namespace, runs: pd.DataFrame) -> list[dict]:
-    """Return the rows that are measured on the test set."""
-    base, decoding = read_base(args, runs), runs["decoding"].iloc[0]
-    subsets = [read_translated(path, WithSubsets)["subsets"] for path in args.score]
-    experiment = load(args.run / "experiment.yaml")
-    moses = Moses(experiment.target, experiment.preparation)
-    averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
-    rows = [base.row("configured", "as configured", base.bleu)]
-    rows += (of_own_text if args.measures else scoring)(base, subsets, Subwords(args.run / "vocabulary.model"), moses)
-    rows.append(translating(base, "averaging", averaged, read_all(args.last, args.ref, runs)))
-    for changes, paths in map(read_otherwise, args.otherwise):
-        Decoding.read(decoding | changes, "--otherwise")
-        choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-        rows.append(translating(base, "decoding", choice, read_all(paths, args.ref, runs)))
-    return rows + seeds(base)
+COLUMNS = [
+    Column("Kind", "kind", key=True),
+    Column("Choice", "choice", key=True),
+    Column("BLEU", lambda row: ours(NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}", row["runs"])),
+    Column("Difference", lambda row: ours(difference_text(row["difference"], 2), row["runs"])),
+    Column("p", lambda row: ours(p_text(row["p"]), row["runs"])),
+]
 
 
-def of_others(path: str) -> list[dict]:
-    """Return the rows of scoring that the table `measures` has, of its first system."""
-    table = read_csv(path, ["system", "test", "kind", "choice", "value"])
-    first = table[(table["system"] == table["system"].iloc[0]) & table["kind"].isin(["measure", "mistake"])]
-    scores = dict(zip(first["choice"], first["value"].astype(float), strict=True))
-    paper, kind = scores.pop(PAPER), OF_OTHERS + first["system"].iloc[0]
-    rows = [row(kind, PAPER_NAME, [paper], 0.0, math.nan, [])]
-    rows += [
-        row(kind, MEASURE_NAMES.get(name, name), [score], score - paper, math.nan, []) for name, score in scores.items()
-    ]
-    return rows
+def printed_bleu(path: str) -> str:
+    """Look up what the paper printed for its base model. Raises InputError on a file without that row."""
+    table, system = read_printed(path, ["model", "en-de_bleu"]), system_name("base")
+    printed = table.loc[table["model"] == system, "en-de_bleu"]
+    if printed.empty:
+        raise InputError(f"{path}: expected a row {system!r}, found {', '.join(table['model'])}")
+    return printed.iloc[0]
 
 
-def read_otherwise(words: list[str]) -> tuple[dict, list[str]]:
-    """Return what one --otherwise changes, and its translations. Raises InputError where the former is no JSON."""
-    changes, *paths = words
-    try:
-        return json_object(changes), paths
-    except ArgumentTypeError as error:
-        raise InputError(f"--otherwise: {error}") from None
-
-
-def read_base(args: Namespace, runs: pd.DataFrame) -> Base:
-    """Return the base model's translations. Raises InputError where files are not those that were scored."""
+def of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame) -> list[dict]:
+    """Measure the rows of the test set. Raises InputError on files that are not those that were scored."""
     for key in ("task", "experiment"):
         require_one(key, runs)
-    base = Base(runs, read_all(args.hyp, args.ref, runs), list(read_lines(args.ref)))
+    base = Base(runs, read_all(input.hyp, input.ref, runs), list(read_lines(input.ref)))
     if not base.hypotheses:
-        raise InputError(f"--hyp: expected the translations that {args.score[0]} is of, found none")
-    for path, expected in [(args.ref, runs["ref_sha256"].iloc[0]), *zip(args.hyp, runs["hyp_sha256"], strict=True)]:
+        raise InputError(f"hyp: expected the translations that {input.score[0]} is of, found none")
+    for path, expected in [(input.ref, runs["ref_sha256"].iloc[0]), *zip(input.hyp, runs["hyp_sha256"], strict=True)]:
         if sha256(path) != expected:
-            raise InputError(f"{path}: expected what was scored ({', '.join(args.score)}), found another text")
-    return base
+            scored = ", ".join(map(str, input.score))
+            raise InputError(f"{path}: expected what was scored ({scored}), found another text")
+    averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
+    rows = [base.row("configured", "as configured", base.bleu)]
+    rows += of_own_text(base, Run(params.run), [read_translated(path, WithSubsets)["subsets"] for path in input.score])
+    rows.append(of_translations(base, "averaging", averaged, read_all(input.last, input.ref, runs)))
+    decoding = runs["decoding"].iloc[0]
+    for changes, paths in params.otherwise:
+        Decoding.read(decoding | changes, "otherwise")
+        choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
+        rows.append(of_translations(base, "decoding", choice, read_all(paths, input.ref, runs)))
+    if len(runs) == 1:
+        return [*rows, base.row("training", "another seed", [])]
+    ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
+    return rows + [base.row("training", f"the {end} of {len(runs)} seeds", [bleu]) for end, bleu in ends.items()]
 
 
 def read_all(paths: list[str], reference: str, runs: pd.DataFrame) -> list[list[str]]:
-    """Return the lines of each translation. Raises InputError where there are neither as many as runs, nor none."""
+    """Read the lines of each translation. Raises InputError on neither as many as runs, nor none."""
     if paths and len(paths) != len(runs):
         raise InputError(f"{paths[0]}: expected a translation for each of {len(runs)} scores, found {len(paths)}")
     return [[line for line, _ in read_pairs(path, reference)] for path in paths]
 
 
-def printed_bleu(path: str) -> str:
-    """Return what the paper printed for its base model. Raises InputError where the file has no such row."""
-    table = read_csv(path, ["model", COLUMN])
-    printed = table.loc[table["model"] == SYSTEM, COLUMN]
-    if printed.empty:
-        raise InputError(f"{path}: expected a row {SYSTEM!r}, found {', '.join(table['model'])}")
-    return printed.iloc[0]
+def of_other_system(path: str | Path) -> list[dict]:
+    """List the first system's rows of scoring in a CSV of benchmarks/measures.py."""
+    table = read_printed(path, ["system", "kind", "choice", "value"])
+    first = table[(table["system"] == table["system"].iloc[0]) & table["kind"].isin(["measure", "mistake"])]
+    scores = dict(zip(first["choice"], first["value"].astype(float), strict=True))
+    kind = f"scoring of {first['system'].iloc[0]}"
+    return [
+        choice_row(kind, METRIC_NAMES.get(name, name), [scores[name]], scores[name] - scores[PAPER], math.nan, [])
+        for name in dict.fromkeys([PAPER, *scores])
+    ]
 
 
-def for_readers(
-    frame: pd.DataFrame, runs: pd.DataFrame, printed: str, labels: tuple[str, str], expected: list[str]
-) -> Table:
-    """Return the table, with notes on what it is made from.
+def of_own_text(base: Base, run: Run, subsets: list[dict]) -> list[dict]:
+    """Score subwords of the runs' own vocabulary, and the test set's parts."""
+    experiment, vocabulary = load(run.experiment), Subwords(run.vocabulary)
+    moses = Moses(experiment.target, experiment.preparation)
 
-    frame: of COLUMNS. runs: the base model's scores on the test set, then Table 3's. printed: the paper's BLEU. labels:
-    of the test and the dev set behind ours. expected: all runs that should be there, by name.
-    """
-    test, dev = labels
-    caption = (
-        f"Why is my BLEU not {printed}? What each choice is worth in BLEU, one changed at a time. {printed} is "
-        "what the paper prints for the base model, English to German, on newstest2014. Ours is the base model on "
-        f"{test}; there a choice can be worth more or less. What differs in training is from Table 3, on {dev}."
-    )
-    others = frame["kind"][frame["kind"].str.startswith(OF_OTHERS)].unique()
-    notes = [*gaps(expected, runs), CHANCE_NOTE, P_NOTE, NOT_MEASURED]
-    notes += [OTHERS_NOTE.format(kind=kind) for kind in others]
-    if len(runs):
-        notes += [configured_note(runs.iloc[0]), "Where ours come from:", provenance(runs)]
-    return Table("why", TITLE, caption, Grid(WORDS, [cells(row) for row in frame.to_dict("records")]), notes)
+    def unjoined(hypotheses: list[str]) -> float:
+        """Score ids of subwords, without EOS, in place of words."""
+        sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
+        return of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
+
+    rows = [base.row("scoring", "subwords not joined, on both sides", [unjoined(side) for side in base.hypotheses])]
+    for name, part in subsets[0].items():
+        parts = [of_run[name]["scores"] for of_run in subsets]
+        scores = [variants[variants["paper"]]["score"] for variants in parts]
+        rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences alone", scores))
+    return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
 
 
-def configured_note(run: pd.Series) -> str:
-    """Return what the differences are from."""
-    signature = run["variants"][run["paper"]]["signature"]
-    return (
-        f"As configured: scored as the authors did, {run['paper']}, `{signature}`. Differences are from that; those in "
-        "training from Table 3's base, by the last checkpoints alone."
-    )
+def of_words(hypotheses: list[str], references: list[str]) -> float:
+    """Compute BLEU of tokens as multi-bleu.perl counts it."""
+    return measure(token_bleu(), hypotheses, references)["score"]
 
 
-def cells(row: dict) -> Row:
-    shown = {
-        "BLEU": NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}",
-        "Difference": difference_text(row["difference"], 2),
-        "p": p_text(row["p"]),
-    }
-    ours = {name: Cell(text, tuple(row["runs"].split()) if text else ()) for name, text in shown.items()}
-    return {"Kind": row["kind"], "Choice": row["choice"]} | ours
+def of_translations(base: Base, kind: str, choice: str, translations: list[list[str]]) -> dict:
+    """Score other translations by the same models, for each run; without any they were not made."""
+    if not translations:
+        return base.row(kind, choice, [])
+    reference = paper_reference(base.references, base.language)
+    words = [paper_tokens(translation, base.language) for translation in translations]
+    scores = [of_words(side, reference) for side in words]
+    other = base.runs[["name"]].assign(bleu=scores, draws=[bleu_draws(side, reference) for side in words])
+    return base.row(kind, choice, scores, paired(other, base.runs).p)
+
+
+def of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
+    """Compare experiments of Table 3 with its base, all by their last checkpoints on the dev set."""
+    differences, rows = from_base(runs), []
+    for experiment in experiments:
+        same, difference = runs[runs["experiment"] == experiment], differences.get(experiment)
+        compared = (difference.value, difference.p) if difference else (math.nan, math.nan)
+        rows.append(
+            choice_row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"]))
+        )
+    return rows

@@ -2,19 +2,15 @@
 
 import json
 import re
-from importlib import import_module
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from lxml import html as parser
 from support.tools import typeset
 
-from transformer.commands import table as stage
 from transformer.files import InputError
-from transformer.report.tables import TABLES
 from transformer.report.tables.cells import Cell
-from transformer.report.tables.render import Grid, Table, latex, markdown, markdown_grid, read, write
+from transformer.report.tables.render import Column, Grid, Table, latex, lay_out, markdown, markdown_grid, read, write
 from transformer.report.tables.render import html as as_html
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
@@ -68,18 +64,17 @@ def test_columns_of_markdown_are_as_wide_as_their_widest_cell():
     assert markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
 
 
-def test_a_grid_is_split_in_two_with_the_same_names():
-    front, behind = TABLE.grid.split(("Model",), ("FLOPs",))
-    assert [list(row) for row in front.rows] == [["Model", "BLEU"]] * 2
-    assert behind.rows[1] == {"Model": "plain", "FLOPs": "n^-0.03"}
-    assert front.words == behind.words == ("Model",)
+def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
+    columns = [Column("Model", "model", key=True), Column("BLEU", lambda row: f"{row['bleu']:.1f}")]
+    columns.append(Column("Note", "note", detail=True, text=True))
+    frame = pd.DataFrame({"model": ["base"], "bleu": [27.31], "note": ["a"]})
+    assert lay_out(frame, columns) == Grid(("Model",), [{"Model": "base", "BLEU": "27.3"}])
+    assert lay_out(frame, columns, detail=True) == Grid(("Model", "Note"), [{"Model": "base", "Note": "a"}])
 
 
-def test_stale_cells_say_so_and_grids_scroll():
-    fragment = parser.fragment_fromstring(as_html(TABLE, {"en-de/base/2"}, "A & B"), create_parent="div")
+def test_grids_scroll():
+    fragment = parser.fragment_fromstring(as_html(TABLE, scrolls="A & B"), create_parent="div")
     assert [box.get("aria-label") for box in fragment.findall("div")] == ["A & B"] * 2
-    assert [cell.text_content() for cell in fragment.iterfind(".//td[@data-stale]")] == ["27.3 ± 0.2 stale"]
-    assert "stale" not in as_html(TABLE, {"en-de/base/3"})
 
 
 def test_a_table_without_rows_says_so_by_its_notes_alone():
@@ -102,19 +97,6 @@ def test_json_that_is_no_table_is_refused(tmp_path, change):
     (tmp_path / "t.json").write_text(json.dumps(json.loads((tmp_path / "t.json").read_text()) | change))
     with pytest.raises(InputError, match=r"t\.json, (notes|grid): (expected|missing)"):
         read(tmp_path / "t.json")
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_has_what_its_stage_and_the_page_need(name, capsys):
-    """Help is what a module's options print."""
-    with pytest.raises(SystemExit):
-        stage.main([name, "--help"])
-    assert "--paper" in capsys.readouterr().out
-    module = import_module(f"transformer.report.tables.{name}")
-    assert module.TITLE
-    assert module.make
-    inputs = Path("workflow/inputs/tables.smk").read_text(encoding="utf-8")
-    assert f'"{name}": ' in inputs[inputs.index("TABLES = {") :]
 
 
 @pytest.mark.slow

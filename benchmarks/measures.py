@@ -1,0 +1,150 @@
+"""One translation by every metric: outputs of real systems on newstest2014, beside what their makers published.
+
+    python -m benchmarks.measures --downloads resources/downloads
+
+Prints the table of docs/bleu.md, and writes workflow/paper/measures.csv, all digits, which the table `why` reads.
+References are found by the lines that a system read, as most outputs are of a part of the test set.
+"""
+
+import argparse
+import urllib.request
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from sacrebleu.metrics import BLEU
+
+from transformer.evaluation.bleu import (
+    PAPER,
+    bleu_scores,
+    detokenize,
+    measure,
+    paper_reference,
+    paper_tokens,
+    plain_quotes,
+    token_bleu,
+    tokenize,
+)
+from transformer.files import InputError
+from transformer.report.tables.why import METRIC_NAMES
+from transformer.text import read_lines, read_pairs
+
+RAW = "https://raw.githubusercontent.com/"
+MOZILLA = f"{RAW}mozilla/firefox-translations-models/e7957fc407441a5e3e35bbcbf9d60d9b35764618/evaluation"
+MARIAN = f"{RAW}marian-nmt/marian-regression-tests/84844f7c1acf10fe6f28e5de73d94e83fd78f0bb/tests/models/wngt19"
+OPUS = f"{RAW}Helsinki-NLP/OPUS-MT-testsets/ac0f19c0be3cb4e0d9450fcb2d7a9847c4bdd180/datasets/statmt/wmt_newstest"
+
+
+@dataclass(frozen=True)
+class System:
+    """A system, and its output as its makers published it."""
+
+    name: str
+    output: str
+    published: str = ""  # BLEU
+    sentences: int = 2737  # of those that it read; 2,737 are the filtered test set
+    tokens: bool = False  # the output is Moses tokens with compounds split, not text
+
+    @property
+    def pair(self) -> str:
+        return self.name[-5:]
+
+    @property
+    def language(self) -> str:
+        return self.name[-2:]
+
+
+SYSTEMS = (
+    System("bergamot-en-de", f"{MOZILLA}/en-de/wmt14.bergamot-base-memory.de", "29.8"),
+    System("google-en-de", f"{MOZILLA}/en-de/wmt14.google.de"),
+    System("marian-16-en-de", f"{MARIAN}/model_base_fbgemm_packed16.avx512.expected", "30.2", 100, tokens=True),
+    System("marian-8-en-de", f"{MARIAN}/model_base_fbgemm_packed8.avx2.expected", "29.5", 100, tokens=True),
+    System("bergamot-en-fr", f"{MOZILLA}/en-fr/wmt14.bergamot-base-memory.fr", "41.1", 3003),
+)
+HEADINGS = {"published": "published", "ours": "as its makers scored it", "sacrebleu": "sacreBLEU"}
+HEADINGS |= {
+    "tokenized": "tokenised",
+    "compound_split": "compounds split",
+    PAPER: "the paper's",
+    "intl": "international",
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Score all systems."""
+    parser = argparse.ArgumentParser(prog="benchmarks.measures", description=__doc__)
+    parser.add_argument("--downloads", required=True, type=Path, help="a folder; what it lacks is fetched")
+    parser.add_argument("--output", default="workflow/paper/measures.csv", help="the file to write")
+    args = parser.parse_args(argv)
+    rows = [row for system in SYSTEMS for row in rows_of(system, args.downloads)]
+    frame = pd.DataFrame(rows)
+    frame[frame["kind"] != "published"].to_csv(args.output, index=False)
+    shown = frame[frame["choice"].isin(HEADINGS)].pivot(index="system", columns="choice", values="value")
+    shown = shown.reindex(index=[system.name for system in SYSTEMS], columns=list(HEADINGS)).rename(columns=HEADINGS)
+    print(shown.to_markdown(floatfmt=".2f", missingval=""))
+
+
+def rows_of(system: System, downloads: Path) -> list[dict]:
+    """Score a system's output by all metrics, by mistake, and as its makers did."""
+    output = list(read_lines(download(system.output, downloads)))
+    if len(output) != system.sentences:
+        raise InputError(f"{system.output}: expected {system.sentences} sentences, found {len(output)}")
+    references = find_references(system, downloads)
+    hypotheses = detokenize(output, system.language) if system.tokens else output
+    # On text, or on tokens against the reference tokenised and split in the same way.
+    theirs = paper_tokens(references, system.language) if system.tokens else references
+    as_published = measure(BLEU(force=True), output, theirs)
+    mistaken = mistakes(hypotheses, references, system.language)
+    if system.tokens:
+        mistaken["sacreBLEU of split tokens against text"] = measure(BLEU(force=True), output, references)["score"]
+    metrics = bleu_scores(hypotheses, references, system.language)
+
+    def row(kind: str, choice: str, value: float, signature: str = "") -> dict:
+        of = {"system": system.name, "sentences": len(output)}
+        return of | {"kind": kind, "choice": choice, "value": value, "signature": signature}
+
+    rows = [row("published", "published", float(system.published))] if system.published else []
+    rows.append(row("ours", "ours", *as_published.values()))
+    rows += [row("measure", name, *metrics[name].values()) for name in METRIC_NAMES if name in metrics]
+    return rows + [row("mistake", choice, value) for choice, value in mistaken.items()]
+
+
+def find_references(system: System, downloads: Path) -> list[str]:
+    """Find the reference of each sentence that a system read; the first of several takes the first reference."""
+    sides = [f"{OPUS}/2014/{system.pair}/newstest2014.{side}" for side in ("en", system.language)]
+    known: dict[str, list[str]] = defaultdict(list)
+    for source, reference in read_pairs(*(download(url, downloads) for url in sides)):
+        known[source].append(reference)
+    read = list(read_lines(download(f"{MOZILLA}/{system.pair}/wmt14.en", downloads)))[: system.sentences]
+    if unknown := [line for line in read if not known[line]]:
+        raise InputError(f"{system.name}: expected a sentence of {sides[0]}, found {unknown[0]!r}")
+    return [known[line].pop(0) for line in read]
+
+
+def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
+    """Compute BLEU of detokenised sentences as it is often computed otherwise, mostly by mistake."""
+    plain, reference = plain_quotes(references), paper_reference(references, language)
+    words = tokenize(hypotheses, language)
+    escaped = paper_tokens(hypotheses, language, escape=True)
+    twice = paper_tokens(tokenize(plain, language, escape=True), language, escape=True)
+    sides = {
+        "compounds not split": (token_bleu(), words, tokenize(plain, language)),
+        "`&quot;` and the like left in the translation alone": (token_bleu(), escaped, reference),
+        "the reference tokenised twice": (token_bleu(), escaped, twice),
+        "sacreBLEU of tokens against text": (BLEU(force=True), words, references),
+    }
+    return {choice: measure(*side)["score"] for choice, side in sides.items()}
+
+
+def download(url: str, folder: Path) -> Path:
+    """Fetch what the folder lacks. A commit stands in each address, so its bytes are always the same."""
+    path = folder / url.removeprefix("https://")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        urllib.request.urlretrieve(url, path)
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Table 1's layers against PyTorch's own, counts against its counter, paths against formulas worked by hand."""
+
+import json
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer.evaluation.layers import (
+    COSTS,
+    LAYERS,
+    Projected,
+    Recurrent,
+    Restricted,
+    connected,
+    growth,
+    measure_layers,
+    multiply_adds,
+    read_measured,
+)
+from transformer.files import InputError
+from transformer.report.tables.table1 import read_complexities
+
+PAPER = Path(__file__).parents[2] / "workflow/paper/table1.csv"
+SIZES = {"n": 13, "d": 6, "k": 3, "r": 5}
+GRID = {"lengths": [2, 4, 8], "widths": [2, 3, 5], "paths": [2, 5, 9], "length": 4, "width": 3}
+PARAMS = SimpleNamespace(**GRID, k=3, r=3, seconds=1e-4)
+
+
+def x() -> torch.Tensor:
+    return torch.randn(SIZES["n"], SIZES["d"])
+
+
+@pytest.mark.parametrize("r", [1, 2, 5, 25])
+def test_restricted_attention_is_full_attention_under_a_band(r):
+    """From r // 2 before a position to (r - 1) // 2 after it; wider than the sequence, all of it."""
+    after = torch.arange(13) - torch.arange(13)[:, None]
+    band = (after >= -(r // 2)) & (after <= (r - 1) // 2)
+    inputs = x()
+    full = F.scaled_dot_product_attention(*[inputs[None, None]] * 3, attn_mask=band)
+    torch.testing.assert_close(Restricted(r)(inputs), full[0, 0])
+
+
+def test_projected_attention_is_pytorchs():
+    ours, inputs = Projected(6), x()
+    theirs = torch.nn.MultiheadAttention(6, 1, bias=False)
+    theirs.in_proj_weight.data = torch.cat([projection.weight for projection in ours.inputs])
+    theirs.out_proj.weight.data = ours.output.weight
+    torch.testing.assert_close(ours(inputs), theirs(inputs, inputs, inputs, need_weights=False)[0])
+
+
+def test_recurrent_layer_is_its_steps_in_a_chain():
+    """The path through it rests on this."""
+    layer, inputs, states = Recurrent(6, 6), x(), [torch.zeros(1, 6)]
+    for step in inputs:
+        states.append(layer(step[None], states[-1]))
+    torch.testing.assert_close(layer(inputs), torch.cat(states[1:]))
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_multiply_adds_are_half_the_flops_that_pytorch_counts(name):
+    layer = LAYERS[name](SIZES["d"], SIZES["k"], SIZES["r"], 0)
+    with FlopCounterMode(display=False) as counter:
+        layer(x())
+    assert counter.get_total_flops() == 2 * multiply_adds(COSTS[name], SIZES)
+
+
+def test_growth_is_that_of_the_papers_complexity():
+    complexities = read_complexities(PAPER)["complexity"]
+    assert (complexities != "").sum() == 4
+    for layer, complexity in complexities[complexities != ""].items():
+        printed = dict(re.findall(r"\b([nd])\b(?:\^(\d))?", complexity))
+        assert {size: growth(COSTS[layer], size) for size in "nd"} == {
+            n: int(power or 1) for n, power in printed.items()
+        }
+
+
+@pytest.mark.parametrize(("k", "r"), [(2, 4), (3, 5)])
+@pytest.mark.parametrize("n", [2, 9, 10, 28])
+def test_paths_are_as_long_as_by_hand(n, k, r):
+    """The farthest pair is n - 1 apart. A convolution goes k - 1 back; L dilated ones see k^L positions.
+
+    Restricted attention goes (r - 1) // 2 forth, the shorter way.
+    """
+    dilated = next(L for L in range(1, 9) if k**L >= n)
+    expected = {
+        "Self-Attention": (1, 1),
+        "Recurrent": (1, n),
+        "Convolutional": (dilated, dilated),
+        "Self-Attention (restricted)": (math.ceil((n - 1) / ((r - 1) // 2)),) * 2,
+        "Convolutional, contiguous kernels": (math.ceil((n - 1) / (k - 1)),) * 2,
+        "Self-Attention with projections": (1, 1),
+        "Self-Attention, additive": (1, 1),
+    }
+    found = {name: connected(name, n, k, r, d=3) for name in LAYERS}
+    assert {name: (stack["layers"], stack["path"]) for name, stack in found.items()} == expected
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(name):
+    """Each position adds as many operators."""
+    chains = [connected(name, n, 3, 5, d=3)["sequential"] for n in (4, 5, 8)]
+    each = chains[1] - chains[0]
+    assert chains[2] - chains[1] == 3 * each
+    assert (each > 0) == (name == "Recurrent")
+
+
+def test_what_is_measured_can_be_read_and_nothing_less(tmp_path):
+    measured, path = measure_layers(PARAMS), tmp_path / "layers.json"
+    path.write_text(json.dumps(measured))
+    assert read_measured(path) == measured
+    assert [(time["n"], time["d"]) for time in measured["times"][:6]] == [
+        (2, 3),
+        (4, 3),
+        (8, 3),
+        (4, 2),
+        (4, 3),
+        (4, 5),
+    ]
+    others = [time for time in measured["times"] if time["layer"] != "Recurrent"]
+    path.write_text(json.dumps(measured | {"times": others}))
+    with pytest.raises(InputError, match=r"layers.json, times: expected the layer types Self-Attention, Recurrent, "):
+        read_measured(path)
