@@ -57,7 +57,9 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
     if not rows:
         return Markup()
     apart = any(str(row["− paper"]) for row in rows)
-    grid, _ = Grid(("Model", "Task"), rows).split((), () if apart else ("− paper",))
+    if not apart:
+        rows = [{heading: cell for heading, cell in row.items() if heading != "− paper"} for row in rows]
+    grid = Grid(("Model", "Task"), rows)
     return html(Table("closeness", "Scores", CLOSENESS_CAPTION, grid, []), scrolls="Scores, scrolls")
 
 

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable
 
 import pandas as pd
 
-from transformer.evaluation.analyses import PAYLOADS
+from transformer.evaluation.analyses import KINDS, PAYLOADS
 from transformer.evaluation.records import read_of_run, run_name
 from transformer.evaluation.scorefiles import require_one
 from transformer.report.tables.cells import Row, mean_cell, ours
 from transformer.report.tables.notes import note
 from transformer.report.tables.render import Grid, Note
 
-KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 SAME = ("scale", "fidelity", "sentences", "target_sha256")  # in all files of an analysis, whose scores are compared
 RUN = ["name", "experiment", "seed"]
 SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
