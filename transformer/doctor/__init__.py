@@ -1,1 +1,1 @@
-"""Checks for what usually breaks a long run, made before it starts: each says what it found, and what mends it."""
+"""Checks of a machine and of a Slurm cluster before a long run: each finding says what is wrong and how to fix it."""

@@ -1,110 +1,223 @@
-"""Checks of a machine: its packages and its processors."""
+"""Checks of a machine: packages, GPUs, the folders that a run writes, and the downloads that a scale needs."""
 
-import importlib.metadata
 import os
-import platform
+import shutil
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import distributions
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from transformer.doctor.finding import Finding, error, note, ok, warning
-from transformer.files import InputError
-from transformer.runtime.cgroups import granted, group_files
+import requests
+import torch
 
+from transformer.config.corpora import downloads_of, sources
+from transformer.config.scales import tasks_of
+from transformer.files import InputError, replacing
+from transformer.plan import storage
+from transformer.plan.plan import make_plan
+from transformer.plan.speed import Speed
+from transformer.runtime.device import DRIVER, given_gpu, gpus_in, why
+from transformer.runtime.lock import taken
+from transformer.text import origin
+
+LEVELS = ("ok", "note", "warning", "error")
 LOCK = Path("requirements.lock")
-SHOWN = 5  # packages that a line names
 INSTALL = "python -m pip install -r requirements.lock, as `make` does"
+SHOWN = 5  # names in one line
+ANSWER_SECONDS = 10.0  # for a server to answer
+DOWNLOADS = Path("resources/downloads")
+CORPORA = Path("resources/corpora")
+MIRROR = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
+LEAST = 2**30  # bytes; the demo needs less
+COMPILER = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 
 
-def pinned(lock: Path) -> dict[str, str]:
-    """Return the version of each package in requirements.lock. Raises InputError where there is no such file."""
-    try:
-        lines = lock.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise InputError(f"{lock}: no such file; doctor runs in the project's folder") from None
-    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+@dataclass(frozen=True)
+class Finding:
+    """One of LEVELS, the thing that was checked, its state, and how to fix it."""
+
+    level: str
+    subject: str
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        fix = f" Fix: {self.fix}." if self.fix else ""
+        return f"{self.level:7} " + " ".join(f"{self.subject}: {self.message}.{fix}".split())
 
 
-def installed(names: list[str]) -> dict[str, str]:
-    """Return the versions of these packages here, without a build's suffix such as +cpu; "" where there is none."""
-    versions = {}
-    for name in names:
-        try:
-            versions[name] = importlib.metadata.version(name).partition("+")[0]
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = ""
-    return versions
+ok = partial(Finding, "ok")
+note = partial(Finding, "note")
+warning = partial(Finding, "warning")  # a run may be slow, or may fail
+error = partial(Finding, "error")  # a run will fail
 
 
-def check_packages(lock: Path) -> Iterator[Finding]:
-    """Check that every package of requirements.lock is installed in its version."""
-    expected = pinned(lock)
-    here = installed(list(expected))
-    missing = [name for name in expected if not here[name]]
-    others = [
-        f"{name} {here[name]}, not {expected[name]}" for name in expected if here[name] not in ("", expected[name])
-    ]
-    if missing:
-        yield error("packages", f"{few(missing)} of {lock.name} not installed", INSTALL)
-    if others:
-        yield warning("packages", f"other versions than in {lock.name}: {few(others)}", INSTALL)
-    if not missing and not others:
-        yield ok("packages", f"Python {platform.python_version()}, {len(expected)} packages as in {lock.name}")
-
-
-def check_same_packages(here: dict[str, str], there: dict[str, str]) -> Finding:
-    """Check that two machines' versions are the same."""
-    others = [
-        f"{name} {there.get(name) or 'missing'}, here {here[name]}" for name in here if there.get(name) != here[name]
-    ]
-    if others:
-        fix = "use one environment, on a shared file system"
-        return error("packages", f"not those of this machine: {few(others)}", fix)
-    return ok("packages", "those of this machine")
-
-
-def versions(lock: Path) -> dict[str, str]:
-    """Return the versions that two machines must have in common."""
-    return {"python": platform.python_version()} | installed(list(pinned(lock)))
+def check_machine(config: dict, mirror: str) -> Iterator[Finding]:
+    """Check this machine for the scale of a configuration. mirror: a folder with the downloads, or "" for the net."""
+    yield from check_packages()
+    yield from check_gpus()
+    for folder, needed in needed_space(config).items():
+        yield check_folder(folder, needed)
+    yield from check_downloads(config, mirror)
 
 
 def few(names: list[str]) -> str:
-    """Return the first names of a list, and how many more there are."""
+    """Join the first names of a list, and count the rest."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return "; ".join(names[:SHOWN]) + more
 
 
-def check_processors(asked: int | None = None) -> Iterator[Finding]:
-    """Check that this process may use the machine's processors, or those that were asked for."""
-    usable, present = len(os.sched_getaffinity(0)), os.cpu_count()
-    share = f"{usable} of {present} cores may be used"
-    if usable < (asked or present):
-        if asked:
-            fix = "--cpus-per-task for srun, too, which does not take sbatch's"
-            yield error("processors", f"{share}, asked for {asked}", fix)
-        else:
-            yield warning("processors", share, "start without taskset or numactl")
-    elif asked and usable > asked:
-        yield note("processors", f"{share}, asked for {asked}: jobs on one node may get in each other's way")
-    else:
-        memory = min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *granted()])
-        yield ok("processors", f"{share}, with {memory / 2**30:.3g} GiB of memory")
-    limits = [file.read_text().split() for file in group_files("cpu.max")]
-    shares = [int(time) / int(period) for time, period in limits if time != "max"]
-    if shares and (quota := min(shares)) < usable:
-        fix = f"--cores {max(1, int(quota))}, or a container or job with more"
-        yield warning("processors", f"the control group grants the time of {quota:g} cores, not of {usable}", fix)
+def check_packages(lock: Path = LOCK) -> Iterator[Finding]:
+    """Compare the installed packages with requirements.lock."""
+    if not lock.exists():
+        raise InputError(f"{lock}: no such file; doctor runs in the project's folder")
+    lines = lock.read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    here = {each.metadata["Name"].lower(): each.version.partition("+")[0] for each in distributions()}
+    missing = [name for name in pinned if name.lower() not in here]
+    both = [(name, here.get(name.lower(), version), version) for name, version in pinned.items()]
+    others = [f"{name} {found}, not {version}" for name, found, version in both if found != version]
+    if missing:
+        yield error("packages", f"{few(missing)} of {lock.name} not installed", INSTALL)
+    if others:
+        yield warning("packages", f"other versions than in {lock.name}: {few(others)}", INSTALL)
+    if not missing + others:
+        yield ok("packages", f"{len(pinned)} packages as in {lock.name}")
 
 
-def check_openmp() -> Iterator[Finding]:
-    """Check that OMP_NUM_THREADS, where it is set, is a number that makes sense."""
-    value = os.environ.get("OMP_NUM_THREADS")
-    usable = len(os.sched_getaffinity(0))
-    if value is None:
-        return
-    if not all(part.strip().isdecimal() and int(part) for part in value.split(",")):
-        yield warning("OMP_NUM_THREADS", f"expected a number above 0, found {value!r}", "unset OMP_NUM_THREADS")
-    elif int(value.split(",")[0]) > usable:
-        message = f"{value}, more than the {usable} cores that may be used: threads wait for each other"
-        yield warning("OMP_NUM_THREADS", message, "unset OMP_NUM_THREADS")
-    else:
-        yield note("OMP_NUM_THREADS", f"{value}; the pipeline's --threads comes before it")
+def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterator[Finding]:
+    """Check that PyTorch sees the GPUs of this machine, or those that a job asked for, and that each computes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    chosen = "CUDA_VISIBLE_DEVICES" in os.environ
+    here = int(given_gpu(devices) is not None) if chosen else len(gpus_in(devices))
+    expected = here if asked is None else asked
+    if seen < expected:
+        reason, fix = why([str(message.message) for message in caught])
+        yield error("GPUs", f"{expected} expected, PyTorch sees {seen}: {reason}", fix)
+    elif not seen:
+        yield ok("GPUs", "none; trainings run on the processor")
+    yield from map(check_gpu, range(seen))
+
+
+def check_gpu(number: int) -> Finding:
+    """Multiply and compile on a GPU."""
+    subject, device = f"GPU {number}", torch.device("cuda", number)
+    try:
+        x = torch.ones(64, 64, device=device)
+        torch.testing.assert_close(x @ x, 64 * x)
+        free, total = torch.cuda.mem_get_info(device)
+    except (RuntimeError, AssertionError) as failure:
+        return error(subject, origin(failure), DRIVER)
+    about = f"{torch.cuda.get_device_name(device)}, {gib(free)} of {gib(total)} free"
+    try:
+        torch.compile(torch.square)(x)
+    except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise their own kinds
+        return warning(subject, f"{about}: cannot compile, trainings are slower: {origin(failure)}", COMPILER)
+    if torch.cuda.get_device_capability(device) < (8, 0):
+        return warning(subject, f"{about}: no bfloat16, trainings are slower", "a GPU of 2020 or later")
+    return ok(subject, f"{about}, computes and compiles")
+
+
+def existing(folder: Path) -> Path:
+    """Return the folder if it exists, else the nearest parent that does."""
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+
+
+@contextmanager
+def trial(folder: Path) -> Iterator[Path]:
+    """Make a temporary folder in `folder`, or where that will be."""
+    with TemporaryDirectory(dir=existing(folder), prefix=".doctor-", ignore_cleanup_errors=True) as place:
+        yield Path(place)
+
+
+def check_folder(folder: Path, needed: int = 0) -> Finding:
+    """Check that `needed` bytes are free, and that files can be written, replaced and locked."""
+    try:
+        with trial(folder) as place:
+            for name in ("new", "replaced"):
+                with replacing(place / "file") as file:
+                    file.write(name)
+            with open(place / "file", "a+") as file:
+                taken(file)
+        free = shutil.disk_usage(existing(folder)).free
+    except (OSError, InputError) as failure:
+        fix = f"make it writable, or make {folder} a link to a folder that is"
+        return error(f"folder {folder}", f"cannot be written: {failure}", fix)
+    if free < max(LEAST, needed):
+        fix = f"free space, or make {folder} a link to a larger disk; `python -m transformer plan` lists the needs"
+        return error(f"folder {folder}", f"{gib(free)} free, {gib(max(LEAST, needed))} needed", fix)
+    return ok(f"folder {folder}", f"{gib(free)} free; files can be written, replaced and locked")
+
+
+def needed_space(config: dict) -> dict[Path, int]:
+    """Return the bytes that the scale still needs in results/ and resources/; all in results/ if they share a disk."""
+    plan = make_plan(config, Speed("GPU", "any", 1.0, ""), units=1)  # the speed is not used
+    results = storage.array_bytes(config, {run.task for run in plan.trained}) + plan.disk(plan.all)
+    texts = storage.text_bytes(config, {run.task for run in plan.all}, CORPORA)
+    here = [path.stat(follow_symlinks=False) for path in Path("results", config["scale"]).rglob("*") if path.is_file()]
+    used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
+    archives = sum(entry.get("size", 0) for entry in missing_downloads(config).values())
+    needed = {Path("results"): max(0, results - used), Path("resources"): archives + texts}
+    if len({existing(folder).stat().st_dev for folder in needed}) == 1:
+        return {Path("results"): sum(needed.values()), Path("resources"): 0}
+    return needed
+
+
+def gib(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB"
+
+
+def missing_downloads(config: dict) -> dict[str, dict]:
+    """Return the downloads that the scale needs and that are not here yet, by name."""
+    names = downloads_of(sources(config, tasks_of(config)))
+    return {name: config["downloads"][name] for name in names if not (DOWNLOADS / name).exists()}
+
+
+def check_downloads(config: dict, mirror: str) -> Iterator[Finding]:
+    """Check that missing downloads can be had, and that corpora of this machine exist."""
+    needed = missing_downloads(config)
+    with ThreadPoolExecutor(16) as pool:
+        found = zip(needed, pool.map(partial(refusal, mirror=mirror), needed.values()), strict=True)
+        problems = {name: problem for name, problem in found if problem}
+    for name, problem in problems.items():
+        yield error("downloads", f"{name}: {problem}", MIRROR)
+    if not problems:
+        yield ok("downloads", f"{len(needed)} files are missing, and can be had")
+    for entry in sources(config, tasks_of(config)):
+        if "path" in entry and not Path(entry["path"]).exists():
+            licensed = "sections" in entry
+            message = f"no {entry['path']}{': without the Penn Treebank, Table 4 is left out' if licensed else ''}"
+            yield (note if licensed else error)("corpora", message, "put it there, or name another in config.yaml")
+
+
+def refusal(entry: dict, mirror: str) -> str | None:
+    """Return why no address of a download, or no place in the mirror, has it; None if one does."""
+    for edition in [entry, *entry.get("alternatives", [])]:
+        for url in edition["urls"]:
+            file = Path(mirror, *url.split("/")[2:])
+            problem = absence(file, edition.get("size")) if mirror else silence(url)
+            if problem is None:
+                return None
+    return problem
+
+
+def absence(file: Path, size: int | None) -> str | None:
+    found = file.stat().st_size if file.is_file() else 0
+    return None if found and size in (None, found) else f"{file}: expected {size or 'some'} bytes, found {found}"
+
+
+def silence(url: str) -> str | None:
+    """Return why a server does not give a file; None if it does."""
+    try:
+        response = requests.head(url, timeout=ANSWER_SECONDS, allow_redirects=True)
+    except requests.RequestException as failure:
+        return f"{url}: {origin(failure)}"
+    refused = response.status_code >= 400 and response.status_code != 405  # 405: the server answers, but not to HEAD
+    return f"{url}: HTTP {response.status_code} {response.reason}" if refused else None
