@@ -17,6 +17,8 @@ from transformer.text import out_of_memory, reason
 PREPARE = ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode")
 COMMANDS: dict[str, str] = {  # name: module:function
     **{name: f"transformer.commands.prepare:{name}" for name in PREPARE},
+    "doctor": "transformer.commands.doctor:doctor",
+    "doctor-node": "transformer.commands.doctor:doctor_node",
     "explain": "transformer.commands.explain:explain",
     "export": "transformer.commands.translate:export",
     "resolve": "transformer.commands.resolve:resolve",

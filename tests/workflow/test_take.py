@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import asdict
 from support.page import about_run, score
-from support.project import own_corpus
 from support.toy import DECODING, make_data, make_experiment, make_run, random_lines
 
 from transformer import __main__
-from transformer.config import settings
 from transformer.config.experiment import UNTRAINED, Decoding, load, save
-from transformer.doctor.downloads import own_files
 from transformer.evaluation.origin import describe
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
@@ -158,19 +155,6 @@ def test_data(tmp_path):
 def weights(path: Path, digest: str, **about) -> Path:
     checkpoints.save(path, {}, {"digest": digest} | about)
     return path
-
-
-@pytest.mark.parametrize(("listed", "needed"), [("data.json", ["dev"]), ("vocabulary.model", ["train", "dev"])])
-def test_doctor_needs_no_training_text_of_taken_data(tmp_path, listed, needed):
-    """But what is scored against; and that, too, where not all data are taken."""
-    own, data, other = own_corpus(tmp_path), tmp_path / "data", tmp_path / "from.yaml"
-    data.mkdir()
-    (data / "SHA256SUMS").write_text(f"{'f1' * 32}  ./{listed}\n")
-    folder = {"path": str(data), "sha256": sha256(data / "SHA256SUMS")}
-    other.write_text(json.dumps({"scales": {"mine": {"tasks": {"en-cs": {"from": folder}}}}}))
-    found = own_files(settings.read([str(own), str(other)], ["scale=mine"]))
-    names = [finding.message.split()[2].partition(".")[0] for finding in found]
-    assert names == [name for name in needed for _ in "12"]
 
 
 def test_weights_of_another_training_are_not_scored(elsewhere, run):

@@ -5,10 +5,10 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -78,10 +78,12 @@ def check_packages(lock: Path = LOCK) -> Iterator[Finding]:
         raise InputError(f"{lock}: no such file; doctor runs in the project's folder")
     lines = lock.read_text(encoding="utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-    here = {each.metadata["Name"].lower(): each.version.partition("+")[0] for each in distributions()}
-    missing = [name for name in pinned if name.lower() not in here]
-    both = [(name, here.get(name.lower(), version), version) for name, version in pinned.items()]
-    others = [f"{name} {found}, not {version}" for name, found, version in both if found != version]
+    here = {}
+    for name in pinned:
+        with suppress(PackageNotFoundError):
+            here[name] = version(name).partition("+")[0]  # without a build's suffix such as +cpu
+    missing = [name for name in pinned if name not in here]
+    others = [f"{name} {found}, not {pinned[name]}" for name, found in here.items() if found != pinned[name]]
     if missing:
         yield error("packages", f"{few(missing)} of {lock.name} not installed", INSTALL)
     if others:
@@ -159,8 +161,9 @@ def check_folder(folder: Path, needed: int = 0) -> Finding:
 def needed_space(config: dict) -> dict[Path, int]:
     """Return the bytes that the scale still needs in results/ and resources/; all in results/ if they share a disk."""
     plan = make_plan(config, Speed("GPU", "any", 1.0, ""), units=1)  # the speed is not used
-    results = storage.array_bytes(config, {run.task for run in plan.trained}) + plan.disk(plan.all)
-    texts = storage.text_bytes(config, {run.task for run in plan.all}, CORPORA)
+    tasks = {run.task for run in plan.all}
+    results = storage.array_bytes(config, tasks) + plan.disk(plan.all)
+    texts = storage.text_bytes(config, tasks, CORPORA)
     here = [path.stat(follow_symlinks=False) for path in Path("results", config["scale"]).rglob("*") if path.is_file()]
     used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
     archives = sum(entry.get("size", 0) for entry in missing_downloads(config).values())

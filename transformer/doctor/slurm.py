@@ -192,11 +192,11 @@ def check_job(subject: str, job: Job, nodes: list[Node]) -> Finding:
     if len(fitting) < job["nodes"]:
         fix = f"nodes: {len(fitting)} in the profile"
         return error(subject, f"{job['nodes']} such nodes, it has {len(fitting)}", fix)
+    if (up := sum(node.up for node in fitting)) < job["nodes"]:
+        return warning(subject, f"{job['nodes']} such nodes, {up} are up now: jobs wait", "sinfo -R gives the reason")
     answer = ask("sbatch", "--test-only", *words(job), "--wrap", "true")
     if answer.returncode:
         return error(subject, f"Slurm refuses such a job: {complaint(answer)}", "ask for less, or another partition")
-    if (up := sum(node.up for node in fitting)) < job["nodes"]:
-        return warning(subject, f"{job['nodes']} such nodes, {up} are up now: jobs wait", "sinfo -R gives the reason")
     return ok(subject, "takes such a job")
 
 
