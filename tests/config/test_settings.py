@@ -106,7 +106,6 @@ COPY = {"urls": ["https://host/copy.gz"], "sha256": TWICE, "size": 568929}
 VALUES = [
     ({"probs": 4}, "unknown key 'probs'; did you mean 'probes'?"),
     ({f"{EN_DE}/tset": "x"}, "scales.demo.tasks.en-de: unknown key 'tset'; did you mean 'test'?"),
-    ({"mirror": MISSING}, "missing key 'mirror'"),
     ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
     (
         {"corpora/grammar-dev/grammar": MISSING},
@@ -115,15 +114,11 @@ VALUES = [
     ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
     ({f"{GERMAN}/path": "b"}, f"{GERMAN}: expected path or download, found path and download"),
     ({f"{BOTH}/silver/text": ["a"]}, f"{BOTH}.silver: expected path or ..., found path and text"),
-    ({"base": None}, "base: expected a mapping, found None"),
     ({"base/N": True}, "base.N: expected int, found True"),
-    ({"base/N": 6.0}, "base.N: expected int, found 6.0"),
     ({"base/P_drop": 1.0}, "base.P_drop: expected float < 1.0, found 1.0"),
     ({"base/P_drop": float("nan")}, "base.P_drop: expected a finite number, found nan"),
-    ({"optimizer/epsilon": "1e-9"}, "optimizer.epsilon: expected float, found '1e-9'"),  # to YAML 1.1 a text
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number, found 'cheap'"),
     ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found 1 again"),
-    ({f"{DEMO}/seeds": [2**32]}, "scales.demo.seeds.0: expected int <= 4294967295, found 4294967296"),
     ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected str matching regex ..., found 'ftp://a/x'"),
     ({"corpora/x\n": OTHER}, "corpora: expected str matching regex ..., found 'x\\n'"),
     ({"experiments/parser": {}}, "experiments: expected str matching regex ..., found 'parser'"),
