@@ -106,7 +106,7 @@ FETCHED = {  # what is there, each address's answers, and the requests
         ["/a", "/a bytes=1000-", "/b bytes=1000-"],
     ),
     "without ranges": (b"", {"/a": [serve(DATA, 1000), without_ranges(DATA)]}, ["/a", "/a bytes=1000-"]),
-    "416": (BEGUN, {"/a": [status(416, Content_Range="bytes */1"), part]}, ["/a bytes=1000-", "/a"]),
+    "416": (BEGUN, {"/a": [status(416), part]}, ["/a bytes=1000-", "/a"]),
     "another range": (BEGUN, {"/a": [status(206, Content_Range="bytes 7-24/25"), part]}, ["/a bytes=1000-", "/a"]),
     "redirected": (
         BEGUN,
@@ -291,12 +291,6 @@ def other(server):
         return ["--or", json.dumps({"urls": [server.address + path for path in paths]} | description)]
 
     return other
-
-
-def test_other_bytes_are_not_asked_for_where_the_first_are_to_be_had(server, succeed, other):
-    server.script = {"/a": [status(404)], "/b": [part], "/c": [serve(OTHER)]}
-    succeed("/a", "/b", options=other("/c"))
-    assert [path for path, _ in server.requests] == ["/a", "/b"]
 
 
 def test_other_bytes_in_turn(server, succeed, other, output):

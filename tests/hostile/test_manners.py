@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 from msgspec.structs import asdict
 from support.project import ROOT
@@ -30,21 +31,36 @@ def run(*arguments, shell: str = "", **env: str) -> subprocess.CompletedProcess:
 # Signals.
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_stage_in_one_line(tmp_path, number, code):
-    """As from a terminal, to all its processes: its workers say nothing, and no half file is left."""
+@pytest.fixture
+def tokenizing(tmp_path):
+    """Yield a job with two workers in the middle of its text, which writes to the folder `to`."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
     tokenize = ["--languages", "en", "de", "--processes", "2", "--preparation", json.dumps(asdict(PREPARATION))]
     command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
-    with subprocess.Popen(command, **options) as process:
+    with psutil.Popen(command, **options) as process:
         while not any(path.stat().st_size for path in (tmp_path / "to").glob(".*.part")):
             assert process.poll() is None
-        os.killpg(process.pid, number)
-        _, shown = process.communicate(timeout=20)
+        yield process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_stage_in_one_line(tokenizing, tmp_path, number, code):
+    """As from a terminal, to all its processes: its workers say nothing, and no half file is left."""
+    os.killpg(tokenizing.pid, number)
+    _, shown = tokenizing.communicate(timeout=30)
     assert shown.decode() == f"transformer tokenize: ended by {number.name}\n"
-    assert process.returncode == code
+    assert tokenizing.returncode == code
     assert list((tmp_path / "to").iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_workers_end_with_a_job_that_is_killed(tokenizing, number, code):
+    workers = tokenizing.children(recursive=True)
+    assert len(workers) > 2  # the third watches over resources
+    tokenizing.send_signal(number)
+    assert tokenizing.wait(30) == code
+    assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
 def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):

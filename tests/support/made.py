@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from support.page import about_run, attention
+from support.page import attention
 from support.scored import score
 from support.toy import make_data, make_experiment, make_run, random_lines
 from transformer import __main__
@@ -70,15 +70,11 @@ def write_others(folder: Path) -> None:
     times = [{"layer": layer, "grid": grid} | TIME for layer in COSTS for grid in "nd"]
     connections = [{"layer": layer, "n": 8, "path": 1, "sequential": 2} for layer in LAYERS]
     contents = {"layers": start | {"times": times, "connections": connections}, "attention": attention()}
-    contents["run"] = about_run()
     contents["parses"] = {"sentences": 2, "repaired": {"2": "no tree"}, "scores": [-0.5, -0.7]}
-    contents["figure"] = {"title": "T", "alt": "A", "caption": "C", "inches": 3.5, "data": {}}
     common = {"run": score(30.0)["run"], "language": "de", "sentences": 9, "target_sha256": "ab"}
     contents |= {probe: common | PAYLOAD[probe] for probe in PAYLOADS}
     for name, content in contents.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
-    (folder / "figure.svg").write_text("<svg/>")
-    (folder / "trees").write_text("(S (A a))\n(S (B b))\n")
     grid = Grid(("Model",), [{"Model": "base", "BLEU": Cell("27.3", ("en-de/base/1",))}])
     write(
         Table("table1", "T", "C", grid, ["a note", ["a list"], grid]), str(folder / "table1"), pd.DataFrame({"a": [1]})
