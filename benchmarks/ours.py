@@ -8,8 +8,8 @@ import torch
 
 from benchmarks.loops import Loop, Step, pause
 from benchmarks.workload import Workload
-from transformer.runtime import memory
-from transformer.runtime.device import best_device
+from transformer import layout
+from transformer.runtime.device import available_memory, best_device
 from transformer.runtime.distributed import World
 from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run
@@ -43,9 +43,9 @@ class Ours:
     def __init__(self, workload: Workload, folder: Path):
         world = World(0, 1, best_device())
         evaluation = Evaluation(workload.dev, workload.vocabulary, workload.budgets, 0, world)
-        room = memory.available(world.device, torch.get_num_threads())
+        room = available_memory(world.device, torch.get_num_threads())
         parts = (workload.experiment, workload.text, evaluation, workload.vocabulary)
-        self.run = Halting(*parts, world, "benchmark", folder, room)
+        self.run = Halting(*parts, world, "benchmark", layout.Run(folder), room)
         self.dtype = self.run.learner.dtype
         self.loop = Loop(lambda: self.run.train(Signals(), "benchmark"))
         self.step: Callable[[], Step] = self.loop.step

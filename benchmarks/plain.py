@@ -23,8 +23,7 @@ from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
 from transformer.runtime.device import best_device
 from transformer.training.batches import plan
-from transformer.training.optimizer import rate
-from transformer.training.step import product_dtype
+from transformer.training.step import compute_dtype, rate
 
 
 class Network(nn.Module):
@@ -165,7 +164,7 @@ class PlainAsOurs(Plain):
     name = "torch.nn.Transformer, products as this project's"
 
     def product_dtype(self) -> torch.dtype:
-        dtype = product_dtype(self.device, self.workload.experiment.model.d_model)
+        dtype = compute_dtype(self.device, self.workload.experiment.model.d_model)
         if dtype == torch.float32:
             raise LeftOut("this project's products are float32 here, too")
         return dtype
@@ -180,4 +179,4 @@ class PlainCompiled(Plain):
     def product_dtype(self) -> torch.dtype:
         if self.device.type != "cuda":
             raise LeftOut("compiled for a GPU alone")
-        return product_dtype(self.device, self.workload.experiment.model.d_model)
+        return compute_dtype(self.device, self.workload.experiment.model.d_model)

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 from msgspec import structs
 
-from transformer.commands.train import open_text
 from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
 from transformer.config.reading import read_yaml
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
-from transformer.training.batches import ParallelText
+from transformer.layout import Data
+from transformer.training.batches import ParallelText, open_text
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 NEVER = 10**9  # steps: the benchmark ends first
@@ -39,7 +39,7 @@ class Workload:
 def of_run(run: Path, data: Path) -> Workload:
     """Open a run of the pipeline, before or after it is trained."""
     experiment = load(run / "experiment.yaml")
-    text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
+    text, dev = (open_text(Data(data), split, experiment) for split in ("train", "dev"))
     label = f"{experiment.scale}-{experiment.experiment}"
     return Workload(unending(experiment), text, dev, Subwords(data / "vocabulary.model"), label)
 

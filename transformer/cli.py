@@ -16,12 +16,12 @@ from transformer.text import out_of_memory, reason
 
 PREPARE = ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode")
 COMMANDS: dict[str, str] = {  # name: module:function
+    **{name: f"transformer.commands.train:{name}" for name in ("resolve", "train", "average")},
     **{name: f"transformer.commands.prepare:{name}" for name in PREPARE},
     "doctor": "transformer.commands.doctor:doctor",
     "doctor-node": "transformer.commands.doctor:doctor_node",
     "explain": "transformer.commands.explain:explain",
     "export": "transformer.commands.translate:export",
-    "resolve": "transformer.commands.resolve:resolve",
     "serve": "transformer.commands.serve:serve",
     "translate": "transformer.commands.translate:translate",
 }

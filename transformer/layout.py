@@ -78,6 +78,32 @@ class Run(Folder):
         """Return the folder that an interrupted training goes on from. No rule declares it, so Snakemake keeps it."""
         return self.folder / "state"
 
+    def work(self, digest: str) -> Path:
+        """Return the folder in which the training with this digest works."""
+        return self.state / digest[:16]
+
+    def checkpoint(self, step: int) -> Path:
+        """Return the weights after a step."""
+        return self.checkpoints / f"{step:08}.safetensors"
+
+    def resume_state(self, step: int) -> Path:
+        """Return the state after a step."""
+        return self.state / f"{step:08}.safetensors"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Return the folder of the curves that TensorBoard shows."""
+        return self.folder / "tensorboard"
+
+    @property
+    def compiled(self) -> Path:
+        """Return the cache of the compiler of a GPU's step."""
+        return self.state / "compiled"
+
+    def interrupted(self, job: str | None) -> Path:
+        """Return the file that names the signal that ended a training, of a batch system's job if there is one."""
+        return self.state / ".".join(filter(None, ("interrupted", job)))
+
     def weights(self, suffix: str) -> Path:
         """Return the weights behind outputs with this suffix: "" for the average, ".last" for the last checkpoint."""
         return {"": self.average, ".last": self.last}[suffix]

@@ -138,3 +138,45 @@ class Description(TypedDict):
     alt: str  # for those who cannot see the figure
     inches: Annotated[float, Meta(gt=0)]  # its width
     data: dict[str, Any]
+
+
+class MetricsEntry(TypedDict, total=False):
+    """An entry of metrics.jsonl: means over the updates since the last one, or dev scores; losses per target token."""
+
+    epoch: Count
+    smoothed_loss: float
+    perplexity: Above0
+    rate: Amount
+    gradient_norm: Amount
+    batch_source_tokens: Amount
+    batch_target_tokens: Amount
+    batch_padding: Amount
+    source_tokens: Count
+    target_tokens: Count
+    seconds: Amount
+    target_tokens_per_second: Amount
+    dev_perplexity: Above0
+    dev_bleu: Amount
+
+
+class MetricsLine(MetricsEntry):
+    """An entry with its step: a line of metrics.jsonl."""
+
+    step: Count
+
+
+def read_metrics(path: Path, growing: bool = False) -> list[MetricsLine]:
+    """Return all entries of a log. Raises InputError naming the file and the damaged line.
+
+    growing: a training may be writing the last line; half a line is left out.
+    """
+    lines = lines_of(path)
+    if growing and lines and not lines[-1].endswith(b"\n"):
+        del lines[-1]
+    return [parse_json(line, MetricsLine, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """Return the lines of a file with their ends, which a last line that is cut off lacks."""
+    with open_input(path) as file:
+        return list(file)

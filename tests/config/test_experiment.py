@@ -9,7 +9,7 @@ import pytest
 import yaml
 from msgspec import structs
 
-from transformer.commands.resolve import resolve as resolve_command
+from transformer.commands.train import resolve as resolve_command
 from transformer.config.experiment import PRESETS, Decoding, Experiment, Model, Section, load, resolve, save
 from transformer.config.runs import RunName, own_values
 from transformer.config.runs import parts as configured_parts

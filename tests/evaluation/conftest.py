@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from support.analysing import PAIRS, STEPS
+from support.commands import do
 from support.toy import make_data, make_experiment, make_run, random_lines, write_text
-
-from transformer.commands import average, train
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +21,8 @@ def place(tmp_path_factory):
     run = make_run(place / "run", make_experiment(model=model, running=running, **sizes))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSFORMER_DEVICE", "cpu")
-        train.main([str(run), "--data", str(data), "--threads", "1"])
-    average.main(["--run", str(run)])
+        do("train", run, "--data", data, "--threads", 1)
+    do("average", "--run", run)
     for language in ("en", "de"):
         write_text(place / f"dev.{language}", dev)
     return place

@@ -20,7 +20,7 @@ from transformer.data.subwords import Subwords
 from transformer.evaluation.attention import names, read_attention
 from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention
-from transformer.model.overheard import weights
+from transformer.model.hooks import attention_weights
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
 from transformer.model.weights import save
@@ -46,7 +46,7 @@ def test_weights_times_values_are_the_layers_output(changes):
     text = pack([torch.tensor(SOURCE).numpy()], torch.device("cpu"))
     before = model(text, text)
     seen.clear()
-    taken = weights(model, SOURCE, TARGET)
+    taken = attention_weights(model, SOURCE, TARGET)
     decoder = [of_layer for pair in zip(taken["decoder"], taken["cross"], strict=True) for of_layer in pair]
     for of_layer, (module, given, output) in zip([*taken["encoder"], *decoder], seen, strict=True):
         heads = (of_layer @ values(module, given)).transpose(0, 1).flatten(1)
@@ -60,7 +60,7 @@ def test_weights_times_values_are_the_layers_output(changes):
 
 def test_too_long_a_sentence_is_refused():
     with pytest.raises(InputError, match=f"{POSITIONS} tokens at most, found a sentence of {POSITIONS + 1}"):
-        weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
+        attention_weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
 
 
 def test_names_of_tokens_make_the_words_again(tmp_path):

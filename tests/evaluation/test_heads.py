@@ -23,7 +23,7 @@ from transformer.evaluation.heads import (
     total_distance,
 )
 from transformer.evaluation.predictions import averaging
-from transformer.model.overheard import attentions, weights
+from transformer.model.hooks import attention_weights, attentions
 from transformer.model.packed import pack
 from transformer.model.weights import load, save
 from transformer.translation.decoder import CachedDecoder
@@ -178,7 +178,7 @@ def test_distances_are_those_of_the_weights_of_single_sentences(model):
     measured = distances(model, everything.batches, everything.lengths)
     sums, queries = {kind: np.zeros((3, 2)) for kind in KINDS}, dict.fromkeys(KINDS, 0)
     for source, target in zip(TEXT.source, TEXT.target, strict=True):
-        for kind, table in weights(model, source.tolist(), target.tolist()).items():
+        for kind, table in attention_weights(model, source.tolist(), target.tolist()).items():
             L_q, L_k = table.shape[2:]
             even = np.tril(np.ones((L_q, L_k))) if kind == "decoder" else np.ones((L_q, L_k))
             even = np.broadcast_to(even / even.sum(axis=1, keepdims=True), (1, 2, L_q, L_k))

@@ -1,6 +1,5 @@
 """Warnings where a measure misleads: on made-up text, and on real systems' translations of newstest2014."""
 
-
 import pytest
 from support.mirror import mirrored
 

@@ -5,17 +5,18 @@ import pytest
 import torch
 from msgspec.structs import replace
 from support.analysing import STEPS, analyse, by_commands
+from support.commands import do
 from support.toy import random_model, random_text
 
-from transformer.commands import average
-from transformer.commands.train import open_text
 from transformer.config.experiment import PAD, load, save
 from transformer.evaluation.predictions import averaging, calibration, predict, smoothing
 from transformer.evaluation.significance import limits
 from transformer.files import InputError
+from transformer.layout import Data
 from transformer.model import weights
 from transformer.model.packed import pack
 from transformer.runtime.distributed import World
+from transformer.training.batches import open_text
 from transformer.training.evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -30,7 +31,7 @@ def averages(place):
 def dev_perplexity(place, file) -> float:
     """Return the perplexity of the encoded dev set, as a training measures it."""
     experiment = load(place / "run" / "experiment.yaml")
-    dev = open_text(place / "data", "dev", experiment)
+    dev = open_text(Data(place / "data"), "dev", experiment)
     evaluation = Evaluation(dev, None, (600, 600), 0, World(0, 1, CPU))
     return evaluation.perplexity(weights.load_model(file, experiment.model), torch.float32)
 
@@ -73,7 +74,7 @@ def test_an_average_is_that_of_the_subcommand(averages, own, tmp_path, count):
     experiment = load(run / "experiment.yaml")
     training = replace(experiment.training, averaged_checkpoints=count)
     save(replace(experiment, training=training), run / "experiment.yaml")
-    average.main(["--run", str(run)])
+    do("average", "--run", run)
     lines = (own / "dev.en").read_text().splitlines()
     entry = averages[count - 1]
     expected = by_commands(run, (lines, lines), tmp_path)

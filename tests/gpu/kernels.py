@@ -21,8 +21,7 @@ import numpy as np
 import torch
 from support.inductor import compile_kernels, writing
 
-from transformer.model.blocks import BLOCK, tables
-from transformer.model.packed import fill
+from transformer.model.packed import BLOCK, padding_lengths, tables
 from transformer.training.compiling import compiled
 
 BANDWIDTH = 4.0e12  # bytes/s that an H200's memory gives to a kernel
@@ -148,7 +147,7 @@ def attention_flops(learner: Learner) -> float:
     model, lengths, batches = learner.experiment.model, learner.text.lengths, learner.batches_of(0)
     tiles = 0
     for batch in batches:
-        filled = np.concatenate([lengths[:, batch], fill(lengths[:, batch], learner.room)], axis=1)
+        filled = np.concatenate([lengths[:, batch], padding_lengths(lengths[:, batch], learner.capacity)], axis=1)
         for queries, keys, causal in ((0, 0, False), (1, 1, True), (1, 0, False)):
             tiles += tables(filled[queries], filled[keys], causal)[0].sum()
     product = 2 * BLOCK**2 * (model.d_k + model.d_v) / 2
@@ -157,7 +156,7 @@ def attention_flops(learner: Learner) -> float:
 
 def write(learner: Learner, folder: Path) -> list[Path]:
     """Let Inductor write the code of the step, forward and backward; return its files."""
-    batch = learner.text.batch(learner.batches_of(0)[0], CUDA, learner.room)
+    batch = learner.text.batch(learner.batches_of(0)[0], CUDA, learner.capacity)
     with writing(folder) as files, FAKE:
         compiled()(learner.model, batch, 0.1, torch.bfloat16)
     return files

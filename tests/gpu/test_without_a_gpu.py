@@ -15,7 +15,7 @@ import torch
 from filelock import FileLock
 from support.tools import needs
 
-from transformer.model.blocks import BLOCK
+from transformer.model.packed import BLOCK
 
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent

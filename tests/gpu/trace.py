@@ -78,7 +78,7 @@ BREAKS = {
 def step(name: str) -> dict:
     """Train the model by one step that is not compiled, at full size."""
     learner = learner_of(name)
-    learner.room = None
+    learner.capacity = None
     with Watch() as seen:
         return made(learner, learner.batches_of(0)[0]) | report(seen)
 
@@ -96,7 +96,7 @@ def learner_of(name: str, layers: int | None = None) -> Learner:
     work = of_paper(name, PAIRS)
     model = structs.replace(work.experiment.model, N=min(work.experiment.model.N, layers or math.inf))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
-    compiles = patch.object(Learner, "compile", lambda learner: setattr(learner, "room", learner.largest_piece()))
+    compiles = patch.object(Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece()))
     moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
     with FAKE, CUDA, measures_memory, compiles, moves:
         return Learner(structs.replace(work.experiment, model=model), work.text, None, WORLD, 0)
@@ -162,7 +162,7 @@ def rows(_: str) -> dict:
             continue
         models.append(model)
         torch._dynamo.reset()
-        blocks = learner.room is not None
+        blocks = learner.capacity is not None
         batches = learner.batches_of(0)[:1]
         found[name] = {"blocks": blocks, **(compile_step(learner, batches) if blocks else made(learner, *batches))}
     return found
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--break", dest="broken", choices=BREAKS, default="nothing")
     args = parser.parse_args()
     # The numbers of a step go to the processor by pinned memory and an event, which have no fake.
-    with ExitStack() as broken, patch.object(step_module, "on_its_way", lambda numbers: (numbers, None)):
+    with ExitStack() as broken, patch.object(step_module, "copied", lambda numbers: (numbers, None)):
         for place, worse in BREAKS[args.broken].items():
             broken.enter_context(patch.object(*place, worse))
         print(json.dumps(globals()[args.part](args.model)))

@@ -22,11 +22,18 @@ from torch.nn.attention import flex_attention
 from transformer.config.experiment import PAD
 from transformer.files import InputError
 from transformer.model.attention import block_attention, fits_blocks
-from transformer.model.blocks import BLOCK, Blocks
-from transformer.model.packed import FILLER, SPARE, fill, lay_flat, sizes
-from transformer.model.packed import blocks as blocks_of
+from transformer.model.packed import (
+    BLOCK,
+    MULTIPLE,
+    SPARE,
+    Blocks,
+    blocks_of,
+    collate_blocks,
+    padded_sizes,
+    padding_lengths,
+)
 from transformer.model.transformer import Transformer
-from transformer.runtime.signals import Interrupted, StopSignals
+from transformer.runtime.process import Interrupted, StopSignals
 from transformer.training import step
 from transformer.training.batches import plan
 from transformer.training.compiling import compiled, prepare
@@ -96,16 +103,16 @@ def test_a_batch_laid_flat():
 )
 def test_batches_within_the_room_have_one_size(pairs, room):
     lengths = np.array(pairs).T
-    full = sizes(lengths, room)
+    full = padded_sizes(lengths, room)
     if (lengths.sum(axis=1) <= room).all():
-        assert (full == sizes(np.ones((2, 1), int), room)).all()
-    fillers = fill(lengths, room)
+        assert (full == padded_sizes(np.ones((2, 1), int), room)).all()
+    fillers = padding_lengths(lengths, room)
     assert (lengths.sum(axis=1) + fillers.sum(axis=1) == full).all()
     assert fillers.min() > 0
     # As many on both sides, so that a side with little room may have shorter ones, and the other longer ones.
-    assert fillers.max() <= max(FILLER, math.ceil(full.max() / SPARE))
-    assert (full <= np.maximum(lengths.sum(axis=1), room) + SPARE + FILLER).all()
-    assert (full % FILLER == 0).all()
+    assert fillers.max() <= max(MULTIPLE, math.ceil(full.max() / SPARE))
+    assert (full <= np.maximum(lengths.sum(axis=1), room) + SPARE + MULTIPLE).all()
+    assert (full % MULTIPLE == 0).all()
 
 
 # Attention in blocks.
@@ -120,7 +127,7 @@ RAGGED = {  # lengths of sentences on either side, whole blocks
 
 
 def stream(lengths: list[int], causal: bool, memory: Blocks | None = None):
-    return lay_flat(np.zeros(sum(lengths), dtype=np.int64), np.array(lengths), CPU, causal, memory)
+    return collate_blocks(np.zeros(sum(lengths), dtype=np.int64), np.array(lengths), CPU, causal, memory)
 
 
 @pytest.mark.parametrize("kind", ["self", "causal", "cross"])
@@ -177,7 +184,7 @@ def test_tables_list_the_blocks_that_have_something_to_see(lengths, causal):
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=12))
 def test_tables_of_any_batch_are_those_of_its_mask(pairs):
     lengths = np.array(pairs).T
-    lengths = np.concatenate([lengths, fill(lengths, (1, 1))], axis=1)
+    lengths = np.concatenate([lengths, padding_lengths(lengths, (1, 1))], axis=1)
     expected, transposed, *found = masks(lengths.tolist(), False)
     assert (found[0] == expected).all()
     assert (found[1] == transposed).all()
@@ -234,9 +241,9 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
     """Padded attention's batches, whose grids have padding of their own or none."""
     model = make_model().double()
     outputs = []
-    for grain in (1, 64):
-        batch = TEXT.batch(indices, CPU, grain=grain)
-        assert len(batch.source.ids) % grain == len(batch.labels) % grain == 0
+    for multiple in (1, 64):
+        batch = TEXT.batch(indices, CPU, multiple=multiple)
+        assert len(batch.source.ids) % multiple == len(batch.labels) % multiple == 0
         output = model(batch.source, batch.target)[: TEXT.lengths[1, indices].sum()]
         gradients = torch.autograd.grad(output.square().sum(), list(model.parameters()))
         outputs.append([output, *gradients])
@@ -245,7 +252,7 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
 
 def start(folder, in_blocks: bool, running: dict | None = None) -> Run:
     run = starting.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
-    run.learner.room = run.learner.largest_piece() if in_blocks else None
+    run.learner.capacity = run.learner.largest_piece() if in_blocks else None
     return run
 
 
@@ -302,7 +309,7 @@ compile_ = torch.compile
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-def test_where_nothing_can_be_compiled_the_training_goes_on(monkeypatch, tmp_path, capsys):
+def test_where_nothing_can_be_compiled_the_training_goes_on(monkeypatch, tmp_path, caplog):
     """As on a node without a C compiler. The same steps follow, and the run says why they took longer."""
 
     def fails(graph, inputs):
@@ -313,7 +320,7 @@ def test_where_nothing_can_be_compiled_the_training_goes_on(monkeypatch, tmp_pat
     torch._dynamo.reset()
     runs[0].learner.compile()
     assert runs[0].learner.compiled is None
-    (line,) = capsys.readouterr().err.splitlines()
+    line = caplog.messages[0]
     assert line == f"the step runs uncompiled, which takes longer: {COMPILER_ERROR}"
     for run in runs:
         run.train(StopSignals(), "a commit")
@@ -341,16 +348,16 @@ def test_a_compiled_step_is_used_where_it_works(monkeypatch, tmp_path):
     ],
     ids=["loss", "gradient", "nan"],
 )
-def test_a_compiled_step_that_computes_something_else_is_not_used(monkeypatch, tmp_path, capsys, wrong, message):
+def test_a_compiled_step_that_computes_something_else_is_not_used(monkeypatch, tmp_path, caplog, wrong, message):
     def compute(model, *rest):
         return wrong(*batch_losses(model, *rest), model.decoder[1].cross_attention.query.weight)
 
     monkeypatch.setattr(step, "compiled", lambda: compute)
     run = start(tmp_path, True)
     run.learner.compile()
-    assert (run.learner.compiled, run.learner.room) == (None, None)
+    assert (run.learner.compiled, run.learner.capacity) == (None, None)
     assert run.circumstances("a commit")["compiler_error"].startswith(f"process 0: {message}")
-    assert "as uncompiled, found" in capsys.readouterr().err
+    assert "as uncompiled, found" in caplog.text
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")

@@ -15,7 +15,7 @@ from support.commands import do, error
 from support.toy import DECODING, make_experiment, make_run, make_vocabulary, random_model, write_text
 
 from transformer import cli
-from transformer.commands import average, linearize, parse, silver, train
+from transformer.commands import linearize, parse, silver
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load, save
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import SPECIAL, Subwords
@@ -105,8 +105,8 @@ def trained(tmp_path_factory, data):
     resolved = make_experiment(model=model | rows, running=running, **training, **tokens)
     run = make_run(tmp_path_factory.mktemp("run") / "1", resolved)
     save(structs.replace(DECODING, extra_length=60), run / "decoding.yaml")
-    train.main([str(run), "--data", str(data), "--threads", "1"])
-    average.main(["--run", str(run)])
+    do("train", run, "--data", data, "--threads", 1)
+    do("average", "--run", run)
     return run
 
 

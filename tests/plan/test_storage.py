@@ -11,9 +11,9 @@ from transformer.config import settings
 from transformer.model import weights
 from transformer.model.transformer import Transformer
 from transformer.plan import storage
-from transformer.runtime.writer import Writer
+from transformer.runtime.threads import Writer
 from transformer.training import states
-from transformer.training.optimizer import adam
+from transformer.training.step import adam
 
 SUM = "0" * 64
 PAPER = "scale=paper"

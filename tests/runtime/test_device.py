@@ -1,14 +1,28 @@
-"""The device that computes: machines with GPUs that answer, that do not, and without any."""
+"""The device that computes, on machines with GPUs that answer, that do not, and without any; and its memory."""
 
+import math
+import os
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
+from support.starting import start
+from support.toy import make_experiment, random_text
 
 from transformer.files import InputError
 from transformer.runtime import device
-from transformer.runtime.device import best_device, driver, given_gpu
+from transformer.runtime.device import (
+    PER_PARAMETER,
+    SHARE,
+    available_memory,
+    best_device,
+    driver,
+    given_gpu,
+    pieces,
+    saved_bytes,
+)
+from transformer.training.batches import plan
 
 SAYS = "The NVIDIA driver on your system is too old (found version 12080). Please update\nyour GPU driver."
 VERSIONS = {
@@ -28,7 +42,7 @@ def unusable(monkeypatch):
     """Let PyTorch answer as a CUDA build does on a machine whose driver is too old for it."""
 
     def is_available() -> bool:
-        warnings.warn(SAYS, UserWarning, stacklevel=2)
+        warnings.warn(SAYS, stacklevel=2)
         return False
 
     monkeypatch.setattr(torch.cuda, "is_available", is_available)
@@ -41,6 +55,9 @@ def test_a_gpu_that_answers_is_taken(monkeypatch):
     assert best_device() == torch.device("cuda")
     monkeypatch.setenv(device.VARIABLE, "cpu")
     assert best_device() == torch.device("cpu")
+    monkeypatch.setenv(device.VARIABLE, "gpu")
+    with pytest.raises(InputError, match=r"^TRANSFORMER_DEVICE: expected cpu or nothing, found 'gpu'$"):
+        best_device()
 
 
 @pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", *device.SLURM])
@@ -68,7 +85,7 @@ def test_a_wheel_for_processors_on_a_machine_with_a_gpu(monkeypatch):
 @pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles"])
 @pytest.mark.usefixtures("unusable")
 def test_no_visible_gpu_means_the_processor(monkeypatch, visible):
-    """Also where a job has GPUs: who hides them wants the processor."""
+    """Also in a job with GPUs: who hides them wants the processor."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setenv("SLURM_JOB_GPUS", "0")
     assert best_device() == torch.device("cpu")
@@ -83,14 +100,56 @@ def test_a_machines_own_gpus(tmp_path: Path):
     assert given_gpu(tmp_path) == str(tmp_path / "nvidia0")
 
 
-def test_another_device_is_refused(monkeypatch):
-    monkeypatch.setenv(device.VARIABLE, "gpu")
-    with pytest.raises(InputError, match=r"^TRANSFORMER_DEVICE: expected cpu or nothing, found 'gpu'$"):
-        best_device()
+def test_the_drivers_version(tmp_path: Path):
+    assert driver(tmp_path / "version") == "none"
+    for text, expected in VERSIONS.items():
+        (tmp_path / "version").write_text(text)
+        assert driver(tmp_path / "version") == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), VERSIONS.items(), ids=VERSIONS.values())
-def test_the_drivers_version(tmp_path: Path, text, expected):
-    (tmp_path / "version").write_text(text)
-    assert driver(tmp_path / "version") == expected
-    assert driver(tmp_path / "none") == "none"
+# Memory.
+
+
+def test_saved_bytes_by_hand():
+    """A product keeps both factors for its gradient: 100 and 100 numbers of 4 bytes; one kept twice counts once."""
+    x, y = (torch.randn(100, requires_grad=True) for _ in range(2))
+    assert saved_bytes(lambda: x * y) == 800
+    assert saved_bytes(lambda: (x * y, x * y)) == 800
+    assert saved_bytes(lambda: x * x[:10].sum()) == 404
+    with torch.no_grad():
+        assert saved_bytes(lambda: x * y) == 0
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(1, 1), (600, 1), (601, 2), (1200, 2), (1201, 3)])
+def test_pieces_by_hand(tokens, expected):
+    """Room for 600 tokens of 10 bytes beside 3 parameters."""
+    memory = math.ceil((6000 + 3 * PER_PARAMETER) / SHARE)
+    assert pieces(memory, 3 * PER_PARAMETER, bytes_per_token=10, tokens=tokens) == expected
+
+
+def test_a_model_that_does_not_fit_is_refused():
+    with pytest.raises(InputError, match=r"^memory: expected more than 0\.069 GiB for model and Adam, found 0\.00098$"):
+        pieces(2**20, PER_PARAMETER * 10**6, bytes_per_token=10, tokens=100)
+
+
+def test_every_piece_of_every_batch_fits(tmp_path):
+    """Measured on the piece itself, give or take a pair that divides unevenly; more memory makes fewer pieces."""
+    text, budgets = random_text(1, 1000), (900, 900)
+    learner = start(tmp_path, make_experiment(source_tokens=900, target_tokens=900), text).learner
+    parameters = sum(parameter.numel() for parameter in learner.model.parameters())
+    counts = []
+    for capacity in (2**20, 2**21, 2**24):
+        learner.accumulation = learner.accumulations(math.ceil((capacity + PER_PARAMETER * parameters) / SHARE))
+        for batch in plan(1, 0, text.lengths, budgets):
+            for piece in range(learner.accumulation):
+                part = batch[piece :: learner.accumulation]
+                assert saved_bytes(lambda part=part: learner.losses(part)) <= 1.1 * capacity
+        counts.append(learner.accumulation)
+    assert counts[0] > counts[1] > counts[2] == 1
+
+
+def test_a_process_has_its_processors_part_of_the_machines_memory():
+    cpu = torch.device("cpu")
+    all_of_it = available_memory(cpu, 10_000)
+    assert 2**28 < all_of_it < 2**50
+    assert available_memory(cpu, 1) <= all_of_it // os.cpu_count()

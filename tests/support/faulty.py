@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from transformer import cli
 from transformer.commands import train
 from transformer.data.corpus import TokenArray
+from transformer.runtime.process import manners
 from transformer.training.batches import ParallelText
 from transformer.training.loop import Run
 
@@ -68,7 +70,8 @@ def main(fault: str, rank: str, step: str, *arguments: str) -> None:
         return update(run, *batch)
 
     Run.update = struck
-    train.main(list(arguments))
+    with manners("transformer"):
+        cli.run(["train", *arguments])
 
 
 if __name__ == "__main__":

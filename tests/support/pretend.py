@@ -46,11 +46,11 @@ def install() -> None:
     from transformer.model import packed
     from transformer.training import batches
 
-    packed.put = batches.put = put
+    packed.to_device = batches.to_device = to_device
 
 
-def put(array: np.ndarray, device: torch.device) -> torch.Tensor:
-    """Return a fake tensor in the place of packed.put's, whose pinned memory has no fake."""
+def to_device(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """Return a fake tensor in the place of packed.to_device's, whose pinned memory has no fake."""
     with FAKE:
         return torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, device=device)
 

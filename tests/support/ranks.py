@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from support.toy import make_experiment, random_text
+from transformer import layout
 from transformer.runtime.distributed import end, joined
-from transformer.runtime.signals import StopSignals
+from transformer.runtime.process import StopSignals
 from transformer.training.evaluation import Evaluation
 from transformer.training.loop import Run
 
@@ -21,7 +22,8 @@ def main(out: Path, accumulation: int, P_drop: float) -> None:
     experiment = make_experiment(model={"P_drop": P_drop})
     with joined() as world:
         evaluation = Evaluation(random_text(2, 15), None, BUDGETS, 0, world)
-        run = Run(experiment, random_text(1, 53), evaluation, None, world, "digest", out / "run", memory=2**40)
+        folder = layout.Run(out / "run")
+        run = Run(experiment, random_text(1, 53), evaluation, None, world, "digest", folder, memory=2**40)
         learner = run.learner
         learner.dtype, learner.accumulation = torch.float32, accumulation
         losses, mine, results = learner.losses, [], {}

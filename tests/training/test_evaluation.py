@@ -8,12 +8,12 @@ import torch
 from sacrebleu.metrics import BLEU
 from support.toy import PROCESSOR, TORCHRUN, make_data, make_experiment, make_run, random_lines
 
-from transformer.commands.train import open_text
 from transformer.config.experiment import EOS, PAD, load
 from transformer.data.subwords import Subwords
 from transformer.model.packed import pack
 from transformer.model.weights import load_model
 from transformer.runtime.distributed import World
+from transformer.training.batches import open_text
 from transformer.training.evaluation import Evaluation
 
 CPU = torch.device("cpu")

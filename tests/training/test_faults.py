@@ -17,12 +17,12 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from support.commands import do
 from support.project import ROOT
 from support.toy import PROCESSOR, TORCHRUN, heed_signals, make_data, make_experiment, make_run, random_lines
 
-from transformer.commands import train
 from transformer.model import weights as checkpoints
-from transformer.runtime.signals import EXIT_INTERRUPTED, STOPPING
+from transformer.runtime.process import EXIT_INTERRUPTED, STOPPING
 
 PROGRAM = ["-m", "transformer", "train"]
 FAULTY = [str(ROOT / "tests/support/faulty.py")]
@@ -126,7 +126,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straigh
     training.wait()
     print(f"killed at step {steps_done(run)}")
     assert training.returncode == -signal.SIGKILL
-    train.main([str(run), "--data", str(data), "--threads", "1"])
+    do("train", run, "--data", data, "--threads", 1)
     assert metrics(run) == metrics(straight)
     for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000190.safetensors"):
         (resumed,), (expected,) = run.glob(name), straight.glob(name)
@@ -150,8 +150,8 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     assert max(states(run)) == f"{int(step):08}.safetensors"
     assert steps_done(run) == int(step)
     again = Training(run, data)
-    again.wait_for(lambda: "\n" in again.out)
-    assert again.out.startswith(f"resumed from step {step} ")
+    again.wait_for(lambda: "\n" in again.err)
+    assert again.err.startswith(f"resumed from step {step} ")
     again.send_signal(number)
     assert again.end(SOON) == 75
 
@@ -198,7 +198,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     again = Training(run, data, processes=2)
     assert again.end() == 0
-    assert again.out.startswith("resumed from step 20 ")
+    assert again.err.startswith("resumed from step 20 ")
     assert json.loads((run / "run.json").read_text())["steps"] == 60
 
 
@@ -217,7 +217,7 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     Training(run, data, [*FAULTY, "killed", str(before - 1), "25"], before).wait(LONG)
     again = Training(run, data, processes=after)
     assert again.end() == 0
-    assert again.out.startswith("resumed from step 20 ")
+    assert again.err.startswith("resumed from step 20 ")
     summary = json.loads((run / "run.json").read_text())
     assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, before), (20, after)]
 
@@ -247,12 +247,12 @@ def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
     first.wait_for(lambda: steps_done(run) > 5)
     second, third = Training(run, data), Training(run, data)
     for waiting in (second, third):
-        waiting.wait_for(lambda waiting=waiting: "\n" in waiting.out)
-        assert waiting.out.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
+        waiting.wait_for(lambda waiting=waiting: "\n" in waiting.err)
+        assert waiting.err.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
     third.terminate()
     assert third.end(SOON) == EXIT_INTERRUPTED
     assert first.end() == second.end() == 0
-    assert "trained before" in second.out
+    assert "trained before" in second.err
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1
 
 

@@ -11,7 +11,7 @@ from support.toy import make_experiment
 
 from transformer.files import InputError
 from transformer.model import weights as checkpoints
-from transformer.runtime.signals import StopSignals
+from transformer.runtime.process import StopSignals
 from transformer.training.loop import Run
 
 FORMS = {

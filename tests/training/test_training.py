@@ -20,7 +20,7 @@ from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import pack
-from transformer.runtime.signals import StopSignals
+from transformer.runtime.process import StopSignals
 from transformer.training.batches import ParallelText, plan
 from transformer.training.loop import TrainingError
 
@@ -28,6 +28,11 @@ SPEED = ("seconds", "target_tokens_per_second")  # in the metrics: no two runs h
 
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
+
+
+@pytest.fixture(autouse=True)
+def messages(caplog):
+    caplog.set_level("INFO")
 
 
 def train(run, commit="commit"):
@@ -134,24 +139,24 @@ def other_version(path):
     ],
     ids=["truncated", "zeroed", "another experiment", "another version"],
 )
-def test_a_bad_state_is_refused_and_the_one_before_it_used(tmp_path, capsys, spoil, message):
+def test_a_bad_state_is_refused_and_the_one_before_it_used(tmp_path, caplog, spoil, message):
     interrupt(start(tmp_path, make_experiment()), 7)
     newest = tmp_path / "state" / "00000006.safetensors"
     spoil(newest)
-    capsys.readouterr()
+    caplog.clear()
     assert start(tmp_path, make_experiment()).progress.step == 4
-    refused, resumed = capsys.readouterr().out.splitlines()
+    refused, resumed = caplog.messages
     assert refused.startswith(f"refused a resume state: {newest}: {message}")
     assert resumed == f"resumed from step 4 ({tmp_path}/state/00000004.safetensors)"
 
 
-def test_a_run_whose_states_are_all_damaged_begins_again(tmp_path, uninterrupted, capsys):
+def test_a_run_whose_states_are_all_damaged_begins_again(tmp_path, uninterrupted, caplog):
     """And the damaged states, of later steps, do not count among the two that are kept."""
     interrupt(start(tmp_path, make_experiment()), 7)
     for path in (tmp_path / "state").iterdir():
         path.write_bytes(b"damaged")
     run = start(tmp_path, make_experiment())
-    assert capsys.readouterr().out.count("refused") == 2
+    assert caplog.text.count("refused a") == 2
     assert run.progress.step == 0
     interrupt(run, 5)
     run = start(tmp_path, make_experiment())
@@ -189,7 +194,7 @@ def test_checkpoints_are_counted_back_from_the_last_step(
     assert all(torch.equal(last[name], tensor) for name, tensor in run.learner.model.state_dict().items())
 
 
-def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, capsys):
+def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, caplog):
     shutil.copytree(uninterrupted, tmp_path, dirs_exist_ok=True)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
     run = start(tmp_path, make_experiment())
@@ -198,7 +203,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, capsys):
     assert after == before
     assert [start["commit"] for start in after["starts"]] == ["commit"]
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
-    assert capsys.readouterr().out == f"resumed from step 8 ({tmp_path}/state/00000008.safetensors)\n"
+    assert caplog.messages == [f"resumed from step 8 ({tmp_path}/state/00000008.safetensors)"]
     assert_same(tmp_path, uninterrupted)
 
 
@@ -363,11 +368,11 @@ def test_learns_to_copy(tmp_path):
     assert progress.dev_perplexity < 1.3
 
 
-def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_path, capsys):
+def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_path, caplog):
     long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
     expected = (long.lengths > 60).any(axis=0).sum()
     start(tmp_path, make_experiment(), text=long)
-    assert f"left out {expected} of 53 training pairs: too long" in capsys.readouterr().out
+    assert f"left out {expected} of 53 training pairs: too long" in caplog.text
     with pytest.raises(InputError, match=r"^dev pair \d+: \[\d+, \d+\] tokens, too long for 1024 positions or a batch"):
         start(tmp_path, make_experiment(), dev=long)
 

@@ -5,9 +5,9 @@ import shutil
 import pytest
 import torch
 from msgspec.structs import asdict, replace
+from support.commands import do
 from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
-from transformer.commands import average, train
 from transformer.config.experiment import load, save
 from transformer.model import weights as checkpoints
 
@@ -20,8 +20,8 @@ def run(tmp_path_factory):
     sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 400, "warmup_steps": 100, "checkpoint_every": 5}
     running = {"log_every": 50, "evaluate_every": 400, "save_every": 400}
     run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
-    train.main([str(run), "--data", str(data), "--threads", "1"])
-    average.main(["--run", str(run)])
+    do("train", run, "--data", data, "--threads", 1)
+    do("average", "--run", run)
     return run
 
 

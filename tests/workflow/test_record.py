@@ -11,7 +11,7 @@ from support.project import snakemake, transformer
 from support.recorded import of_pages
 
 from transformer.model import weights
-from transformer.model.rounded import restored
+from transformer.model.weights import from_int8
 
 RECORD = "results/record/small"
 BASE = "runs/en-de/base/1"
@@ -105,7 +105,7 @@ def test_recorded_weights_translate(small, recorded, tmp_path):
     score = json.loads((recorded / f"results/small/{BASE}/test.json").read_text())
     assert score["run"]["weights_sha256"] is None  # these are not the weights that translated
     assert kept["embedding.weight"].dtype == torch.int8
-    assert restored(kept).keys() == whole.keys()
+    assert from_int8(kept).keys() == whole.keys()
     line = tmp_path / "line"
     line.write_text("A cat looks for its table.\n")
     result = transformer(

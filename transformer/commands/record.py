@@ -100,10 +100,10 @@ def record_run(run: Path, target: Path, weights: bool) -> None:
 def shrink(path: Path, target: Path) -> None:
     """Copy weights in 8 bits, with the header that they have."""
     from transformer.model import weights  # here, as it takes seconds
-    from transformer.model.rounded import rounded
+    from transformer.model.weights import to_int8
 
     tensors, header = weights.load(path)
-    weights.save(target, rounded(tensors), header | {"rounded": True})
+    weights.save(target, to_int8(tensors), header | {"rounded": True})
 
 
 def withhold(path: Path, target: Path) -> None:

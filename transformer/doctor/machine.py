@@ -22,7 +22,7 @@ from transformer.plan import storage
 from transformer.plan.plan import make_plan
 from transformer.plan.speed import Speed
 from transformer.runtime.device import DRIVER, given_gpu, gpus_in, why
-from transformer.runtime.lock import taken
+from transformer.runtime.process import take_lock
 from transformer.text import origin
 
 LEVELS = ("ok", "note", "warning", "error")
@@ -147,7 +147,7 @@ def check_folder(folder: Path, needed: int = 0) -> Finding:
                 with replacing(place / "file") as file:
                     file.write(name)
             with open(place / "file", "a+") as file:
-                taken(file)
+                take_lock(file)
         free = shutil.disk_usage(existing(folder)).free
     except (OSError, InputError) as failure:
         fix = f"make it writable, or make {folder} a link to a folder that is"

@@ -106,10 +106,10 @@ def sentences_of_figures(figures: dict[str, dict]) -> list[dict]:
 
 def describe(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
     """Return the tokens and the weights of a `Pair`, rounded. Raises InputError if a weight is no finite number."""
-    from transformer.model.overheard import weights
+    from transformer.model.hooks import attention_weights
 
     target = [*target, EOS]
-    taken = weights(model, source, target)
+    taken = attention_weights(model, source, target)
     for kind, of_kind in taken.items():
         if not of_kind.isfinite().all():
             raise InputError(f"attention, {kind}: expected finite weights, found others")

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from transformer.evaluation.analyses import Heads, HeadsOfKind, Masked
 from transformer.evaluation.subject import Subject, open_subject
-from transformer.model.overheard import attentions, overheard
+from transformer.model.hooks import attentions, hooked
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.text import draw
@@ -34,7 +34,7 @@ BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
 class Head(NamedTuple):
-    """A head: its kind of attention (`model.overheard.attentions`), its layer and its place there, both from 0."""
+    """A head: its kind of attention (`model.hooks.attentions`), its layer and its place there, both from 0."""
 
     kind: str
     layer: int
@@ -174,7 +174,7 @@ def distances(model: Transformer, batches: list[Batch], lengths: list[Tensor]) -
                 add(sums[kind][-1], *sides[kind], equal_weights(*sides[kind], causal=kind == "decoder"))
                 queries[kind] += int(sides[kind][0].sum())
                 for row, module in zip(sums[kind], modules, strict=False):
-                    stack.enter_context(overheard(module, partial(add, row, *sides[kind])))
+                    stack.enter_context(hooked(module, partial(add, row, *sides[kind])))
             model(batch.source, batch.target)
     return {kind: rows / queries[kind] for kind, rows in sums.items()}
 

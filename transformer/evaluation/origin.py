@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from transformer.config.experiment import Decoding, load
 from transformer.evaluation.records import Trained
 from transformer.files import InputError, sha256
-from transformer.model.header import origin, read_header
+from transformer.model.weights import origin, read_header
 from transformer.records import read_json
 
 ADDED = ("averaged_steps", "weights_sha256", "decoding")  # by `describe` to the content of run.json

@@ -1,8 +1,8 @@
 """§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
 
-    attention         padded sentences; additive_scores in the place of its products (Table 5)
+    attention         padded sentences; with additive_scores instead of products for Table 5
     block_attention   sentences laid end to end, in a GPU's compiled step
-    cached_attention  one more token of each hypothesis, in beam search
+    cached_attention  the next token of each hypothesis, in beam search
 
 Shapes: B sentences, L the longest sentence's length, n tokens of all sentences.
 """
@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import Model
 from transformer.files import InputError
-from transformer.model.blocks import BLOCK, Blocks
 from transformer.model.kernels import Pad, Softmax, Unpad, dropout
-from transformer.model.packed import Packed
+from transformer.model.packed import BLOCK, Blocks, Packed
 
 # The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
 # 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
@@ -39,8 +38,7 @@ def attention(
     """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1).
 
     Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. Returns [B, h, L_q, d_v].
-    mask: None, or added to the scores [B, h, L_q, L_k], to which it must broadcast.
-    `causal` lets position i see only positions up to i (§3.2.3); then L_q = L_k.
+    mask: added to the scores, broadcast to [B, h, L_q, L_k]. causal: position i sees positions up to i (§3.2.3).
     scale: another factor than 1 / sqrt(d_k). additive: with it, the scores are `additive_scores`.
     """
     scale = Q.shape[-1] ** -0.5 if scale is None else scale
@@ -63,10 +61,10 @@ def attention(
 
 
 def additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
-    """Return what §3.2.1 compares dot products with: a layer of a feed-forward network, over queries and keys.
+    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k], which §3.2.1 compares dot products with.
 
-    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. additive: [h, d_k]. Returns additive · tanh(Q_i + K_j): [B, h, L_q, L_k].
-    That is Bahdanau et al. (2015), as W^Q and W^K are the layer's matrices.
+    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. additive: [h, d_k]. As in Bahdanau et al. (2015), it is one layer over
+    queries and keys, with the matrices W^Q and W^K.
     """
     return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
 
@@ -76,8 +74,7 @@ def block_attention(
 ) -> Tensor:
     """Compute equation 1 without padding. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v].
 
-    Returns [n_q, h, d_v]. Only compiled code leaves blocks out; else all n_q * n_k products are taken. See
-    `fits_blocks`.
+    Returns [n_q, h, d_v]. Only compiled code leaves blocks out; else all n_q * n_k products are taken.
     """
     from torch.nn.attention.flex_attention import BlockMask, flex_attention  # loads Dynamo, which takes a second
 
@@ -93,7 +90,7 @@ def block_attention(
 
 
 def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether `block_attention` can train this model there: it knows dot products, 16 bits, and no dropout."""
+    """Tell whether `block_attention` can train this model there: it knows dot products, 16 bits, and no dropout."""
     heads = all(16 <= width <= 256 for width in (model.d_k, model.d_v))  # narrower: no kernel; wider: one, but slow
     plain = model.attention == "dot" and model.P_drop_attention == 0
     return plain and heads and device.type == "cuda" and dtype == torch.bfloat16
@@ -104,8 +101,8 @@ def cached_attention(
 ) -> Tensor:
     """Compute equation 1 for one query of each of K hypotheses, over M cached places (translation/decoder.py).
 
-    Q: [B * K, h * d_k], already divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: None, or
-    added to the scores [B, h, K, M]. additive: as `attention` has it. Returns [B * K, h * d_v].
+    Q: [B * K, h * d_k], already divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: added to the
+    scores [B, h, K, M]. Returns [B * K, h * d_v].
     """
     B, h, d_k, _ = keys.shape
     queries = Q.view(B, -1, h, d_k).transpose(1, 2)
@@ -116,7 +113,7 @@ def cached_attention(
 
 
 class MultiHead(nn.Module):
-    """§3.2.2: what self-attention and cross-attention share. W^Q, W^K, W^V are one matrix where the input is one."""
+    """§3.2.2: the base of self-attention and cross-attention. W^Q, W^K, W^V are one matrix if the input is one."""
 
     def __init__(self, config: Model):
         super().__init__()
@@ -129,9 +126,9 @@ class MultiHead(nn.Module):
     def mix(
         self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks | None, causal: bool
     ) -> Tensor:
-        """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v].
+        """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v]; blocks: None for padded attention.
 
-        Packed as well, Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v]. blocks: None for padded attention.
+        Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v].
         """
         if blocks is not None:
             if self.additive is not None:

@@ -8,8 +8,8 @@ from transformer.config.experiment import Model
 def parameters(model: Model) -> int:
     """Count the trained numbers: the embedding matrices (§3.4), and the layers' matrices, biases and LayerNorms.
 
-    Projections carry biases, as in the authors' code: without them Table 3's counts do not come out. The code's table
-    of target languages counts where the model has it; that of learned positions (Table 3, row E) does not.
+    Projections have biases, as in the authors' code and as Table 3's counts need. The code's table of target languages
+    counts if the model has it; that of learned positions (Table 3, row E) does not.
     """
     keys, values = model.h * model.d_k, model.h * model.d_v
     attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
@@ -25,7 +25,7 @@ def parameters(model: Model) -> int:
 
 
 def agreeing_rows(model: Model, millions: int) -> range:
-    """Return the numbers of embedding rows for which the parameters, in millions and rounded, are `millions`."""
+    """Return the numbers of embedding rows whose parameters, in millions and rounded, are `millions`."""
     rest = parameters(model) - model.embedding_rows * model.d_model
     least, beyond = (-(-(millions * 10**6 + half - rest) // model.d_model) for half in (-(10**6) // 2, 10**6 // 2))
     return range(least, beyond)
@@ -50,10 +50,9 @@ def training_flops(model: Model, lengths: Lengths) -> float:
 
         P = d_model h (d_k + d_v)     F = 2 d_model d_ff
 
-    A token's self-attention projects 2P. The attention between encoder and decoder adds P: to a source token its keys
-    and values, to a target token its query and output. The last term is Q Kᵀ and its product with V in all three
-    attentions, masked or not; additive scores count as much. LayerNorm, softmax's exponentials, biases, dropout and
-    the optimiser are no matrix products and not counted.
+    A token's self-attention projects 2P; cross-attention adds P: a source token's keys and values, a target token's
+    query and output. The last term is Q Kᵀ and its product with V in all three attentions, masked or not; additive
+    scores count as much. LayerNorm, exponentials, biases, dropout and the optimiser are no matrix products.
     """
     projections = model.d_model * model.h * (model.d_k + model.d_v)
     feed_forward = 2 * model.d_model * model.d_ff

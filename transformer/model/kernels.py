@@ -1,7 +1,6 @@
-"""Softmax and dropout for a processor, where PyTorch's are slow, and the way between packed and padded rows.
+"""Softmax and dropout for a processor, where PyTorch's are several times as slow; packed rows to padded and back.
 
-At a sentence's length softmax is several times as fast written out, and so is a dropout mask of 16-bit numbers instead
-of Bernoulli draws. A GPU waits for its memory, so layers hand on 16 bits there, and a product applies ReLU itself.
+A GPU waits for its memory, so layers hand on 16 bits there, and a product applies ReLU itself.
 """
 
 import math
@@ -54,7 +53,7 @@ def dropout(x: Tensor, P: float) -> Tensor:
 
 
 def narrowed(x: Tensor) -> Tensor:
-    """Return x in the type of a GPU's products, where they are in 16 bits: half as much to move. Else return x."""
+    """Return x in 16 bits if a GPU's products are: half as much to move."""
     return x.to(torch.get_autocast_dtype("cuda")) if x.is_cuda and torch.is_autocast_enabled("cuda") else x
 
 
@@ -82,9 +81,9 @@ class ProductReLU(torch.autograd.Function):
 
 
 class Pad(torch.autograd.Function):
-    """The way from packed [n, d] to padded [size, d], zero elsewhere: one copy by row, where autograd's own would add.
+    """From packed [n, d] to padded [size, d], zero elsewhere: one copy by row; autograd's own would add.
 
-    slots: where the first rows go; the rows after them only fill up a batch.
+    slots: the places of the first rows; the rows after them are padding of the batch.
     """
 
     @staticmethod
@@ -99,7 +98,7 @@ class Pad(torch.autograd.Function):
 
 
 class Unpad(torch.autograd.Function):
-    """The way from padded [size, d] to packed [n, d]: the inverse of Pad."""
+    """From padded [size, d] to packed [n, d]: the inverse of Pad."""
 
     @staticmethod
     def forward(ctx, x: Tensor, slots: Tensor, n: int) -> Tensor:
@@ -113,7 +112,7 @@ class Unpad(torch.autograd.Function):
 
 
 def put_rows(x: Tensor, slots: Tensor, size: int) -> Tensor:
-    """Return [size, d]: zeros, but at `slots` the first rows of x."""
+    """Return [size, d]: zeros, and at `slots` the first rows of x."""
     return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x[: len(slots)])
 
 

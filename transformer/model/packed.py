@@ -1,6 +1,8 @@
-"""Sentences laid end to end, without padding between them: what the model reads (§5.1).
+"""Sentences laid end to end, without padding between them: the model's input (§5.1).
 
 Only attention knows where sentences begin: by a padded grid, or by each token's sentence and tables of blocks.
+FlexAttention goes by the tables: a stream is cut into blocks of BLOCK tokens, and most pairs of blocks share no
+sentence, so that none of their products are taken.
 """
 
 import math
@@ -10,93 +12,129 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.model.blocks import Blocks, tables
-
 POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
+BLOCK = 64  # tokens; with 128, seven in eight products would be of two sentences, with 64 three in four are
+MULTIPLE = 128  # a padded side's tokens are a multiple of it; also the length, roughly, of a sentence of padding
+SPARE = 64  # the least padding of each side, in as many sentences on both
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """For each block of queries the blocks of keys that it may see, and the reverse, for the gradient.
+
+    M blocks of queries, N of keys: of keys [1, 1, M, N] the first key_counts [1, 1, M] count in each row, of queries
+    [1, 1, N, M] the first query_counts [1, 1, N]. Shapes depend on the streams' sizes, not on their sentences.
+    """
+
+    key_counts: Tensor
+    keys: Tensor
+    query_counts: Tensor
+    queries: Tensor
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Sentences laid end to end.
+    """Sentences laid end to end. Attention works on a padded grid [B, L], or, if `sentences` is given, on blocks."""
 
-    ids: [n] token ids. positions: [n] place of each token in its sentence. Attention works on either of two layouts:
-    a padded grid [B, L], or, where `sentences` is given, blocks of the stream itself.
-    """
-
-    ids: Tensor
-    positions: Tensor
+    ids: Tensor  # [n] token ids
+    positions: Tensor  # [n] place of each token in its sentence
     shape: tuple[int, int]  # (B, L)
-    slots: Tensor | None = None  # [n] place of each token in the grid, row by row; None where they fill it in order
-    mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None where there is no padding
+    slots: Tensor | None = None  # [n] place of each token in the grid, row by row; None if they fill it in order
+    mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None without padding
     sentences: Tensor | None = None  # [n] int32, the number of each token's sentence
     own: Blocks | None = None  # of attention to the stream itself
     memory: Blocks | None = None  # of a target's attention to the source
 
 
-FILLER = 128  # tokens, roughly, of a sentence that fills up a batch; batches' sizes are multiples of it
-SPARE = 64  # tokens at least that fill up each side, in as many sentences on both
-
-
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
-    """Lay sentences of token ids end to end (see `Packed`), for padded attention."""
+    """Lay sentences of token ids end to end, for padded attention."""
     lengths = np.array([len(sentence) for sentence in sentences])
-    return lay(np.concatenate(sentences).astype(np.int64), lengths, device)
+    return collate(np.concatenate(sentences).astype(np.int64), lengths, device)
 
 
-def lay(ids: np.ndarray, lengths: np.ndarray, device: torch.device, grain: int = 1) -> Packed:
-    """Lay sentences out for padded attention: their ids [n], end to end, and their lengths [B]."""
+def collate(ids: np.ndarray, lengths: np.ndarray, device: torch.device, multiple: int = 1) -> Packed:
+    """Lay sentences out for padded attention: their ids [n], end to end, and their lengths [B].
+
+    PAD extends the tokens to a `multiple`.
+    """
     B, L = shape = (len(lengths), int(lengths.max()))
     positions = places(lengths)
-    sides = [put(extended(side, grain), device) for side in (ids, positions)]
+    sides = [to_device(extended(side, multiple), device) for side in (ids, positions)]
     slots = mask = None
-    if len(ids) < B * L or len(ids) % grain:
-        slots = put(np.repeat(np.arange(B) * L, lengths) + positions, device)
+    if len(ids) < B * L or len(ids) % multiple:
+        slots = to_device(np.repeat(np.arange(B) * L, lengths) + positions, device)
     if len(ids) < B * L:
         padding = np.where(np.arange(L) < lengths[:, None], np.float32(0), np.float32(-np.inf))
-        mask = put(padding[:, None, None, :], device)
+        mask = to_device(padding[:, None, None, :], device)
     return Packed(*sides, shape, slots, mask)
 
 
-def extended(tokens: np.ndarray, grain: int) -> np.ndarray:
-    """Append zeros, which are PAD and first places, up to a multiple of `grain`."""
-    return np.pad(tokens, (0, -len(tokens) % grain))
+def extended(tokens: np.ndarray, multiple: int) -> np.ndarray:
+    """Append zeros, which are PAD and first places, up to a `multiple`."""
+    return np.pad(tokens, (0, -len(tokens) % multiple))
 
 
-def lay_flat(
+def collate_blocks(
     ids: np.ndarray, lengths: np.ndarray, device: torch.device, causal: bool, memory: Blocks | None = None
 ) -> Packed:
-    """Lay sentences out for attention in blocks, as `lay` does for padded attention; ids and lengths make whole blocks.
+    """Lay sentences out for attention in blocks; ids and lengths make whole blocks.
 
-    causal: whether a token attends only to those before it. memory: a target's blocks of attention to the source.
+    causal: a token attends only to those before it. memory: a target's blocks of attention to the source.
     """
-    sentences = put(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), device)
-    shape, own = (len(lengths), int(lengths.max())), blocks(lengths, lengths, causal, device)
-    return Packed(put(ids, device), put(places(lengths), device), shape, None, None, sentences, own, memory)
+    sentences = to_device(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), device)
+    shape, own = (len(lengths), int(lengths.max())), blocks_of(lengths, lengths, causal, device)
+    return Packed(to_device(ids, device), to_device(places(lengths), device), shape, None, None, sentences, own, memory)
 
 
-def blocks(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch.device) -> Blocks:
-    """Return the `Blocks` of attention between sentences of these lengths [B] on either side."""
-    return Blocks(*(put(table, device) for table in tables(queries, keys, causal)))
-
-
-def fill(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
-    """Return the lengths [2, sentences] of what fills up a batch of these lengths [2, pairs]; none is 0."""
-    rest = sizes(lengths, room) - lengths.sum(axis=1)
-    E = min(math.ceil(rest.max() / FILLER), rest.min())
+def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
+    """Return the lengths [2, sentences] of the padding of a batch of these lengths [2, pairs]; none is 0."""
+    rest = padded_sizes(lengths, capacity) - lengths.sum(axis=1)
+    E = min(math.ceil(rest.max() / MULTIPLE), rest.min())
     return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)
 
 
-def sizes(lengths: np.ndarray, room: tuple[int, int]) -> np.ndarray:
-    """Return [2] the tokens of each filled side: its room, or what it has, and SPARE more; a multiple of FILLER."""
-    return -(-(np.maximum(lengths.sum(axis=1), room) + SPARE) // FILLER) * FILLER
+def padded_sizes(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
+    """Return [2] the tokens of each padded side: its capacity, or what it has, and SPARE more; a MULTIPLE."""
+    return -(-(np.maximum(lengths.sum(axis=1), capacity) + SPARE) // MULTIPLE) * MULTIPLE
 
 
 def places(lengths: np.ndarray) -> np.ndarray:
-    """Return for each token its place in its sentence, for sentences laid end to end: [n]."""
+    """Return each token's place in its sentence: [n]."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def put(array: np.ndarray, device: torch.device) -> torch.Tensor:
-    """Return a tensor on `device`, without waiting for what a GPU still has to do."""
+def to_device(array: np.ndarray, device: torch.device) -> Tensor:
+    """Copy to `device`, asynchronously to a GPU."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+
+
+def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch.device) -> Blocks:
+    """Return the blocks of attention between sentences of these lengths [B] on either side."""
+    return Blocks(*(to_device(table, device) for table in tables(queries, keys, causal)))
+
+
+def tables(queries: np.ndarray, keys: np.ndarray, causal: bool) -> list[np.ndarray]:
+    """Return the tables of `Blocks` for sentences of these lengths on either side [B], each side whole blocks."""
+    first_key, last_key = reach(queries, keys)
+    first_query, last_query = reach(keys, queries)
+    if causal:
+        last_key, first_query = (np.arange(len(x)) for x in (last_key, first_query))
+    return [*listed(first_key, last_key, len(first_query)), *listed(first_query, last_query, len(first_key))]
+
+
+def reach(lengths: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each block of a stream the first and the last block of the other that it shares a sentence with.
+
+    It shares one with all between them, as both streams have their sentences in one order.
+    """
+    sentences = np.repeat(np.arange(len(lengths)), lengths)
+    first, last = sentences[::BLOCK], sentences[BLOCK - 1 :: BLOCK]
+    ends = np.cumsum(others)
+    return (ends - others)[first] // BLOCK, (ends[last] - 1) // BLOCK
+
+
+def listed(first: np.ndarray, last: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many blocks each row has, and the rows: numbers from `first` on, `width` of them below `width`."""
+    numbers = np.minimum(first[:, None] + np.arange(width), width - 1)
+    return tuple(x.astype(np.int32)[None, None] for x in (last - first + 1, numbers))

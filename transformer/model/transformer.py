@@ -42,13 +42,13 @@ class Transformer(nn.Module):
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """Return the decoder's output for each token of `target`, which is shifted right: [n_target, d_model].
 
-        The logits are `output @ self.output_weight().T` (§3.4); training/loss.py takes that product.
+        The logits are `output @ self.output_weight().T` (§3.4); the loss takes that product.
         """
         return self.decode(target, self.encode(source), source)
 
     @property
     def target_embedding(self) -> "Embedding":
-        """Return what embeds the target: the source's own embedding, unless they are untied."""
+        """The target's embedding: the source's own, unless they are untied."""
         return self.embedding if self.untied_target is None else self.untied_target
 
     def output_weight(self) -> Tensor:
@@ -78,7 +78,7 @@ class Transformer(nn.Module):
 
 
 def last_norm(config: Model) -> nn.Module:
-    """Return what stands after a stack: nothing in the paper's, whose last layer ends with a LayerNorm."""
+    """Return the norm after a stack: none in the paper's, whose last layer ends with a LayerNorm."""
     return nn.Identity() if config.norm == "post" else nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
 
@@ -145,10 +145,9 @@ class FeedForward(nn.Module):
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
 
-    The same matrix serves source, target and the softmax, if they are tied. Positions "none" add nothing. With
-    positions "words", which are not in the paper, the number of a word is added, too: of the source token's own word,
-    and for a target token of the word to be tagged next. Its sinusoids have their frequencies in the opposite order, so
-    that the two sums do not mix.
+    One matrix serves source, target and the softmax, if they are tied. Positions "none" add nothing. Positions "words",
+    which are not in the paper, also add the number of a word: the source token's own, or for a target token the one to
+    be tagged next. Its sinusoids have the opposite order of frequencies, so that the two sums do not mix.
     """
 
     def __init__(self, config: Model):
@@ -163,7 +162,7 @@ class Embedding(nn.Module):
         else:
             table = sinusoids(POSITIONS, config.d_model, config.sinusoids)
             self.register_buffer("position_table", table, persistent=False)
-        # 1 for each token that begins a word or tags one; the vocabulary knows which, and it is saved with the weights.
+        # 1 for each token that begins a word or tags one, from the vocabulary; saved with the weights.
         words = config.positions == "words"
         self.register_buffer("new_word", torch.zeros(config.embedding_rows) if words else None)
 
@@ -191,7 +190,7 @@ class Embedding(nn.Module):
         return tokens * (ids != PAD).unsqueeze(-1)
 
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Return for each token how many words have begun in its sentence, less one: [n], sentences laid end to end."""
+        """Count for each token the words that have begun in its sentence, less one: [n], sentences laid end to end."""
         new = self.new_word[ids].long()
         count = new.cumsum(0)
         first = torch.arange(len(ids), device=ids.device) - positions  # of the token's sentence
@@ -201,7 +200,7 @@ class Embedding(nn.Module):
 def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
     """Return §3.5's table: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos: [length, d_model].
 
-    That is `interleaved`. `concatenated` is the authors' code: all sines, then all cosines, of exponents
+    That is `interleaved`. `concatenated`, the authors' code: all sines, then all cosines, of exponents
     i / (d_model / 2 - 1), which end at 1; the last column of an odd width is zero.
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
@@ -215,8 +214,8 @@ def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
 def initialize(model: Transformer) -> None:
     """Draw embeddings from N(0, 1 / d_model) and matrices Glorot uniform; set biases to zero.
 
-    That is the authors' code; the paper does not say. Q, K and V count as the one matrix that they are, so their bound
-    is narrower than three matrices' would be. The table of target languages counts as a matrix, too.
+    As in the authors' code; the paper does not say. Q, K and V are one matrix, so their bound is narrower than three
+    matrices' would be. The table of target languages counts as a matrix, too.
     """
     for name, parameter in model.named_parameters():
         if name.startswith(("embedding.", "untied_")):

@@ -11,7 +11,7 @@ RECORDS = Path("benchmarks/results")  # in the project's folder
 MEASURE = "python -m benchmarks.train --model base"
 
 # Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it
-# (step.py: product_dtype). From NVIDIA's data sheets, SXM where there are several; figures "with sparsity" halved.
+# (step.py: compute_dtype). From NVIDIA's data sheets, SXM where there are several; figures "with sparsity" halved.
 GPUS = {
     "b200": 2250e12,
     "h200": 989e12,

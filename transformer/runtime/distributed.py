@@ -2,17 +2,21 @@
 
     torchrun --standalone --nproc-per-node 8 -m transformer train ...
 
-NCCL connects GPUs, gloo processors. Where a process ends early, gloo's sums fail in the others at once. NCCL's wait:
+NCCL connects GPUs, gloo processors. If a process ends early, gloo's sums fail in the others at once. NCCL's wait:
 torchrun ends the processes of the same node within half a minute, but those of other nodes are only ended after
 TIMEOUT, by NCCL's own watchdog, with its words instead of ours.
 """
 
+import logging
 import os
+import socket
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,8 +25,11 @@ from torch import Tensor
 
 from transformer.files import InputError
 from transformer.runtime.device import best_device
+from transformer.runtime.process import Interrupted, StopSignals, flush_messages, take_lock
 from transformer.text import out_of_memory
 
+logger = logging.getLogger(__name__)
+REMINDER = 60  # seconds between two messages that a lock is waited for
 TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
 
@@ -35,7 +42,7 @@ class World:
     device: torch.device
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """Replace `tensor` by its sum over all processes. Raises ConnectionError where one of them has ended."""
+        """Replace `tensor` by its sum over all processes. Raises ConnectionError if one of them has ended."""
         if self.size > 1:
             with watched():
                 dist.all_reduce(tensor)
@@ -64,7 +71,7 @@ class World:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Say in plain words that a partner is gone, unless it is this process's own GPU that failed."""
+    """Raise ConnectionError if a partner is gone, unless it is this process's own GPU that failed."""
     try:
         yield
     except (torch.AcceleratorError, torch.OutOfMemoryError):
@@ -78,7 +85,7 @@ def watched() -> Iterator[None]:
 
 @contextmanager
 def joined() -> Iterator[World]:
-    """Join the world that torchrun's environment variables describe. Raises InputError where GPUs are too few."""
+    """Join the world that torchrun's environment variables describe. Raises InputError if GPUs are too few."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     device = best_device()
     if size == 1:
@@ -107,7 +114,33 @@ def end(code: int = 0) -> None:
     """
     if "RANK" in os.environ:
         sys.stdout.flush()
-        sys.stderr.flush()
+        flush_messages()
         os._exit(code)
     if code:
         sys.exit(code)
+
+
+@contextmanager
+def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
+    """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it.
+
+    When Snakemake is killed its jobs live on: a second training of the same run would write over the first one's files.
+    Rank 0 takes the lock, and all wait for it. Raises Interrupted on a stop signal to any process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a+", encoding="utf-8") as file:
+        waited = 0
+        while not world.agree(world.rank == 0 and take_lock(file)):
+            for signal in filter(None, world.gather(stop.received)):
+                raise Interrupted(f"{signal}: waiting for {folder}")
+            if world.rank == 0 and waited % REMINDER == 0:
+                file.seek(0)
+                logger.info("waiting: %s is in use by %s", folder, file.read() or "another process")
+            waited += 1
+            time.sleep(1)
+        if world.rank == 0:
+            job = os.environ.get("SLURM_JOB_ID")
+            file.truncate(0)
+            file.write(f"{f'job {job}, ' if job else ''}process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+        yield

@@ -1,5 +1,6 @@
-"""Manners of a program at a terminal or in a pipe: how it ends on a signal, and when its output cannot be written."""
+"""This process and the system: signals, standard streams, memory limits, locks of files. No torch here."""
 
+import fcntl
 import io
 import os
 import signal
@@ -7,19 +8,51 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Self
+
+from transformer.files import InputError
 
 INPUT, OUTPUT = "standard input", "standard output"
 ENDING = (signal.SIGINT, signal.SIGTERM)
 CLEANING_SECONDS = 2.0
+# The signals that batch systems, terminals and people send to a training, such as Slurm's --signal=USR1@120.
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
 
 
 class Ended(BaseException):
     """A signal has asked this process to end. No error: what handles errors lets it pass, and files are cleaned up."""
 
 
+class Interrupted(Exception):
+    """A training ended early because it was asked to; its state is saved."""
+
+
+class StopSignals:
+    """A context in which the signals in STOPPING end nothing: `received` names the first, for a loop to look at."""
+
+    def __init__(self):
+        self.received: str | None = None
+
+    def __enter__(self) -> Self:
+        # A signal that is ignored stays ignored: `nohup` wants that.
+        watched = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]
+        self.before = {number: signal.signal(number, self.note) for number in watched}
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        # Later ones change nothing: Ctrl-C reaches a job twice, from the terminal and from Snakemake.
+        self.received = self.received or signal.Signals(number).name
+
+
 class Standard(io.FileIO):
-    """Standard input or output, whose errors say so."""
+    """Standard input or output; its errors name the stream."""
 
     def __init__(self, number: int):
         self.shown = (INPUT, OUTPUT)[number]
@@ -43,24 +76,25 @@ class Standard(io.FileIO):
 
 @contextmanager
 def manners(program: str) -> Iterator[None]:
-    """Run `program`'s main function in this context, for which the process is there alone.
+    """Run `program`'s main function in this context; the process has no other purpose.
 
-    Ctrl-C and TERM end it with one line and the exit code of a shell, 130 or 143; stages may answer them otherwise. A
+    Ctrl-C and TERM end it with one line and the exit code of a shell, 130 or 143; a training answers them otherwise. A
     reader that has left (`| head`) ends it silently, with 141. Other output that cannot be written is an error of one
-    line. A character that the terminal's encoding lacks is written as an escape.
+    line; messages that cannot be written are lost. A character that the terminal's encoding lacks becomes an escape.
     """
     open_streams()
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` and a shell's background want it
-            signal.signal(number, end)
+            signal.signal(number, end_by_signal)
     try:
         try:
             yield
         finally:
+            flush_messages()
             sys.stdout.flush()
     except OSError as error:
         left = isinstance(error, BrokenPipeError) and error.filename == OUTPUT
-        leave_unwritten()
+        discard(sys.stdout)
         sys.exit(128 + signal.SIGPIPE if left else f"{program}: error: {error}")
     except Ended as ended:
         number = ended.args[0]
@@ -68,7 +102,7 @@ def manners(program: str) -> Iterator[None]:
         sys.exit(128 + number)
 
 
-def end(number: int, frame: FrameType | None) -> None:
+def end_by_signal(number: int, frame: FrameType | None) -> None:
     """Raise Ended. Another signal does nothing for CLEANING_SECONDS, in which files are removed, then ends the process.
 
     Ctrl-C reaches a job twice, from the terminal and from Snakemake.
@@ -81,17 +115,14 @@ def end(number: int, frame: FrameType | None) -> None:
             signal.raise_signal(number)
 
     for each in ENDING:
-        if signal.getsignal(each) == end:
+        if signal.getsignal(each) == end_by_signal:
             signal.signal(each, again)
     raise Ended(signal.Signals(number))
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Let the same signals end the process at once, without a line: a long native call answers none.
-
-    Within it nothing may be half done that would have to be cleaned up.
-    """
+    """Let the same signals end the process at once: a long native call answers none. Nothing in it needs cleaning."""
     before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     for number in before:
         signal.signal(number, signal.SIG_DFL)
@@ -103,10 +134,10 @@ def at_once() -> Iterator[None]:
 
 
 def open_streams() -> None:
-    """Have all three standard streams open, and standard output write what its encoding lacks.
+    """Open all three standard streams; standard output escapes what its encoding lacks.
 
     A closed one would give its number to the next file that is opened. Input and output are opened the wrong way round,
-    so that they can neither be read nor written; messages that nobody wants are written to nowhere.
+    so that they can neither be read nor written; messages go to nowhere.
     """
     for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -125,6 +156,40 @@ def open_streams() -> None:
     sys.stdout = io.TextIOWrapper(buffer, errors="backslashreplace", **options)
 
 
-def leave_unwritten() -> None:
-    """Let nothing that waits to be written to standard output fail again when the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def flush_messages() -> None:
+    """Write out standard error; where nobody reads it any more, the exit code stays the program's own."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: IO) -> None:
+    """Let nothing that waits to be written fail again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def memory_limits() -> list[int]:
+    """Return the memory limits in bytes of this process's control group and its parents: a container's, a job's."""
+    limits = [file.read_text().strip() for file in group_files("memory.max")]
+    return [int(limit) for limit in limits if limit != "max"]
+
+
+def group_files(name: str) -> list[Path]:
+    """Return the existing files `name` of this process's control group and its parents."""
+    own = Path("/proc/self/cgroup")
+    groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
+    folders = [folder for group in groups for folder in (Path(group), *Path(group).parents)]
+    files = [Path("/sys/fs/cgroup", folder.relative_to("/"), name) for folder in folders]
+    return [file for file in files if file.exists()]
+
+
+def take_lock(file: IO) -> bool:
+    """Try to lock a file; return whether that worked. Raises InputError on a file system without locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise InputError(f"{file.name}: expected a file system that can lock files, found: {error.strerror}") from error
+    return True

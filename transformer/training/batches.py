@@ -9,25 +9,35 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.config.experiment import PAD, Training
+from transformer.config.experiment import PAD, Experiment, Training
 from transformer.data.corpus import TokenArray
 from transformer.files import InputError
-from transformer.model.packed import POSITIONS, Packed, blocks, extended, fill, lay, lay_flat, put
+from transformer.layout import SIDES, Data
+from transformer.model.packed import (
+    POSITIONS,
+    Packed,
+    blocks_of,
+    collate,
+    collate_blocks,
+    extended,
+    padding_lengths,
+    to_device,
+)
 
 
 def batch_budgets(training: Training) -> tuple[int, int]:
-    """Return the most tokens that a batch may have on the source and on the target side."""
+    """Return the most tokens of a batch, source and target."""
     return training.source_tokens, training.target_tokens
 
 
 def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
     """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
 
-    lengths: [2, sentences], tokens on the source and on the target side, EOS included. budgets: see `batch_budgets`.
+    lengths: [2, sentences], source and target tokens, EOS included. budgets: see `batch_budgets`.
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets)))
-    # By source, then target length; which of the equals stand together is new in each epoch.
+    # By source, then target length; equals are shuffled anew in each epoch.
     order = shuffled[np.lexsort(lengths[::-1, shuffled])]
     ends = np.cumsum(lengths[:, order], axis=1)
     batches, start = [], 0
@@ -43,7 +53,7 @@ def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -
 
 
 def fits(lengths: np.ndarray, budgets: tuple[int, int]) -> np.ndarray:
-    """Return for each pair whether the model has positions, and a batch has room, for both its sides: [sentences]."""
+    """Tell for each pair whether the model has positions, and a batch room, for both its sides: [sentences]."""
     return (lengths <= np.minimum(budgets, POSITIONS)[:, None]).all(axis=0)
 
 
@@ -73,27 +83,38 @@ class ParallelText:
         return np.stack([self.source.lengths, self.target.lengths])
 
     def batch(
-        self, indices: np.ndarray, device: torch.device, room: tuple[int, int] | None = None, grain: int = 1
+        self, indices: np.ndarray, device: torch.device, capacity: tuple[int, int] | None = None, multiple: int = 1
     ) -> Batch:
-        """Return the pairs at `indices`, on `device`, for padded attention. PAD makes the tokens a multiple of `grain`.
+        """Return the pairs at `indices`, on `device`, for padded attention. PAD extends the tokens to a `multiple`.
 
-        With `room`, for attention in blocks: sentences of PAD fill both sides up to `packed.sizes`, so that compiled
-        code always meets the same shapes. Their labels are PAD, which no loss counts.
+        With `capacity`, for attention in blocks: sentences of PAD fill both sides up to `padded_sizes`, so that
+        compiled code always meets the same shapes. Their labels are PAD, which no loss counts.
         """
         source, source_lengths = self.source.gather(indices)
         labels, target_lengths = self.target.gather(indices)
         target = np.roll(labels, 1)
         target[np.cumsum(target_lengths) - target_lengths] = PAD
-        if room is None:
-            sides = (lay(source, source_lengths, device, grain), lay(target, target_lengths, device, grain))
-            return Batch(*sides, put(extended(labels, grain), device))
+        if capacity is None:
+            sides = ((source, source_lengths), (target, target_lengths))
+            packed = [collate(*side, device, multiple) for side in sides]
+            return Batch(*packed, to_device(extended(labels, multiple), device))
         lengths = np.stack([source_lengths, target_lengths])
-        lengths = np.concatenate([lengths, fill(lengths, room)], axis=1)
+        lengths = np.concatenate([lengths, padding_lengths(lengths, capacity)], axis=1)
         n_source, n_target = lengths.sum(axis=1)
         source, target, labels = (
             np.pad(ids, (0, n - len(ids)), constant_values=PAD)
             for ids, n in ((source, n_source), (target, n_target), (labels, n_target))
         )
-        memory = blocks(lengths[1], lengths[0], False, device)
-        source = lay_flat(source, lengths[0], device, causal=False)
-        return Batch(source, lay_flat(target, lengths[1], device, causal=True, memory=memory), put(labels, device))
+        memory = blocks_of(lengths[1], lengths[0], False, device)
+        source = collate_blocks(source, lengths[0], device, causal=False)
+        target = collate_blocks(target, lengths[1], device, causal=True, memory=memory)
+        return Batch(source, target, to_device(labels, device))
+
+
+def open_text(data: Data, split: str, experiment: Experiment) -> ParallelText:
+    """Return one split's token arrays. Raises InputError if an id has no row in the model's embedding."""
+    sides = [TokenArray.open(data.ids(split, side), data.offsets(split, side)) for side in SIDES]
+    largest = max(int(side.ids.max()) for side in sides)
+    if largest >= experiment.model.embedding_rows:
+        raise InputError(f"{data.folder}: token id {largest}, but embedding_rows is {experiment.model.embedding_rows}")
+    return ParallelText(*sides)

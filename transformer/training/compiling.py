@@ -1,4 +1,4 @@
-"""A GPU's step, compiled: one graph of model and loss. Where that fails, or is wrong, the training goes on without."""
+"""A GPU's step, compiled: one graph of model and loss. If that fails, or is wrong, the training goes on without."""
 
 import importlib
 import math
@@ -14,26 +14,26 @@ from transformer.text import origin, out_of_memory
 from transformer.training.batches import Batch
 from transformer.training.loss import batch_losses
 
-GRAPHS = 64  # compiled at most: nearly all batches are filled up to one size, and a larger one has a graph of its own
-# How far losses, in a batch of so many target tokens, and the norms of gradients may lie from the uncompiled ones, as a
-# part of them. On untrained models two draws of dropout were 0.003 and 0.19 apart at most with 4,000 tokens, 0.016 and
-# 0.42 with 100, 0.029 and 0.66 with 25. A wrong mask, sum or scale is far off.
+GRAPHS = 64  # compiled at most: nearly all batches are padded to one size, and a larger one has a graph of its own
+# Greatest relative errors of losses, in a batch of TOKENS target tokens, and of gradients' norms. On untrained models
+# two draws of dropout were 0.003 and 0.19 apart at most with 4,000 tokens, 0.016 and 0.42 with 100, 0.029 and 0.66 with
+# 25. A wrong mask, sum or scale is far off.
 LOSS, TOKENS, GRADIENT = 0.01, 4000, 0.9
 
 Losses = Callable[[Transformer, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
 
 def prepare(cache: Path, threads: int) -> None:
-    """Tell the compiler where to keep its work, so that a training that goes on finds it, and how many may work on it.
+    """Set the compiler's cache, so that a resumed training finds it, and its processes; the environment comes first.
 
-    Else each process would start a compiler for each processor of the machine. What the environment says comes first.
+    Else each process would start a compiler for each processor of the machine.
     """
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache.resolve()))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
 
 
 def compiled() -> Losses:
-    """Return `batch_losses` as one compiled graph, which serves all batches of one size."""
+    """Return `batch_losses` as one compiled graph for all batches of one size."""
     importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
     compute = torch.compile(batch_losses, fullgraph=True, dynamic=False)
 
@@ -44,13 +44,12 @@ def compiled() -> Losses:
     return losses
 
 
-def tried(
+def compiler_fault(
     compute: Losses, model: Transformer, batch: Batch, padded: Batch, epsilon: float, dtype: torch.dtype
 ) -> str | None:
-    """Compile losses and gradients, and compute them for one batch; return why that failed, or None.
+    """Compile, and compute losses and gradients of one batch; return the reason of a failure, or None.
 
-    padded: the same pairs for padded attention, whose uncompiled losses and gradients they are compared with. A GPU
-    that fails, or has too little memory, raises its own error.
+    padded: the same pairs for padded attention, uncompiled, to compare with. A GPU's own failure is raised.
     """
     try:
         found = measured(compute, model, batch, epsilon, dtype)
@@ -65,7 +64,7 @@ def tried(
 
 
 def measured(compute: Losses, model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> dict[str, float]:
-    """Return both losses, and the norm of each parameter's gradient; without residuals it is rounding, and left out."""
+    """Return both losses, and the norm of each parameter's gradient; without residuals that is rounding, left out."""
     losses = compute(model, batch, epsilon, dtype)
     names, parameters = zip(*model.named_parameters(), strict=True)
     norms = torch._foreach_norm(torch.autograd.grad(losses[0], parameters))
@@ -75,10 +74,7 @@ def measured(compute: Losses, model: Transformer, batch: Batch, epsilon: float, 
 
 
 def difference(found: dict[str, float], expected: dict[str, float], loss: float) -> str | None:
-    """Name the first number that lies further from what is expected than dropout explains; None if none does.
-
-    loss: how far losses may, as a part of them.
-    """
+    """Name the first number whose error is more than dropout explains; loss: the greatest relative error of losses."""
     for name, number in expected.items():
         if not abs(found[name] - number) <= (loss if name.endswith(" loss") else GRADIENT) * abs(number):
             kind = name if name.endswith(" loss") else f"gradient of {name}"

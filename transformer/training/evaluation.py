@@ -1,4 +1,4 @@
-"""The dev scores of a model in training: perplexity (Table 3), and an early BLEU."""
+"""Dev scores of a model in training: perplexity (Table 3), and an early BLEU."""
 
 from dataclasses import dataclass
 
@@ -20,12 +20,12 @@ BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The measures on `dev`. The processes divide the work, and each gets every answer."""
+    """Metrics on `dev`. The processes divide the work, and each gets every answer."""
 
     dev: ParallelText
-    vocabulary: Subwords | None  # None where nothing is translated
+    vocabulary: Subwords | None  # None without BLEU
     budgets: tuple[int, int]  # tokens in a batch, source and target
-    sentences: int  # how many are translated for BLEU, the first ones; 0 for no BLEU
+    sentences: int  # translated for BLEU, the first ones; 0 for no BLEU
     world: World
 
     @torch.no_grad()
@@ -42,8 +42,8 @@ class Evaluation:
         """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
         from transformer.evaluation.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
 
-        room = POSITIONS - BEAM_OF_ONE.extra_length
-        chosen = np.flatnonzero(self.dev.lengths[0] <= room)[: self.sentences]
+        longest = POSITIONS - BEAM_OF_ONE.extra_length
+        chosen = np.flatnonzero(self.dev.lengths[0] <= longest)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
         sources = [self.dev.source[index].tolist() for index in mine]

@@ -1,41 +1,43 @@
 """The log of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
 
 import json
+import logging
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 
 from transformer.config.experiment import Experiment
-from transformer.files import naming
-from transformer.runtime.signals import say
+from transformer.files import InputError, naming, replacing
+from transformer.layout import Run
+from transformer.records import MetricsEntry, MetricsLine, lines_of, parse_json
 from transformer.training.loss import perplexity
-from transformer.training.metrics import Entry, Line, keep_until
-from transformer.training.optimizer import rate
 from transformer.training.states import Progress
-from transformer.training.step import Update
+from transformer.training.step import Update, rate
+
+logger = logging.getLogger(__name__)
 
 
 class Logger:
-    """The log of a run: an entry every `log_every` steps, and at step 1, which tells most about a beginner's mistake.
+    """The log of a run: an entry every `log_every` steps, and at step 1, which shows most beginner's mistakes.
 
-    Writes `folder`/metrics.jsonl, a line of JSON each time, and the same numbers to `folder`/tensorboard.
+    Writes metrics.jsonl, a line of JSON each time, and the same numbers for TensorBoard.
     """
 
-    def __init__(self, experiment: Experiment, progress: Progress, folder: Path, writes: bool):
+    def __init__(self, experiment: Experiment, progress: Progress, folder: Run, writes: bool):
         """Open the log. progress: the run's own, which goes on. writes: only one of the processes should."""
-        self.experiment, self.progress, self.folder, self.writes = experiment, progress, folder, writes
+        self.experiment, self.progress, self.writes = experiment, progress, writes
+        self.path = folder.metrics
         self.name = f"{experiment.task} {experiment.experiment} seed {experiment.seed}"
         self.first = progress.step
         self.updates: list[Update] = []
         self.started = self.since = time.monotonic()
         if writes:
-            from transformer.training.tensorboard import Board  # tensorboardX, which the other processes do without
-
-            # What an interrupted run logged after its last saved state goes: those steps are done again.
-            keep_until(folder / "metrics.jsonl", self.first)
-            self.board = Board(folder / "tensorboard", self.first + 1)
+            # Entries after the last saved state go: those steps are done again.
+            keep_until(self.path, self.first)
+            self.board = Board(folder.tensorboard, self.first + 1)
 
     def close(self) -> None:
         if self.writes:
@@ -46,7 +48,7 @@ class Logger:
         return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
 
     def step(self, updates: list[Update]) -> None:
-        """Count the steps that are over, and log them where that is due."""
+        """Count finished steps, and log them if that is due."""
         self.updates += updates
         if self.due():
             if self.writes:
@@ -54,7 +56,7 @@ class Logger:
             self.updates, self.since = [], time.monotonic()
 
     def evaluated(self, seconds: float) -> None:
-        """Write the dev scores of this step. The time that they took does not count in tokens per second."""
+        """Write the dev scores of this step. Their time does not count in tokens per second."""
         self.since += seconds
         scores = {"dev_perplexity": self.progress.dev_perplexity, "dev_bleu": self.progress.dev_bleu}
         if self.writes:
@@ -88,16 +90,60 @@ class Logger:
         steps = self.experiment.training.steps
         left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
         dev = "" if progress.dev_perplexity is None else f"dev perplexity {progress.dev_perplexity:.2f}  "
-        say(
+        logger.info(
             f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
             f"batch {source:,.0f} + {target:,.0f} tokens, {padding:,.0f} padding  "
             f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
         )
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: MetricsEntry) -> None:
         """Append `entry`, with the step, to both logs."""
         step = self.progress.step
-        path = self.folder / "metrics.jsonl"
-        with naming(path), open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(Line(step=step, **entry)) + "\n")
+        with naming(self.path), open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(MetricsLine(step=step, **entry)) + "\n")
         self.board.write(step, entry)
+
+
+def keep_until(path: Path, step: int) -> None:
+    """Drop the entries after a step, and damaged lines, with a warning for each."""
+    kept = []
+    for number, line in enumerate(lines_of(path) if path.exists() else (), start=1):
+        try:
+            if parse_json(line, MetricsLine, f"{path}, line {number}")["step"] <= step:
+                kept.append(line.removesuffix(b"\n") + b"\n")
+        except InputError as error:
+            logger.warning("dropped a damaged line of the log: %s", error)
+    with replacing(path, "wb") as file:
+        file.writelines(kept)
+
+
+class Board:
+    """TensorBoard's curves over steps, one file per start of a run.
+
+    Written at once, with parts of tensorboardX: its SummaryWriter leaves the writing to a thread, and waits for ever
+    for that thread once a full disk has ended it.
+    """
+
+    def __init__(self, folder: Path, first: int):
+        """Begin a file. first: this start's first step; entries of an earlier start from there on are not shown."""
+        # Loaded here, as the other processes do without.
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+        from tensorboardX.summary import scalar
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self.Event, self.scalar = Event, scalar
+        self.writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
+        self.add(step=first, session_log=SessionLog(status=SessionLog.START))
+
+    def write(self, step: int, entry: MetricsEntry) -> None:
+        for name, value in entry.items():
+            self.add(step=step, summary=self.scalar(name, value))
+        self.writer.flush()
+
+    def add(self, **content) -> None:
+        self.writer.write_event(self.Event(wall_time=time.time(), **content))
+
+    def close(self) -> None:
+        with suppress(OSError):  # a full disk was reported by the write that met it
+            self.writer.close()

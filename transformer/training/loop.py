@@ -1,45 +1,80 @@
 """§5 Training: the same batches on any number of processes, resumable at any saved step.
 
-Nothing random outlives a step (step.py), and the batches come from (seed, epoch). A run that was interrupted and
-resumed therefore equals, bit for bit on a CPU, one that was not; and one that cuts its batches into as many pieces
-equals it up to rounding, however many processes share them.
+Nothing random outlives a step (step.py), and the batches come from (seed, epoch). A resumed run therefore equals, bit
+for bit on a CPU, an uninterrupted one; and cut into as many pieces, a batch gives the same up to rounding, however many
+processes share them.
 """
 
+import json
+import logging
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 
-from transformer import provenance
-from transformer.config.experiment import Experiment
+from transformer import layout, provenance
+from transformer.config.experiment import Experiment, load
+from transformer.data.corpus import read_manifest
 from transformer.data.subwords import Subwords
-from transformer.files import InputError
+from transformer.files import InputError, replacing
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
-from transformer.runtime.distributed import World
-from transformer.runtime.signals import Interrupted, StopSignals, say
-from transformer.runtime.workers import background
-from transformer.runtime.writer import Writer
-from transformer.training.batches import ParallelText, batch_budgets, fits
+from transformer.runtime.device import available_memory
+from transformer.runtime.distributed import World, joined, locked
+from transformer.runtime.process import Interrupted, StopSignals
+from transformer.runtime.threads import Writer, background
+from transformer.training import compiling
+from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
 from transformer.training.evaluation import Evaluation
 from transformer.training.log import Logger
-from transformer.training.states import Progress, States
+from transformer.training.states import Progress, States, publish
 from transformer.training.step import Learner, Update
+
+logger = logging.getLogger(__name__)
 
 
 class TrainingError(Exception):
     """An error in a step, with the step and the batch; the saved states are intact."""
 
 
+def train_and_publish(
+    run: layout.Run, data: layout.Data, threads: int, memory: float | None, stop: StopSignals
+) -> None:
+    """Train the rest of a run, together with this training's other processes; rank 0 publishes it.
+
+    memory: GiB of each process; None: measured.
+    """
+    experiment = load(run.experiment)
+    data_sha256 = read_manifest(data.manifest)["sha256"]
+    digest = experiment.digest(data_sha256)
+    folder = layout.Run(run.work(digest))
+    with joined() as world, locked(run.state, world, stop):
+        if world.agree(folder.record.exists()):
+            if world.rank == 0:
+                logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
+        else:
+            if world.device.type == "cuda":
+                compiling.prepare(run.compiled, threads)
+            text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
+            vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
+            sentences = experiment.running.bleu_sentences
+            evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
+            available = available_memory(world.device, threads) if memory is None else int(memory * 2**30)
+            training = Run(experiment, text, evaluation, vocabulary, world, digest, folder, available)
+            training.train(stop, provenance.commit())
+            if world.rank == 0:
+                training.record(data_sha256)
+        if world.rank == 0:
+            publish(run, folder, data.vocabulary)
+
+
 class Run:
     """One training: `Run(...).train(stop)` goes on from the newest state in `folder` to the last step.
 
-    folder: holds state/{step}.safetensors, checkpoints/{step}.safetensors (the ones to be averaged) and metrics.jsonl.
     memory: bytes that this process may use. vocabulary: needed for positions "words" alone.
     """
 
@@ -51,7 +86,7 @@ class Run:
         vocabulary: Subwords | None,
         world: World,
         digest: str,
-        folder: Path,
+        folder: layout.Run,
         memory: int,
     ):
         self.experiment, self.training = experiment, experiment.training
@@ -61,54 +96,54 @@ class Run:
         self.ahead = int(world.device.type == "cuda")
         self.check_lengths()
         self.learner = Learner(experiment, text, vocabulary, world, memory)
-        self.states, self.writer = States(folder / "state", self.learner.model, self.learner.adam), Writer()
+        self.states, self.writer = States(folder, self.learner.model, self.learner.adam), Writer()
         self.progress = self.resume(digest)
 
     def check_lengths(self) -> None:
-        """Say how many training pairs are too long to learn from; refuse a dev set that has such a pair."""
+        """Log the number of training pairs that are too long; refuse a dev set with such a pair."""
         limits = f"{POSITIONS} positions or a batch of {self.budgets} tokens"
         long = (~fits(self.text.lengths, self.budgets)).sum()
         if long == len(self.text.source):
             raise InputError(f"none of {long:,} training pairs fits {limits}")
         if long and self.world.rank == 0:
-            say(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}")
+            logger.info(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}")
         dev = self.evaluation.dev.lengths
         for index in np.flatnonzero(~fits(dev, self.budgets)):
             raise InputError(f"dev pair {index + 1}: {dev[:, index].tolist()} tokens, too long for {limits}")
 
     def resume(self, digest: str) -> Progress:
-        """Give all processes what rank 0 finds on disk: weights, Adam's moments, and how far the run has come."""
+        """Give all processes rank 0's newest state: weights, Adam's moments, progress."""
         progress = None
         if self.world.rank == 0:
-            for litter in self.folder.rglob(".*.part"):  # of a run that was killed while it wrote
+            for litter in self.folder.folder.rglob(".*.part"):  # of a run that was killed while it wrote
                 litter.unlink()
             progress = asdict(self.states.restore(digest))
         self.world.broadcast(self.states.tensors.values())
         return Progress(**self.world.agree(progress))
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
-        """Train to the last step, saving on the way; return at once where that was done before.
+        """Train to the last step, saving on the way; return at once if that was done before.
 
         Raises Interrupted, with everything saved, when any process was asked to stop; TrainingError, naming step and
-        batch, on whatever else ends it.
+        batch, on other errors.
         """
         if self.progress.step < self.training.steps:
             self.progress.starts.append(self.circumstances(commit))
         started, before = time.monotonic(), self.progress.seconds
         under_way: deque[Update] = deque()
-        logger = Logger(self.experiment, self.progress, self.folder, writes=self.world.rank == 0)
-        with closing(logger), self.writer:
+        log = Logger(self.experiment, self.progress, self.folder, writes=self.world.rank == 0)
+        with closing(log), self.writer:
             for indices in self.batches():
                 under_way.append(self.update(indices, stop))
-                known = self.known(under_way, everything=logger.due() or self.due())
+                known = self.known(under_way, everything=log.due() or self.due())
                 stopped = any(update.stopped for update in known)
                 if stopped:
                     known += self.known(under_way, everything=True)
                 with naming(known[-1].where if known else under_way[-1].where, self.states):
                     self.progress.seconds = before + time.monotonic() - started
                     self.writer.check()
-                    self.evaluate(logger)
-                    logger.step(known)
+                    self.evaluate(log)
+                    log.step(known)
                     self.keep(stopped)
                 if stopped and self.progress.step < self.training.steps:
                     # Nobody leaves before rank 0 has saved: torchrun would end it half-way.
@@ -117,7 +152,7 @@ class Run:
         return self.progress
 
     def batches(self) -> Iterator[np.ndarray]:
-        """Yield the batches that are still to be trained on, epoch after epoch, as pairs' indices."""
+        """Yield the remaining batches, epoch after epoch, as pairs' indices."""
         progress = self.progress
         following = background(self.learner.batches_of, progress.epoch)
         while (left := self.training.steps - progress.step) > 0:
@@ -141,7 +176,7 @@ class Run:
         return update
 
     def where(self, indices: np.ndarray) -> str:
-        """Name the next step and its batch, for a person who has to find out what is wrong with it."""
+        """Name the next step and its batch, for error messages."""
         progress, lengths = self.progress, self.text.lengths[:, indices]
         source, target = lengths.sum(axis=1)
         longest = indices[lengths.sum(axis=0).argmax()] + 1
@@ -151,7 +186,7 @@ class Run:
         )
 
     def known(self, under_way: deque[Update], everything: bool) -> list[Update]:
-        """Take the steps that are over out of `under_way`; with `everything`, wait for them all."""
+        """Take the finished steps out of `under_way`; with `everything`, wait for them all."""
         known = []
         while len(under_way) > (0 if everything else self.ahead):
             update = under_way.popleft()
@@ -161,46 +196,46 @@ class Run:
         return known
 
     def due(self) -> bool:
-        """Return whether something reads the weights after this step."""
+        """Tell whether something reads the weights after this step."""
         running = self.experiment.running
         return self.reached(running.evaluate_every) or self.reached(running.save_every) or self.checkpoint_due()
 
     def reached(self, every: int) -> bool:
-        """Return whether this step is one of those `every` so many steps, or the last."""
         return self.progress.step % every == 0 or self.progress.step == self.training.steps
 
     def checkpoint_due(self) -> bool:
-        """Return whether the weights of this step are among those to be averaged."""
+        """Tell whether the weights of this step are among those to be averaged."""
         every, left = self.training.checkpoint_every, self.training.steps - self.progress.step
         return left % every == 0 and left // every < self.training.averaged_checkpoints
 
-    def evaluate(self, logger: Logger) -> None:
-        """Measure dev perplexity, and BLEU where it is wanted, when they are due."""
+    def evaluate(self, log: Logger) -> None:
+        """Compute dev perplexity, and BLEU if it is wanted, when they are due."""
         if not self.reached(self.experiment.running.evaluate_every):
             return
         learner, started = self.learner, time.monotonic()
         self.progress.dev_perplexity = self.evaluation.perplexity(learner.model, learner.dtype)
         if self.evaluation.sentences:
             self.progress.dev_bleu = self.evaluation.bleu(learner.model)
-        logger.evaluated(time.monotonic() - started)
+        log.evaluated(time.monotonic() - started)
 
     def keep(self, stopped: bool) -> None:
-        """Save what is due at this step: a checkpoint to be averaged, a resume state."""
+        """Save, if due at this step, a checkpoint to be averaged and a resume state."""
         if self.world.rank > 0:
             return
         progress, weights = self.progress, self.learner.model.state_dict()
         if self.checkpoint_due():
             header = {"digest": progress.digest, "step": progress.step}
-            path = self.folder / f"checkpoints/{progress.step:08}.safetensors"
-            self.writer.wait()  # else memory would hold this beside what is still being written
-            self.writer.do(checkpoints.save, path, checkpoints.snapshot(weights), header)
+            self.writer.wait()  # else memory would hold this snapshot and the one that is still being written
+            self.writer.do(
+                checkpoints.save, self.folder.checkpoint(progress.step), checkpoints.snapshot(weights), header
+            )
         if self.reached(self.experiment.running.save_every) or stopped:
             self.states.save(progress, self.writer)
         if stopped or progress.step == self.training.steps:
             self.writer.wait()
 
     def circumstances(self, commit: str) -> dict:
-        """Return what this start's numbers depend on beside the experiment."""
+        """Return the code, hardware and settings that this start's numbers depend on, apart from the experiment."""
         learner = self.learner
         return {
             "step": self.progress.step,
@@ -210,15 +245,30 @@ class Run:
             "processes": self.world.size,
             "accumulation": learner.accumulation,
             "products": str(learner.dtype).removeprefix("torch."),
-            "attention": "padded" if learner.room is None else "blocks",
+            "attention": "padded" if learner.capacity is None else "blocks",
             "compiled": learner.compiled is not None,
             "versions": provenance.versions(),
         } | ({"compiler_error": learner.compiler_error} if learner.compiler_error else {})
 
+    def record(self, data_sha256: str) -> None:
+        """Write run.json, with which a run is finished: its experiment, data, code, hardware and time."""
+        names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
+        entries = {name: getattr(self.experiment, name) for name in names} | asdict(self.progress)
+        entries |= {
+            "steps": self.progress.step,
+            "data_sha256": data_sha256,
+            "parameters": sum(parameter.numel() for parameter in self.learner.model.parameters()),
+            "commit": self.progress.starts[-1]["commit"],
+            "hardware": self.progress.starts[-1]["hardware"],
+            "finished": provenance.now(),
+        }
+        with replacing(self.folder.record) as file:
+            json.dump(entries, file, indent=1)
+
 
 @contextmanager
 def naming(where: str, states: States) -> Iterator[None]:
-    """Name the step, its batch and the last saved state in whatever goes wrong."""
+    """Name the step, its batch and the last saved state in all errors."""
     try:
         yield
     except Exception as error:

@@ -26,8 +26,8 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     ):
         """Return the two losses, scalars, and keep their gradients.
 
-        output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD where there is nothing to predict. dtype: of the
-        products. learn: whether gradients are wanted, which cannot be found out in here.
+        output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD without a loss. dtype: of the products.
+        learn: compute gradients, too.
         """
         E, E_sum = embedding.to(dtype), embedding.sum(dim=0)
         smoothed, plain = output.new_zeros(()), output.new_zeros(())
@@ -35,7 +35,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
         chunk = CHUNK_CUDA if output.is_cuda else CHUNK
-        low, high = rooms(output, len(E), dtype)
+        low, high = buffers(output, len(E), dtype)
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
@@ -51,8 +51,8 @@ class SmoothedCrossEntropy(torch.autograd.Function):
             smoothed += (count * ((1 - epsilon - off) * nll + off * others)).sum()
             if not learn:
                 continue
-            # The gradient is p - q. Of q, `off` is the same for all rows, and goes into the products as one vector; p
-            # is the exponentials over their total, by which the smaller factors are divided.
+            # The gradient is p - q. The `off` of q is the same for all rows: one vector in the products. p is the
+            # exponentials over their total, by which the smaller factors are divided.
             compare = output.is_cuda and torch.compiler.is_compiling()
             gradient = converted(add_at(exponentials, label, (off - 1 + epsilon) * total, compare), dtype, low)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
@@ -68,30 +68,28 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
 
 
-def rooms(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
-    """Return memory for a chunk's [CHUNK, V] numbers in `dtype` and in 32 bits; None for a GPU, which keeps its own.
+def buffers(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """Return buffers for a chunk's [CHUNK, V] numbers in `dtype` and in 32 bits; None for a GPU, which keeps its own.
 
-    On a processor, memory that is new for each chunk costs as much time as the products.
+    On a processor, new memory for each chunk costs as much time as the products.
     """
     if output.is_cuda:
         return None, None
     return output.new_empty(CHUNK, V, dtype=dtype), output.new_empty(CHUNK, V, dtype=torch.float32)
 
 
-def product(x: Tensor, y: Tensor, room: Tensor | None) -> Tensor:
-    """Return the matrix x y, in `room` where there is one."""
-    return x @ y if room is None else torch.mm(x, y, out=room[: len(x)])
+def product(x: Tensor, y: Tensor, buffer: Tensor | None) -> Tensor:
+    return x @ y if buffer is None else torch.mm(x, y, out=buffer[: len(x)])
 
 
-def converted(x: Tensor, dtype: torch.dtype, room: Tensor | None) -> Tensor:
-    """Return `x` in `dtype`: itself where it has it, else a copy, in `room` where there is one."""
-    return x.to(dtype) if room is None or x.dtype == dtype else room[: len(x)].copy_(x)
+def converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
+    return x.to(dtype) if buffer is None or x.dtype == dtype else buffer[: len(x)].copy_(x)
 
 
 def add_at(x: Tensor, columns: Tensor, added: Tensor, compare: bool) -> Tensor:
-    """Return `x` [n, V], which is lost, with `added` [n, 1] in each row's column of `columns` [n, 1].
+    """Add `added` [n, 1] to `x` [n, V] in each row's column of `columns` [n, 1]; x is lost.
 
-    compare: by a comparison in every column, which compiled code does in the pass that makes x, so that x never goes to
+    compare: by a comparison in every column, which compiled code fuses with the making of x, so that x never goes to
     memory in 32 bits. On a processor that takes longer; the numbers are the same.
     """
     if compare:
@@ -102,7 +100,7 @@ def add_at(x: Tensor, columns: Tensor, added: Tensor, compare: bool) -> Tensor:
 def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
-    """Return (smoothed, plain): sums over the tokens, in nats. SmoothedCrossEntropy has the shapes."""
+    """Return (smoothed, plain): sums over the tokens, in nats; shapes as in SmoothedCrossEntropy."""
     return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
 
 

@@ -1,9 +1,12 @@
-"""§5.2 Resume states: all that a training needs to go on as if nothing had happened.
+"""§5.2 The files of a training: resume states, and the outputs that later steps read.
 
-The weights, Adam's moments, and how far the run has come. No random state: what is random is derived from seed and step
-(step.py), and the batches from seed and epoch (batches.py).
+A state has the weights, Adam's moments and the progress. No random state: dropout is derived from seed and step
+(step.py), the batches from seed and epoch (batches.py).
 """
 
+import logging
+import os
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -12,13 +15,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.files import InputError
+from transformer.files import InputError, replacing
+from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
 from transformer.records import Amount, Count, typed
-from transformer.runtime.signals import say
-from transformer.runtime.writer import Writer
+from transformer.runtime.threads import Writer
 
+logger = logging.getLogger(__name__)
 KEPT = 2  # the newest, and one before it in case a disk damages the newest
 
 
@@ -40,9 +44,9 @@ class Progress:
 
 
 class States:
-    """The states of one run, `folder`/{step}.safetensors."""
+    """The resume states of one run."""
 
-    def __init__(self, folder: Path, model: Transformer, adam: torch.optim.Adam):
+    def __init__(self, folder: Run, model: Transformer, adam: torch.optim.Adam):
         self.folder = folder
         # The tensors that the model and Adam work on, not copies: all that a training changes.
         self.tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
@@ -51,7 +55,7 @@ class States:
 
     def paths(self) -> list[Path]:
         """Return the files of the states, newest first."""
-        return sorted(self.folder.glob("*.safetensors"), reverse=True)
+        return sorted(self.folder.state.glob("*.safetensors"), reverse=True)
 
     def save(self, progress: Progress, writer: Writer) -> None:
         """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
@@ -61,30 +65,30 @@ class States:
         writer.do(self.write, checkpoints.snapshot(self.tensors), asdict(progress))
 
     def write(self, tensors: dict[str, Tensor], header: dict) -> None:
-        checkpoints.save(self.folder / f"{header['step']:08}.safetensors", tensors, header)
+        checkpoints.save(self.folder.resume_state(header["step"]), tensors, header)
         for old in self.paths()[KEPT:]:
             old.unlink()
 
     def restore(self, digest: str) -> Progress:
-        """Put back the newest whole state of the run `digest`; return how far it was, step 0 if there is none.
+        """Restore the newest whole state of the run `digest`; return its progress, step 0 without one.
 
-        Other states are refused with a line that names them, and set aside: they must not count among the kept ones.
+        Other states are refused with a warning, and set aside: they must not count among the kept ones.
         """
         for path in self.paths():
             try:
                 tensors, progress = self.read(path, digest)
             except checkpoints.Unusable as error:
-                say(f"refused a resume state: {error}")
+                logger.warning("refused a resume state: %s", error)
                 path.rename(path.with_suffix(".refused"))
                 continue
             for name, tensor in self.tensors.items():
                 tensor.copy_(tensors[name])
-            say(f"resumed from step {progress.step} ({path})")
+            logger.info("resumed from step %s (%s)", progress.step, path)
             return progress
         return Progress(digest)
 
     def read(self, path: Path, digest: str) -> tuple[dict[str, Tensor], Progress]:
-        """Return the tensors and the progress in a file. Raises Unusable where it is damaged or not this run's."""
+        """Return the tensors and the progress in a file. Raises Unusable if it is damaged or not this run's."""
         tensors, header = checkpoints.load(path)
         if header.keys() != asdict(Progress(digest)).keys():
             raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
@@ -99,8 +103,31 @@ class States:
 
 
 def finite(tensors: Iterable[Tensor]) -> bool:
-    """Return whether all numbers are finite. Each device is asked once, as a GPU that is waited for stands still."""
+    """Tell whether all numbers are finite. Each device is asked once, as a GPU that is waited for stands still."""
     answers = defaultdict(list)
     for tensor in tensors:
         answers[tensor.device].append(tensor.isfinite().all())
     return all(bool(torch.stack(each).all()) for each in answers.values())
+
+
+def publish(run: Run, trained: Run, vocabulary: Path) -> None:
+    """Put a finished training's outputs from its work folder into the run's, each by a rename; run.json comes last."""
+    aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
+    for old in (aside, run.checkpoints):
+        shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(trained.checkpoints, aside, copy_function=link)
+    aside.rename(run.checkpoints)
+    last.unlink(missing_ok=True)
+    link(max(trained.checkpoints.glob("*.safetensors")), last)
+    last.rename(run.last)
+    for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary), (trained.record, run.record)):
+        with replacing(target, "wb") as file:
+            file.write(source.read_bytes())
+
+
+def link(source: str | Path, target: str | Path) -> None:
+    """Give a file a second name, so that it lies on disk once; copy it on a file system without such names."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

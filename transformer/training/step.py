@@ -1,49 +1,77 @@
-"""One step of training (§5.3): losses and gradients of a global batch, summed over the processes, then Adam.
+"""One step of training (§5.3): losses and gradients of a global batch, summed over the processes; then Adam.
 
 Every process learns from its pieces of the batch, one after the other. Nothing random outlives a step: dropout draws
 from (seed, step, piece of the batch).
 """
 
+import logging
 import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer.config.experiment import Experiment
+from transformer.config.experiment import Experiment, Training
 from transformer.data.subwords import Subwords
 from transformer.model.attention import fits_blocks
-from transformer.model.packed import sizes
+from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
-from transformer.runtime import memory
+from transformer.runtime.device import per_parameter, pieces, saved_bytes
 from transformer.runtime.distributed import World
-from transformer.runtime.signals import say
 from transformer.training.batches import ParallelText, batch_budgets, fits, plan
-from transformer.training.compiling import Losses, compiled, tried
+from transformer.training.compiling import Losses, compiled, compiler_fault
 from transformer.training.loss import batch_losses
-from transformer.training.optimizer import adam, rate
 
+logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 WORTH_CONVERTING = 128
-GRAIN = 128  # tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand of them
+MULTIPLE = 128  # of tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand
 WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
+
+
+def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
+    """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) for step = 1, 2, ... (§5.3, equation 3)."""
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
+def rate(experiment: Experiment, step: int) -> float:
+    """Return Adam's rate: equation 3, times the experiment's factor.
+
+    Without warm-up it is at its peak from the first step to the last of warmup_steps.
+    """
+    training = experiment.training
+    step = step if training.warmup else max(step, training.warmup_steps)
+    return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
+
+
+def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
+    """Return Adam over all parameters; the rate is set before each step.
+
+    Its moments are zero, as Adam would make them, but there before the first step, so that a state on disk fits them.
+    """
+    betas = (training.beta1, training.beta2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)
+    for parameter in model.parameters():
+        moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[parameter] = {"step": torch.zeros((), device=parameter.device)} | moments
+    return optimizer
 
 
 @dataclass(frozen=True)
 class Update:
-    """The numbers of one step. They may still be on their way from a GPU, and are there when `ready`."""
+    """The numbers of one step, an asynchronous copy from a GPU; `read` waits for it."""
 
     where: str  # the step and its batch, for a person
     lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
-    padding: int  # places without a token: in attention's grids, or in blocks in what fills up a batch
+    padding: int  # places without a token, in attention's grids or in a padded batch
     numbers: Tensor  # [4]
     ready: torch.cuda.Event | None
 
     @cached_property
     def read(self) -> list[float]:
-        """Loss over all target tokens, smoothed and plain; how many processes are to stop; the gradients' norm."""
+        """Loss over all target tokens, smoothed and plain; number of processes to stop; the gradients' norm."""
         if self.ready is not None:
             self.ready.synchronize()
         return self.numbers.tolist()
@@ -54,16 +82,16 @@ class Update:
     gradient_norm = property(lambda self: self.read[3])
 
     def check(self) -> None:
-        """Raise FloatingPointError where the loss or the gradients are not finite."""
+        """Raise FloatingPointError if the loss or the gradients are not finite."""
         if not (math.isfinite(self.smoothed) and math.isfinite(self.gradient_norm)):
             loss = self.smoothed / self.lengths[1].sum()
             raise FloatingPointError(f"loss {loss:.4g}, gradient norm {self.gradient_norm:.4g}")
 
 
 class Learner:
-    """A model, its Adam, and the text that it learns from: `update` makes one step.
+    """A model, its Adam, and its training text: `update` makes one step.
 
-    memory: bytes that this process may use, from which follows how often it accumulates gradients.
+    memory: bytes that this process may use; they decide how often it accumulates gradients.
     """
 
     def __init__(
@@ -72,8 +100,8 @@ class Learner:
         """Build the untrained model. vocabulary: needed for positions "words" alone."""
         self.experiment, self.text, self.world = experiment, text, world
         self.budgets = batch_budgets(experiment.training)
-        self.dtype = product_dtype(world.device, experiment.model.d_model)
-        self.grain = GRAIN if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
+        self.dtype = compute_dtype(world.device, experiment.model.d_model)
+        self.multiple = MULTIPLE if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(world.device)
         if self.model.embedding.new_word is not None:
@@ -82,7 +110,7 @@ class Learner:
         self.adam = adam(self.model, experiment.training)
         self.gradients, self.sums = gradient_buffer(self.model)
         self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
-        self.room: tuple[int, int] | None = None  # source and target tokens to which pieces of batches are filled up
+        self.capacity: tuple[int, int] | None = None  # source and target tokens to which pieces are padded
         self.compiled: Losses | None = None
         self.compiler_error: str | None = None
         large = experiment.training.steps * experiment.training.target_tokens >= WORTH_COMPILING
@@ -92,21 +120,20 @@ class Learner:
     def compile(self) -> None:
         """Compile the step, with attention in blocks.
 
-        Where that fails, or computes something else, in whichever process, all go on without, with padded attention,
-        and remember why.
+        If that fails, or computes something else, in any process, all go on without, with padded attention.
         """
-        compute, room = compiled(), self.largest_piece()
+        compute, capacity = compiled(), self.largest_piece()
         piece = self.batches_of(0)[0][:: self.world.size * self.accumulation]
-        batches = [self.text.batch(piece, self.world.device, size, self.grain) for size in (room, None)]
-        problem = tried(compute, self.model, *batches, self.experiment.training.epsilon_ls, self.dtype)
-        found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(problem)) if error]
+        batches = [self.text.batch(piece, self.world.device, size, self.multiple) for size in (capacity, None)]
+        fault = compiler_fault(compute, self.model, *batches, self.experiment.training.epsilon_ls, self.dtype)
+        found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(fault)) if error]
         self.compiler_error = found[0] if found else None
-        self.compiled, self.room = (None, None) if found else (compute, room)
+        self.compiled, self.capacity = (None, None) if found else (compute, capacity)
         if found and self.world.rank == 0:
-            say(f"the step runs uncompiled, which takes longer: {found[0]}", error=True)
+            logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch, as `plan` does; those of the first are kept, as several ask for them."""
+        """Return the plan of an epoch; the first one is kept, as several ask for it."""
         return self.first_epoch if epoch == 0 else self.planned(epoch)
 
     def planned(self, epoch: int) -> list[np.ndarray]:
@@ -119,8 +146,8 @@ class Learner:
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
         """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.
 
-        Each piece has the same number of pairs of the batch's lengths; the sum of the pieces' gradients, per target
-        token of the whole batch, is every process's gradient.
+        Pieces have the same lengths of pairs; the sum of their gradients, per target token of the whole batch, is every
+        process's gradient.
         """
         lengths = self.text.lengths[:, indices]
         parts = self.world.size * self.accumulation
@@ -135,7 +162,7 @@ class Learner:
             self.sums[:2] += torch.stack(losses).detach()
         self.world.sum(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
-        update = Update(where, lengths, padding(lengths, parts, self.room, self.grain), *on_its_way(numbers))
+        update = Update(where, lengths, padding(lengths, parts, self.capacity, self.multiple), *copied(numbers))
         for group in self.adam.param_groups:
             group["lr"] = rate(self.experiment, step)
         self.adam.step()
@@ -149,28 +176,26 @@ class Learner:
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         """Return (smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
-        batch = self.text.batch(indices, self.world.device, self.room, self.grain)
+        batch = self.text.batch(indices, self.world.device, self.capacity, self.multiple)
         return (self.compiled or batch_losses)(self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
 
     def accumulations(self, available: int) -> int:
         """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes.
 
-        Memory is measured on batches of the longest pair, of which one is twice the other: the difference is what
-        its tokens cost, without what any batch costs.
+        Memory is measured on two batches of the longest pair, once and twice: the difference is the cost of its tokens,
+        without the fixed cost of a batch.
         """
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
         pair = int(longest.argmax())
         batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]
         epsilon = self.experiment.training.epsilon_ls
         once, twice = (
-            memory.saved_bytes(lambda batch=batch: batch_losses(self.model, batch, epsilon, self.dtype))
-            for batch in batches
+            saved_bytes(lambda batch=batch: batch_losses(self.model, batch, epsilon, self.dtype)) for batch in batches
         )
         small, large = (len(batch.source.ids) + len(batch.target.ids) for batch in batches)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        room_for = sum(self.budgets) / self.world.size
-        each = memory.per_parameter(self.world.device)
-        return memory.pieces(available, parameters * each, (twice - once) / (large - small), room_for)
+        kept = parameters * per_parameter(self.world.device)
+        return pieces(available, kept, (twice - once) / (large - small), sum(self.budgets) / self.world.size)
 
     def largest_piece(self) -> tuple[int, int]:
         """Return the source and target tokens of the largest piece in the first epoch."""
@@ -179,8 +204,8 @@ class Learner:
         return tuple(np.max(tokens, axis=0).tolist())
 
 
-def product_dtype(device: torch.device, d_model: int) -> torch.dtype:
-    """Return bfloat16 for matrix products where it is faster, else float32. Weights and Adam stay in float32."""
+def compute_dtype(device: torch.device, d_model: int) -> torch.dtype:
+    """Return bfloat16 for matrix products if it is faster, else float32. Weights and Adam stay in float32."""
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:  # PyTorch has no public way to ask; without these instructions bfloat16 is slower than float32
@@ -190,10 +215,9 @@ def product_dtype(device: torch.device, d_model: int) -> torch.dtype:
 
 
 def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
-    """Return all gradients as one tensor, so that one sum serves all processes, and the three numbers at its end.
+    """Return all gradients as one tensor, for one sum over all processes, and the three numbers at its end.
 
-    Each parameter's `grad` becomes a view of it. The numbers travel with the gradients: the smoothed loss, the plain
-    loss, and how many processes were asked to stop.
+    Each parameter's `grad` becomes a view of it. The numbers: smoothed loss, plain loss, number of processes to stop.
     """
     parameters = list(model.parameters())
     sizes = [parameter.numel() for parameter in parameters]
@@ -204,8 +228,8 @@ def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
     return buffer, numbers
 
 
-def on_its_way(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
-    """Return `numbers` in the processor's memory, and for a GPU's the event after which they are there."""
+def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+    """Copy to the processor, asynchronously from a GPU: also return the event after which the copy is there."""
     if not numbers.is_cuda:
         return numbers, None
     copy = torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers, non_blocking=True)
@@ -214,10 +238,10 @@ def on_its_way(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
     return copy, ready
 
 
-def padding(lengths: np.ndarray, parts: int, room: tuple[int, int] | None, grain: int) -> int:
-    """Count the places without a token in all pieces: what fills them up, and the gaps in attention's grids."""
+def padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
+    """Count the places without a token in all pieces: padding, and the gaps in attention's grids."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
-    if room is not None:
-        return int(sum(sizes(piece, room).sum() for piece in pieces) - lengths.sum())
-    grids = sum((piece.max(axis=1) * piece.shape[1] + -piece.sum(axis=1) % grain).sum() for piece in pieces)
+    if capacity is not None:
+        return int(sum(padded_sizes(piece, capacity).sum() for piece in pieces) - lengths.sum())
+    grids = sum((piece.max(axis=1) * piece.shape[1] + -piece.sum(axis=1) % multiple).sum() for piece in pieces)
     return int(grids - lengths.sum())

@@ -16,8 +16,7 @@ from transformer.evaluation.origin import averaged_steps
 from transformer.evaluation.records import Trained, Translated, read_translated, variants
 from transformer.files import InputError, replacing, sha256
 from transformer.layout import Run
-from transformer.model.header import read_header
-from transformer.model.weights import load_model
+from transformer.model.weights import load_model, read_header
 from transformer.provenance import commit, now
 from transformer.records import read_json
 from transformer.text import environment

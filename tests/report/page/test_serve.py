@@ -23,7 +23,7 @@ from support.toy import ROWS, random_lines, write_text
 from transformer.config.experiment import EOS
 from transformer.data.subwords import learn
 from transformer.evaluation.attention import names
-from transformer.model.overheard import weights
+from transformer.model.hooks import attention_weights
 from transformer.report.page.live import BODY, LONGEST, open_trial
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -82,7 +82,7 @@ def test_scores_and_attention_are_the_models(address, trial, line):
     assert sentence["title"] == line
     assert sentence["source"] == names(translator.vocabulary, source)
     assert sentence["target"] == names(translator.vocabulary, target)
-    for kind, expected in weights(translator.model, source, target).items():
+    for kind, expected in attention_weights(translator.model, source, target).items():
         values = np.array(sentence[kind])
         assert values.shape == (found["attention"]["layers"], found["attention"]["heads"], *expected.shape[2:])
         assert values == pytest.approx(expected.numpy(), abs=6e-4)

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.layout import Run
+from transformer.records import read_metrics
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, PAGE_INCHES, Drawing, empty, not_shown, only
 from transformer.report.tables.notes import missing
 from transformer.report.tables.table3 import read_variations
-from transformer.training.metrics import read_metrics
 
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 METRICS = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}

@@ -46,7 +46,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def schedule(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw equation 3 with the width, warm-up and rate of each of `input.experiment`, for as long as it trains."""
-    from transformer.training.optimizer import learning_rate  # here, as torch takes seconds
+    from transformer.training.step import learning_rate  # here, as torch takes seconds
 
     figure, axes = new(COLUMN_INCHES, 2.3)
     peaks = {}

@@ -6,7 +6,7 @@ import torch
 from msgspec.structs import replace
 from torch import nn
 
-from transformer.training.optimizer import adam, learning_rate, rate
+from transformer.training.step import adam, learning_rate, rate
 
 
 @pytest.mark.parametrize(

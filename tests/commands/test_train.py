@@ -1,0 +1,190 @@
+"""The commands train and average, called as the workflow calls them."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import msgspec
+import pytest
+import torch
+from support.commands import do, error
+from support.toy import PROCESSOR, make_data, make_experiment, make_run, random_lines, write_text
+
+from transformer.config.experiment import Decoding, load, save
+from transformer.layout import Run
+from transformer.model import weights as checkpoints
+from transformer.model.transformer import Transformer
+
+UNSEEN = ["", *random_lines(99, 40), ""]
+FILES = "average.safetensors checkpoints decoding.yaml experiment.yaml last.safetensors metrics.jsonl run.json state"
+VARYING = ("seconds", "target_tokens_per_second", "starts", "finished", "commit", "hardware")  # from start to start
+
+pytestmark = pytest.mark.usefixtures("on_the_processor")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_data(tmp_path_factory.mktemp("task") / "en-de", random_lines(1, 2000), random_lines(2, 50))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, data):
+    """Train a run that learns to copy, and average it."""
+    model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
+    sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 300, "warmup_steps": 100, "checkpoint_every": 5}
+    running = {"log_every": 100, "evaluate_every": 100, "save_every": 100}
+    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
+    do_train(run, data)
+    do("average", "--run", run)
+    return run
+
+
+def do_train(run, data):
+    do("train", run, "--data", data, "--threads", 1)
+
+
+def entries(path):
+    """Return the objects in run.json or metrics.jsonl, without what differs from one start to the next."""
+    lines = [path.read_text()] if path.suffix == ".json" else path.read_text().removesuffix("\n").split("\n")
+    return [{key: value for key, value in json.loads(line).items() if key not in VARYING} for line in lines]
+
+
+def test_train_leaves_the_files_that_later_steps_read(trained, data):
+    assert sorted(path.name for path in trained.iterdir()) == [*FILES.split(), "vocabulary.model"]
+    names = [path.name for path in sorted((trained / "checkpoints").iterdir())]
+    assert names == ["00000290.safetensors", "00000295.safetensors", "00000300.safetensors"]
+    assert (trained / "vocabulary.model").read_bytes() == (data / "vocabulary.model").read_bytes()
+    assert (trained / "last.safetensors").read_bytes() == (trained / "checkpoints" / names[-1]).read_bytes()
+    assert entries(trained / "metrics.jsonl")[-1]["step"] == 300
+
+
+def test_run_json(trained, data):
+    entry = json.loads((trained / "run.json").read_text())
+    experiment = load(trained / "experiment.yaml")
+    checksum = json.loads((data / "data.json").read_text())["sha256"]
+    assert entry["data_sha256"] == checksum
+    assert entry["digest"] == experiment.digest(checksum)
+    assert (entry["task"], entry["experiment"], entry["seed"], entry["steps"]) == ("en-de", "base", 1, 300)
+    assert entry["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
+    (start,) = entry["starts"]
+    assert entry["commit"] == start["commit"]
+    assert start["started"] <= entry["finished"]
+    assert start["versions"]["torch"] == torch.__version__
+
+
+def test_average_is_the_mean_of_the_checkpoints(trained):
+    tensors, header = checkpoints.load(trained / "average.safetensors")
+    parts = [checkpoints.load(path)[0] for path in (trained / "checkpoints").iterdir()]
+    for name, tensor in tensors.items():
+        torch.testing.assert_close(tensor, torch.stack([part[name] for part in parts]).mean(dim=0))
+    assert header == {"steps": [290, 295, 300], "digest": json.loads((trained / "run.json").read_text())["digest"]}
+
+
+def test_a_finished_run_is_published_again_without_training(trained, data, caplog):
+    """A workflow that has deleted its outputs does this."""
+    caplog.set_level("INFO")
+    states = {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
+    before = {name: entries(trained / name) for name in ("run.json", "metrics.jsonl")}
+    weights = (trained / "checkpoints/00000295.safetensors").read_bytes()
+    shutil.rmtree(trained / "checkpoints")
+    for name in (*before, "vocabulary.model"):
+        (trained / name).unlink()
+    do_train(trained, data)
+    assert caplog.messages[0].startswith("trained before: ")
+    assert states == {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
+    assert before == {name: entries(trained / name) for name in before}
+    assert weights == (trained / "checkpoints/00000295.safetensors").read_bytes()
+    assert (trained / "vocabulary.model").exists()
+
+
+def test_another_experiment_in_the_folder_has_its_own_state(tmp_path, data, caplog):
+    caplog.set_level("INFO")
+    run = make_run(tmp_path / "1", make_experiment(seed=1))
+    do_train(run, data)
+    (first,) = (run / "state").glob("*/")
+    save(make_experiment(seed=2), run / "experiment.yaml")
+    do_train(run, data)
+    assert "resumed" not in caplog.text
+    assert len(list((run / "state").glob("*/"))) == 2
+    assert json.loads((run / "run.json").read_text())["seed"] == 2
+    save(make_experiment(seed=1, running={"log_every": 4}), run / "experiment.yaml")  # changes no result
+    do_train(run, data)
+    assert f"trained before: {first}" in caplog.text
+    assert json.loads((run / "run.json").read_text())["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("average --run NONE", "NONE/experiment.yaml: no such file"),
+        ("train NONE --data DATA --threads 1", "NONE/experiment.yaml: no such file"),
+        ("train RUN --data NONE --threads 1", "NONE/data.json: cannot be read: No such file or directory"),
+        ("train SMALL --data DATA --threads 1", "DATA: token id 27, but embedding_rows is 20"),
+        ("average --run SMALL", "SMALL/checkpoints: expected 3 checkpoints, found 0"),
+    ],
+)
+def test_faults_are_named(data, trained, tmp_path, argv, message):
+    small = make_run(tmp_path / "small", make_experiment(model={"embedding_rows": 20}))
+    names = {"NONE": str(tmp_path / "none"), "DATA": str(data), "RUN": str(trained), "SMALL": str(small)}
+    expected = message.replace(message.split("/")[0].split(":")[0], names[message.split("/")[0].split(":")[0]])
+    assert error(*(names.get(word, word) for word in argv.split())) == expected
+    assert not Run(small).average.exists()
+
+
+def test_a_training_loads_nothing_that_is_heavy_and_not_needed():
+    """Each of these takes a good part of a second."""
+    heavy = {"torch._dynamo", "sympy", "pandas", "matplotlib", "sacrebleu", "sacremoses", "tensorboardX"}
+    program = "import sys, transformer.training.loop; print(*sys.modules)"
+    process = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, text=True, check=True)
+    assert not set(process.stdout.split()) & heavy
+
+
+# The run translates.
+
+
+def do_translate(run, folder, *options):
+    text, output = write_text(folder / "input.txt", UNSEEN), folder / "output/test.hyp"
+    do("translate", "--run", run, "--threads", 1, "--input", text, "--output", output, *options)
+    return output.read_text("utf-8")
+
+
+def test_a_trained_run_translates(trained, tmp_path):
+    """It has learned to copy: unseen lines come out as they went in, all in their places."""
+    translations = do_translate(trained, tmp_path).split("\n")
+    assert translations.pop() == ""
+    assert translations[0] == translations[-1] == ""
+    assert sum(map(str.__eq__, translations, UNSEEN)) > 0.75 * len(UNSEEN)
+
+
+def test_translate_takes_other_weights_and_another_decoding(trained, tmp_path):
+    """--decoding acts like another decoding.yaml; untrained weights find other translations by each search."""
+    run = Run(tmp_path / "1")
+    shutil.copytree(trained, run.folder)
+    torch.manual_seed(1)
+    untrained = tmp_path / "untrained.safetensors"
+    checkpoints.save(untrained, Transformer(load(run.experiment).model).state_dict(), {})
+    nonsense = do_translate(run.folder, tmp_path, "--weights", untrained)
+    assert nonsense != do_translate(run.folder, tmp_path)
+    untrained.replace(run.average)
+    assert do_translate(run.folder, tmp_path) == nonsense
+    short = do_translate(run.folder, tmp_path, "--decoding", '{"beam": 1, "extra_length": 0}')
+    assert short != nonsense
+    save(msgspec.structs.replace(load(run.decoding, Decoding), beam=1, extra_length=0), run.decoding)
+    assert do_translate(run.folder, tmp_path) == short
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("average.safetensors", "truncated, or not a checkpoint of this project"),
+        ("vocabulary.model", "not a SentencePiece model"),
+        ("decoding.yaml", "expected"),
+    ],
+)
+def test_translate_names_a_damaged_file(tmp_path, trained, name, message):
+    run = tmp_path / "1"
+    shutil.copytree(trained, run)
+    (run / name).write_bytes(b"damaged")
+    text = write_text(tmp_path / "text", UNSEEN)
+    assert error("translate", "--run", run, "--input", text, "--threads", 1).startswith(f"{run / name}: {message}")
