@@ -164,7 +164,7 @@ def test_full_memory_in_training_is_one_line(place: Path, monkeypatch, capsys, o
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, capsys):
+def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
     """A training goes on: with binary garbage, a wrong type, half a line; the other lines stay."""
     shutil.rmtree(place / "new")
     shutil.copytree(place / RUN, place / "new")
@@ -177,7 +177,7 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, capsys):
     log.write_bytes(b"".join([good[0], bad[0], *good[1:], *bad[1:]]))
     __main__.main(TRAIN.split())
     assert (place / "new/metrics.jsonl").read_bytes().splitlines(keepends=True) == good
-    dropped = [line for line in capsys.readouterr().err.splitlines() if line.startswith("dropped a damaged line")]
+    dropped = [line for line in caplog.messages if line.startswith("dropped a damaged line")]
     numbers = [2, *range(len(good) + 2, len(good) + 5)]
     assert [f"metrics.jsonl, line {number}" in line for number, line in zip(numbers, dropped, strict=True)] == [
         True

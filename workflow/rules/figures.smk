@@ -46,7 +46,7 @@ rule figure:
             "model",
             "evaluation",
             "report/tables",
-            "training/optimizer.py",
+            "training/step.py",
             "commands/figure.py",
         ),
     output:
