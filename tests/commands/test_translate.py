@@ -29,13 +29,6 @@ def test_lines_come_as_they_arrive():
         assert list(groups) == [[b"four"]]
 
 
-def test_lines_longer_than_a_piece(tmp_path):
-    lines = [b"a" * (PIECE - 1) + b"\n", b"b" * PIECE + b"\n", b"c" * (3 * PIECE)]
-    (tmp_path / "text").write_bytes(b"".join(lines))
-    with open(tmp_path / "text", "rb") as file:
-        assert [line for group in arriving(file) for line in group] == lines
-
-
 def test_of_a_line_without_end_only_its_beginning_is_held():
     """It is the last one, which the decoder refuses."""
     reading, writing = os.pipe()

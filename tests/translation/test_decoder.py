@@ -45,21 +45,6 @@ def extend(prefixes, tokens):
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
-@pytest.mark.parametrize("lengths", [(5, 2, 7), (4, 4, 4)], ids=str)
-@torch.inference_mode()
-def test_steps_equal_the_full_decoder(changes, lengths):
-    model = random_model(1, **changes)
-    sentences = [random_sentences(length, 1, longest=1)[0] * length for length in lengths]
-    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * 3] * 3
-    tokens = torch.full((3, 3), PAD)
-    for step in range(5):
-        prefixes = extend(prefixes, tokens)
-        check(decoder.step(tokens), model, sentences, prefixes)
-        torch.manual_seed(step)
-        tokens = torch.randint(PAD + 1, VOCABULARY, (3, 3))
-
-
-@pytest.mark.parametrize("changes", VARIANTS, ids=str)
 @torch.inference_mode()
 def test_steps_equal_the_full_decoder_after_selections(changes):
     """Hypotheses change places, are doubled and dropped; sentences leave, last the longest."""

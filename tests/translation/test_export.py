@@ -65,15 +65,17 @@ def test_an_export_is_replaced_whole_and_names_what_is_there(run, tmp_path):
     assert os.listdir(tmp_path) == ["1"]
 
 
-@pytest.mark.parametrize("is_file", [True, False], ids=["file", "folder"])
-def test_export_refuses_to_replace_anything_else(run, tmp_path, is_file):
+def test_export_refuses_to_replace_anything_else_and_weights_of_another_training(run, tmp_path):
     (tmp_path / "mine").mkdir()
     mine = write_text(tmp_path / "mine" / "thesis.txt", ["years of work"])
-    to = mine if is_file else tmp_path / "mine"
-    message = error("export", "--run", run, "--to", to)
-    assert message == f"{to}: expected nothing or an older export, found something without export.json"
-    assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+    for to in (mine, mine.parent):
+        message = error("export", "--run", run, "--to", to)
+        assert message == f"{to}: expected nothing or an older export, found something without export.json"
     assert mine.read_text() == "years of work\n"
+    tensors, about = checkpoints.load(run / "average.safetensors")
+    checkpoints.save(tmp_path / "other.safetensors", tensors, about | {"digest": "0123"})
+    message = error("export", "--run", run, "--to", tmp_path / "1", "--weights", tmp_path / "other.safetensors")
+    assert message == f"{tmp_path}/other.safetensors: expected weights of the training {about['digest']}, found 0123"
 
 
 @pytest.mark.parametrize("name", sorted(PLAIN))
@@ -89,16 +91,10 @@ def test_export_names_a_missing_or_damaged_file_and_leaves_the_old_export(run, t
         assert sorted(os.listdir(tmp_path)) == ["1", "run"]
 
 
-def test_export_refuses_weights_of_another_training(run, tmp_path):
-    tensors, about = checkpoints.load(run / "average.safetensors")
-    checkpoints.save(tmp_path / "other.safetensors", tensors, about | {"digest": "0123"})
-    message = error("export", "--run", run, "--to", tmp_path / "1", "--weights", tmp_path / "other.safetensors")
-    assert message == f"{tmp_path}/other.safetensors: expected weights of the training {about['digest']}, found 0123"
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({}, "a translator, found a parser"),
         ({"positions": "words"}, "positions sinusoid, learned or none, found 'words'"),
         ({"residual": False}, "residual true, found false"),
         ({"attention": "additive"}, "attention dot, found 'additive'"),
@@ -110,18 +106,15 @@ def test_export_refuses_weights_of_another_training(run, tmp_path):
     ids=str,
 )
 def test_marian_refuses_what_it_cannot_express(untrained, tmp_path, changes, message):
-    argv = ["export", "--run", untrained(**changes), "--to", tmp_path / "1"]
+    run = untrained(**changes)
+    argv = ["export", "--run", run, "--to", tmp_path / "1"]
+    if not changes:
+        text = write_text(tmp_path / "text", random_lines(0, 200))
+        subwords.learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
     assert error(*argv, "--format", "marian") == f"Marian: expected {message}"
     assert not (tmp_path / "1").exists()
     do(*argv)  # as safetensors, anything goes
     assert (tmp_path / "1").exists()
-
-
-def test_marian_refuses_a_parser(untrained, tmp_path):
-    text, run = write_text(tmp_path / "text", random_lines(0, 200)), untrained()
-    subwords.learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
-    argv = ["export", "--run", run, "--to", tmp_path / "1", "--format", "marian"]
-    assert error(*argv) == "Marian: expected a translator, found a parser"
 
 
 def test_a_model_of_every_option_is_exported_as_safetensors(untrained, tmp_path):
@@ -202,10 +195,3 @@ def test_a_card_has_the_scores_of_these_weights_alone(run, tmp_path):
         text = (tmp_path / weights / "README.md").read_text(encoding="utf-8")
         assert (f"| sacrebleu | {expected['sacrebleu']['score']:.1f} |" in text) == with_scores
         assert ("There are none of these weights." in text) != with_scores
-
-
-@pytest.mark.parametrize("changes", [{}, {"sinusoids": "concatenated", "target_spaces": 32}], ids=str)
-def test_a_card_says_when_tables_are_not_saved_again(untrained, tmp_path, changes):
-    do("export", "--run", untrained(**changes), "--to", tmp_path / "1", "--format", "marian")
-    text = (tmp_path / "1" / "README.md").read_text(encoding="utf-8")
-    assert ("_keys_to_ignore_on_save = None" in text) == bool(changes)

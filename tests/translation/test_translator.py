@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
 
-from transformer.config.experiment import EOS, PAD, UNK
+from transformer.config.experiment import EOS, UNK
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
 from transformer.files import InputError
@@ -87,13 +87,6 @@ def test_blank_lines_stay_blank(translator):
     assert translator.translate(["", " "]) == ["", ""]
 
 
-def test_search_gives_ids_of_subwords_without_eos(translator):
-    sentences = translator.vocabulary.encode(LINES)
-    outputs = ids_of(translator, sentences)
-    assert all(PAD < token < len(translator.vocabulary) and token != EOS for ids in outputs for token in ids)
-    assert max(map(len, outputs)) <= max(map(len, sentences)) + DECODING.extra_length
-
-
 def endless_model():
     """Return a model that always writes the same word, so that every translation goes up to its limit."""
     model = random_model(1, N=1)
@@ -140,18 +133,7 @@ def test_by_length(lengths, batch_tokens):
     order = [index for batch in batches for index in batch]
     assert sorted(order) == list(range(len(lengths)))
     assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
-    for batch in batches:
-        padded = len(batch) * max(lengths[index] for index in batch)
-        assert len(batch) == 1 or padded <= batch_tokens
-
-
-@given(sentence_lengths, st.integers(1, 100))
-def test_by_length_fills_its_batches(lengths, batch_tokens):
-    """No batch could have taken the first sentence of the next."""
-    batches = by_length([[0] * length for length in lengths], batch_tokens)
-    for batch in batches[:-1]:
-        assert lengths[batch[0]] * (len(batch) + 1) > batch_tokens
-
-
-def test_by_length_by_hand():
-    assert by_length([[0] * n for n in (2, 5, 3, 5, 1)], 10) == [[1, 3], [2, 0, 4]]
+    for batch, following in zip(batches, [*batches, None][1:], strict=True):
+        longest = max(lengths[index] for index in batch)
+        assert len(batch) == 1 or len(batch) * longest <= batch_tokens
+        assert following is None or longest * (len(batch) + 1) > batch_tokens  # no batch had room for the next sentence
