@@ -25,8 +25,6 @@ class Analysis(TypedDict):
 
 
 class Bleu(TypedDict):
-    """BLEU of some translations."""
-
     bleu: float
     low: float
     high: float
@@ -41,8 +39,6 @@ class Average(Bleu):
 
 
 class Averaging(Analysis):
-    """The analysis `averaging`."""
-
     averages: list[Average]
 
 
@@ -60,12 +56,10 @@ class Group(Bleu):
 
 
 class GroupedByLength(Analysis):
-    """The analysis `lengths`. A t without joined sentences has no group."""
-
     positions: str
     longest: Positive  # tokens of a source sentence in training
     skipped: Count  # joined sentences that the model has too few positions for
-    groups: list[Group]
+    groups: list[Group]  # none for a t without joined sentences
 
 
 class Step(TypedDict):
@@ -87,8 +81,6 @@ class HeadsOfKind(TypedDict):
 
 
 class Kinds(TypedDict):
-    """The heads of a model."""
-
     encoder: HeadsOfKind
     decoder: HeadsOfKind
     cross: HeadsOfKind
@@ -102,8 +94,6 @@ class Masked(Bleu):
 
 
 class Heads(Analysis):
-    """The analysis `heads`."""
-
     layers: Positive
     heads: Positive
     loss: float
@@ -120,15 +110,11 @@ class Calibration(TypedDict):
 
 
 class Beam(Bleu):
-    """BLEU by a search with this beam."""
-
     beam: Positive
     length_ratio: Amount
 
 
 class Smoothing(Analysis):
-    """The analysis `smoothing`."""
-
     epsilon_ls: Share
     perplexity: Amount
     perplexity_draws: Draws

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 from msgspec.structs import asdict
 
-from transformer.config.experiment import EOS, PAD, Decoding, load
+from transformer.config.experiment import EOS, PAD, load
 from transformer.data.subwords import SPACE, Subwords
-from transformer.data.tokenization import Moses
 from transformer.evaluation.records import run_name
 from transformer.files import InputError
 from transformer.layout import Run
@@ -59,37 +58,32 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     input: `text`, one sentence a line; `weights`, the average if None. params: `run`, a folder; `figures`, by name the
     text and the words; `count` sentences of the text, at equal distances, from those with at most `longest` tokens.
     """
+    from transformer.model.weights import load_model
+    from transformer.runtime.device import best_device
+    from transformer.translation.translator import open_translator
+
     run = Run(params.run)
     experiment = load(run.experiment)
-    vocabulary = Subwords(run.vocabulary).fitting(experiment.model.embedding_rows)
-    moses = Moses(experiment.source, experiment.preparation)
-
-    def encode(texts: list[str]) -> list[list[int]]:
-        return vocabulary.encode([moses.tokenize(text) for text in texts])
-
+    model = load_model(input.weights or run.average, experiment.model).to(best_device())
+    translator = open_translator(run.folder, model, {})
     lines = list(read_lines(input.text))
-    short = [number for number, ids in enumerate(encode(lines)) if 1 < len(ids) <= params.longest]  # 1 is a blank line
+    lengths = map(len, translator.encode(lines))
+    short = [number for number, length in enumerate(lengths) if 1 < length <= params.longest]  # 1 is a blank line
     sentences = sentences_of_figures(params.figures) + [
         {"title": f"Sentence {number + 1} of {Path(input.text).name}", "text": lines[number], "figures": {}}
         for number in draw(short, len(short), params.count)
     ]
     if not sentences:
         raise InputError(f"{input.text}: expected a sentence of at most {params.longest} tokens, found none")
-    from transformer.model.weights import load_model
-    from transformer.runtime.device import best_device
-    from transformer.translation.translator import search
-
-    model = load_model(input.weights or run.average, experiment.model).to(best_device())
-    sources = encode([sentence["text"] for sentence in sentences])
-    translations = search(model, len(vocabulary), sources, load(run.decoding, Decoding))
+    sources = translator.encode([sentence["text"] for sentence in sentences])
     return {
         "run": run_name(asdict(experiment)),
         "label": experiment.label,
         "layers": experiment.model.N,
         "heads": experiment.model.h,
         "sentences": [
-            sentence | describe(model, vocabulary, source, target)
-            for sentence, source, (target, _) in zip(sentences, sources, translations, strict=True)
+            sentence | describe(model, translator.vocabulary, source, target)
+            for sentence, source, ((target, _),) in zip(sentences, sources, translator.search(sources), strict=True)
         ],
     }
 

@@ -87,12 +87,6 @@ def test_figure_4_shows_the_heads_that_find_the_antecedent(drawn):
     assert rays[14:] == of_best + of_second
 
 
-def test_figure_5_needs_no_word_and_shows_two_heads(drawn):
-    drawing, texts, _ = drawn(figure5, figure5={"text": "The bird its"})
-    assert len(drawing.data["heads"]) == 2
-    assert {f"all words, head {head}" for head in drawing.data["heads"]} <= set(texts)
-
-
 def test_a_word_or_a_sentence_that_is_not_there_is_named(drawn):
     with pytest.raises(InputError, match="expected 'cat' once in the sentence, found it 0 times"):
         drawn(figure4, figure4=ITS | {"to": ["cat"]})

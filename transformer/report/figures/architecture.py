@@ -13,39 +13,29 @@ from transformer.files import InputError
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, only
 
 LINE = 0.8  # points
-TINTS = {  # fills that black text stands out from, each with a lightness of its own, too
-    "attention": "#F6C98B",
-    "feed-forward": "#A9D8F2",
-    "norm": "#F5EFA0",
-    "embedding": "#EBC7D9",
-    "linear": "#C9CFEA",
-    "softmax": "#A6DBC6",
-    "stack": "#F4F4F4",
-}
+# Fills that black text stands out from, each with a lightness of its own, too.
+TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
+TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
 ENCODER_LAYER, DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
-POSITIONS = {
-    "sinusoid": "Positional\nEncoding",
-    "words": "Positional\nEncoding\nof word too",
-    "learned": "Learned\nPositions",
-    "none": "",
-}
+POSITIONS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEncoding\nof word too"}
+POSITIONS |= {"learned": "Learned\nPositions", "none": ""}
 
 # Figure 1, in inches.
-GAP = 0.12  # between boxes, for an arrow
-FORK = 0.28  # between sub-layers, for the next one's residual connection
+GAP, FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next one's residual connection
 WIDTH, SPREAD = 1.0, 0.3  # of a box; between the arrows up to an attention
 MARGIN, EDGE = 0.14, 0.06  # between boxes and the stack's frame: at the sides, above
 BOTTOM, ABOVE = 1.18, 1.42  # below the stacks; above the decoder, for its output
 ENCODER, DECODER = 1.02, COLUMN_INCHES - 1.02  # the stacks' middles
-# Figure 2.
-STEP, LETTERS, TITLE = 0.13, 0.22, 2.22  # between boxes; height of inputs and titles
-PILE = 0.035  # between the boxes of two heads
+# Figure 2: between boxes; height of inputs and titles; between the boxes of two heads.
+STEP, LETTERS, TITLE, PILE = 0.13, 0.22, 2.22, 0.035
 
 
 def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of `input.experiment`."""
     model, run = model_of(input)
-    height = stack_height(model, DECODER_LAYER)
+    boxes = [(number, *box) for sublayer in DECODER_LAYER for number, box in enumerate(blocks(model, sublayer))]
+    height = sum(gap_below(number, tint) + height_of(text) for number, text, tint in boxes)
+    height += GAP + height_of("Norm") if model.norm == "pre" else 0
     figure, axes = canvas(COLUMN_INCHES, BOTTOM + height + ABOVE)
     draw_embedding(axes, ENCODER, "Input", -1, model)
     draw_embedding(axes, DECODER, "Output", 1, model)
@@ -55,12 +45,8 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         line(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
         label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
     words = described(model)
-    return Drawing(
-        figure,
-        f"The Transformer (§3), drawn from the modules of {run}: {words}",
-        f"Block diagram: {words}",
-        {"run": run},
-    )
+    caption = f"The Transformer (§3), drawn from the modules of {run}: {words}"
+    return Drawing(figure, caption, f"Block diagram: {words}", {"run": run})
 
 
 def model_of(input: SimpleNamespace) -> tuple[Model, str]:
@@ -101,13 +87,6 @@ def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
     if model.norm == "pre":
         return [("Norm", "norm"), own, *((text, "norm") for text in add)]
     return [own, (" & ".join([*add, "Norm"]), "norm")]
-
-
-def stack_height(model: Model, layer: tuple[str, ...]) -> float:
-    """Return the height of a stack's boxes and the gaps below them."""
-    boxes = [(number, *box) for sublayer in layer for number, box in enumerate(blocks(model, sublayer))]
-    height = sum(gap_below(number, tint) + height_of(text) for number, text, tint in boxes)
-    return height + (GAP + height_of("Norm") if model.norm == "pre" else 0.0)
 
 
 def gap_below(number: int, tint: str) -> float:
@@ -158,13 +137,15 @@ def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float |
     level = top - GAP
     if memory is None:
         arrow(axes, (x, bottom), (x, top))
-        for end in (x - SPREAD, x + SPREAD):
-            arrow(axes, (x, level), (end, level), (end, top))
-        return
-    arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
-    between, over = (ENCODER + DECODER) / 2, memory + GAP
-    route = [(ENCODER, memory), (ENCODER, over), (between, over), (between, level)]
-    for end in (x - SPREAD, x - SPREAD / 2):
+        route, ends = [(x, level)], (x - SPREAD, x + SPREAD)
+    else:
+        arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
+        between, over = (ENCODER + DECODER) / 2, memory + GAP
+        route, ends = (
+            [(ENCODER, memory), (ENCODER, over), (between, over), (between, level)],
+            (x - SPREAD, x - SPREAD / 2),
+        )
+    for end in ends:
         arrow(axes, *route, (end, level), (end, top))
 
 
@@ -204,7 +185,7 @@ def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     model, run = model_of(input)
     if model.attention != "dot":
         raise InputError(f"{run}: Figure 2 draws attention dot, found {model.attention!r}")
-    name = "Scaled Dot-Product Attention" if model.scaled else "Dot-Product Attention"
+    name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     draw_dot_product(axes, 0.72, model)
     draw_heads(axes, 2.42, model, name)
@@ -270,7 +251,6 @@ def piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h:
 
 
 def height_of(text: str) -> float:
-    """Return the height of a box that holds this text."""
     return LINE_INCHES * (text.count("\n") + 1) + 0.08
 
 

@@ -1,13 +1,14 @@
 """Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from transformer.evaluation.attention import CONTINUED, Attention, Words, read_attention
@@ -44,20 +45,14 @@ class Sentence(NamedTuple):
             raise InputError(f"figures: expected {word!r} once in the sentence, found it {count} times: {self.words}")
         return self.words.index(word)
 
-    @property
-    def start(self) -> int:
-        """Return the place of the word "from"."""
-        return self.place(self.ends["from"])
+    def shares(self) -> tuple[int, np.ndarray]:
+        """Return the place of the word "from", and how much of its attention goes to the words "to", by head: [h]."""
+        start, *to = map(self.place, (self.ends["from"], *self.ends["to"]))
+        return start, self.weights[:, start, to].sum(axis=1)
 
-    @property
-    def shares(self) -> np.ndarray:
-        """Return how much of the attention of the word "from" goes to the words "to", by head: [h]."""
-        return self.weights[:, self.start, [self.place(word) for word in self.ends["to"]]].sum(axis=1)
-
-    @property
-    def height(self) -> float:
-        """Return the height of a figure with a line for each word."""
-        return BELOW + SPACING * len(self.words) + HEADING
+    def canvas(self, panels: int) -> tuple[Figure, Axes]:
+        """Return empty axes with a line for each word, and so many columns."""
+        return canvas(panels * COLUMN_INCHES, BELOW + SPACING * len(self.words) + HEADING)
 
     def numbers(self, heads: Iterable[int] = (), **measured) -> dict:
         """Return the numbers that the caption rests on; heads are counted from 1."""
@@ -66,8 +61,8 @@ class Sentence(NamedTuple):
         return {"layer": self.layer, "words": self.words, "heads": listed, **self.about, **rounded}
 
     def strongest(self, weights: np.ndarray) -> str:
-        """Return in words the three ends with most of the weights of the word "from"."""
-        listed = (f"“{self.words[end]}” {weights[self.start, end]:.2f}" for end in np.argsort(-weights[self.start])[:3])
+        """Return in words the three ends with most of the weights [words] of the word "from"."""
+        listed = (f"“{self.words[end]}” {weights[end]:.2f}" for end in np.argsort(-weights)[:3])
         return f"Lines from “{self.ends['from']}” to {', '.join(listed)}"
 
 
@@ -106,43 +101,45 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
     shown = sentence_of(read_attention(only(input.attention)), "figure3")
-    shares, word, completion = shown.shares, shown.ends["from"], " ".join(shown.ends["to"])
-    figure, axes = canvas(COLUMN_INCHES, shown.height)
-    draw_attention(axes, 0, shown, colored(range(len(shares))), f"from “{word}”, all heads", [shown.start])
+    (start, shares), word, completion = shown.shares(), shown.ends["from"], " ".join(shown.ends["to"])
+    figure, axes = shown.canvas(1)
+    draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
     best = int(shares.argmax())
     caption = (
         f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
         f"for each of the {len(shares)} heads. {shown.where} On average heads "
         f"give “{completion}” {shares.mean():.2f} of it, head {best + 1} most, {shares[best]:.2f}. {READING}"
     )
-    return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)), shown.numbers(shares=shares))
+    return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)[start]), shown.numbers(shares=shares))
 
 
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
     shown = sentence_of(read_attention(only(input.attention)), "figure4")
-    shares, word, antecedent = shown.shares, shown.ends["from"], " ".join(shown.ends["to"])
+    (start, shares), word, antecedent = shown.shares(), shown.ends["from"], " ".join(shown.ends["to"])
     heads = np.argsort(-shares, kind="stable")[:2].tolist()
-    figure, axes = canvas(2 * COLUMN_INCHES, shown.height)
-    draw_attention(axes, 0, shown, colored(heads[:1]), f"all words, head {heads[0] + 1}")
+    figure, axes = shown.canvas(2)
+    draw_attention(axes, 0, shown, heads[:1], f"all words, head {heads[0] + 1}")
     numbers = " and ".join(str(head + 1) for head in heads)
-    draw_attention(axes, COLUMN_INCHES, shown, colored(heads), f"from “{word}”, heads {numbers}", [shown.start])
+    draw_attention(axes, COLUMN_INCHES, shown, heads, f"from “{word}”, heads {numbers}", [start])
     given = " and ".join(f"{shares[head]:.2f}" for head in heads)
     caption = (
         f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
         f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
         f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {READING}"
     )
-    return Drawing(figure, caption, shown.strongest(shown.weights[heads[0]]), shown.numbers(heads, shares=shares))
+    return Drawing(
+        figure, caption, shown.strongest(shown.weights[heads[0], start]), shown.numbers(heads, shares=shares)
+    )
 
 
 def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw two heads that do different things."""
     shown = sentence_of(read_attention(only(input.attention)), "figure5")
     heads = two_structured(shown.weights)
-    figure, axes = canvas(2 * COLUMN_INCHES, shown.height)
+    figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
-        draw_attention(axes, side * COLUMN_INCHES, shown, colored([head], side), f"all words, head {head + 1}")
+        draw_attention(axes, side * COLUMN_INCHES, shown, [head], f"all words, head {head + 1}", color=side)
     bits = entropies(shown.weights)
     apart = distance(*shown.weights[list(heads)]) if len(heads) == 2 else 0.0
     listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
@@ -177,38 +174,40 @@ def two_structured(weights: np.ndarray) -> tuple[int, ...]:
 
 
 def draw_attention(
-    axes: Axes, left: float, shown: Sentence, heads: dict[int, str], title: str, starts: list[int] | None = None
+    axes: Axes,
+    left: float,
+    shown: Sentence,
+    heads: Sequence[int],
+    title: str,
+    starts: Sequence[int] = (),
+    color: int = 0,
 ) -> None:
     """Draw the words twice, and lines from those at `starts`, or from all, as strong as the heads' weights.
 
-    left: the left edge of a panel that is COLUMN_INCHES wide. heads: by head, its colour.
+    left: the left edge of a panel that is COLUMN_INCHES wide. color: the first head's; they are repeated after eight.
     """
     count, strip = len(shown.words), CELL * len(heads)
     heights = [BELOW + SPACING * (count - 0.5 - row) for row in range(count)]
     ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
     label(axes, left + COLUMN_INCHES / 2, BELOW + SPACING * count + HEADING / 2, title, size=MEDIUM)
     for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
-        weight = "bold" if starts and row in starts else "normal"
+        weight = "bold" if row in starts else "normal"
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
         label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
-    rows = range(count) if starts is None else starts
+    rows = list(starts or range(count))
 
     def strong(weights: np.ndarray) -> list[tuple[float, float]]:
         return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= FAINTEST]
 
-    for number, (head, color) in enumerate(heads.items()):
+    for number, head in enumerate(heads):
+        hue = COLORS[(color + number) % len(COLORS)]
         # Side by side, so that their colours do not mix.
         shift = SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
         for row in rows:
             for y, weight in strong(shown.weights[head, row]):
-                line = {"color": color, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
+                line = {"color": hue, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
                 axes.plot(ends, (heights[row], y - shift), **line)
         # On the right, the most that this head gives a word from any on the left.
-        for y, weight in strong(shown.weights[head, list(rows)].max(axis=0)):
+        for y, weight in strong(shown.weights[head, rows].max(axis=0)):
             corner = ends[1] + CELL * number, y - SPACING * 0.45
-            axes.add_patch(Rectangle(corner, CELL, SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
-
-
-def colored(heads: Iterable[int], first: int = 0) -> dict[int, str]:
-    """Return a colour for each head; they are repeated after eight."""
-    return {head: COLORS[(first + number) % len(COLORS)] for number, head in enumerate(heads)}
+            axes.add_patch(Rectangle(corner, CELL, SPACING * 0.9, fc=hue, alpha=min(1.0, weight), lw=0))

@@ -20,6 +20,7 @@ from transformer.report.figures.style import (
     SMALL,
     Drawing,
     empty,
+    legend_below,
     new,
     not_shown,
     only,
@@ -164,11 +165,8 @@ def draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
         if len(panel.points):
             tick(axes, EngFormatter(sep=""))
     for axes, panel in zip(axes_row, panels, strict=True):
-        place_labels(axes, panel.points[panel.points["name"].isin(NAMED)], panel.points)
-    handles = {
-        text: handle for axes in axes_row for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    axes_row[0].figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
+        place_labels(axes, panel.points["name"].isin(NAMED), panel.points)
+    legend_below(axes_row[0].figure, columns=4)
 
 
 def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
@@ -187,30 +185,25 @@ def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
             axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
             tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     for axes, panel in zip(axes_row, panels, strict=True):
-        place_labels(axes, panel.points[panel.points["kind"] != "dev"], panel.points)
+        place_labels(axes, panel.points["kind"] != "dev", panel.points)
 
 
 def draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
     """Draw markers, with bars if there is a deviation."""
     axes.plot(points["x"], points["y"], ls="none", **look)
-    several = points.dropna(subset="sd")
-    axes.errorbar(
-        several["x"], several["y"], several["sd"], fmt="none", capsize=2, elinewidth=0.8, ecolor=look["color"]
-    )
+    several, bars = points.dropna(subset="sd"), {"fmt": "none", "capsize": 2, "elinewidth": 0.8}
+    axes.errorbar(several["x"], several["y"], several["sd"], ecolor=look["color"], **bars)
 
 
-def place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None:
-    """Write the name of each of `named` at its point, the longest first, in the place that covers least.
-
-    Both have columns name, x and y. The axes' limits must not change afterwards.
-    """
+def place_labels(axes: Axes, named: pd.Series, points: pd.DataFrame) -> None:
+    """Write the names of some points, the longest first, in the places that cover least. Limits must stay."""
     axes.figure.draw_without_rendering()  # the layout, which pixels depend on
     reach = RADIUS * (axes.figure.dpi / 72)
     taken = [
         Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
         for x, y in axes.transData.transform(points[["x", "y"]].to_numpy(float))
     ]
-    for point in sorted(named.itertuples(index=False), key=lambda point: -len(point.name)):
+    for point in sorted(points[named].itertuples(index=False), key=lambda point: -len(point.name)):
         taken.append(place_label(axes, point, taken))
 
 

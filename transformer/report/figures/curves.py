@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from transformer.layout import Run
 from transformer.records import read_metrics
 from transformer.report.figures import COLORS
-from transformer.report.figures.style import GREY, PAGE_INCHES, Drawing, empty, not_shown, only
+from transformer.report.figures.style import GREY, PAGE_INCHES, Drawing, empty, legend_below, not_shown, only
 from transformer.report.tables.notes import missing
 from transformer.report.tables.table3 import read_variations
 
@@ -43,7 +43,7 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         if column == params.task:
             outside += draw_printed(axes, paper, metric)
         finish_panel(axes, f"{'Parsers' if column == PARSER else column.upper()}: {METRICS[metric]}")
-    add_legend(figure, list(looks))
+    legend_below(figure, columns=3, order=[*looks, OTHERS])
     caption = (
         f"Learning curves on the dev set of {params.label}: perplexity per subword, and BLEU by a beam of one on the "
         "first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity per "
@@ -106,15 +106,6 @@ def finish_panel(axes: Axes, title: str) -> None:
     if not any(len(line.get_xdata()) for line in axes.lines):
         empty(axes, "none logged")
         axes.set(yticks=[], xlim=(0, 1))
-
-
-def add_legend(figure: Figure, emphasised: list[str]) -> None:
-    """Add one legend for all axes, with what is emphasised first."""
-    entries = {}
-    for axes in figure.axes:
-        entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    labels = sorted(entries, key=lambda text: [*emphasised, OTHERS, text].index(text))
-    figure.legend([entries[text] for text in labels], labels, loc="outside lower center", ncols=3)
 
 
 def last(logged: dict[str, pd.DataFrame], emphasised: dict[str, str]) -> str:

@@ -27,14 +27,10 @@ SMALL, MEDIUM = 7.0, 8.0  # points: ticks, legends, notes; and labels, titles
 
 matplotlib.rcdefaults()
 matplotlib.rcParams.update(
-    {
+    dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), MEDIUM)
+    | dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL)
+    | {
         "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
-        "font.size": MEDIUM,
-        "axes.titlesize": MEDIUM,
-        "axes.labelsize": MEDIUM,
-        "xtick.labelsize": SMALL,
-        "ytick.labelsize": SMALL,
-        "legend.fontsize": SMALL,
         "legend.frameon": False,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -86,6 +82,15 @@ def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
 def empty(axes: Axes, text: str) -> None:
     """Say on axes without data why they are empty."""
     axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+
+
+def legend_below(figure: Figure, columns: int, order: Sequence[str] = ()) -> None:
+    """Add one legend for all axes, with the labels of `order` first."""
+    entries = {}
+    for axes in figure.axes:
+        entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    labels = sorted(entries, key=lambda text: [*order, text].index(text))
+    figure.legend([entries[text] for text in labels], labels, loc="outside lower center", ncols=columns)
 
 
 def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
