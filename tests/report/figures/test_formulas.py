@@ -1,6 +1,5 @@
-"""Positional encoding, learning rate and time of a layer: values are read back from the axes."""
+"""Positional encoding and learning rate: values are read back from the axes."""
 
-import json
 import math
 from types import SimpleNamespace
 
@@ -11,9 +10,7 @@ from support.toy import make_experiment, random_model
 from transformer.config.experiment import save
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.report.figures.formulas import positions, schedule, timing
-
-RECORDED = "results/record/multi30k/layers.json"
+from transformer.report.figures.formulas import positions, schedule
 
 
 @pytest.mark.parametrize("kind", ["sinusoid", "learned", "none"])
@@ -46,14 +43,3 @@ def test_schedule_has_the_papers_peak(tmp_path):
     line = drawing.figure.axes[0].lines[0]
     assert drawing.data == {"en-de/base": pytest.approx(6.99e-4, rel=1e-3)}
     assert np.interp([2000, 4000, 16000], *line.get_data()) == pytest.approx([3.49e-4, 6.99e-4, 3.49e-4], rel=0.01)
-
-
-def test_timing_shows_the_times_over_the_length():
-    with open(RECORDED, encoding="utf-8") as file:
-        times = [time for time in json.load(file)["times"] if time["grid"] == "n"]
-    drawing = timing(SimpleNamespace(measured=RECORDED), None)
-    (axes,) = drawing.figure.axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(dict.fromkeys(t["layer"] for t in times))
-    of_first = sorted((t["n"], 1000 * t["seconds"]) for t in times if t["layer"] == "Self-Attention")
-    assert np.transpose(axes.containers[0].lines[0].get_data()) == pytest.approx(np.array(of_first))
-    assert f"At n = {of_first[-1][0]}: Self-Attention {of_first[-1][1]:.3f} ms; Recurrent " in drawing.alt
