@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {  # name: module:function
     "doctor": "transformer.commands.doctor:doctor",
     "doctor-node": "transformer.commands.doctor:doctor_node",
     "explain": "transformer.commands.explain:explain",
+    **{name: f"transformer.commands.score:{name}" for name in ("score", "evalb")},
+    **{name: f"transformer.commands.parse:{name}" for name in ("treebank", "linearize", "parse", "silver")},
     "export": "transformer.commands.translate:export",
     "serve": "transformer.commands.serve:serve",
     "translate": "transformer.commands.translate:translate",

@@ -1,22 +1,20 @@
-"""Files of JSON, read as typed records: what is not as its record says is refused in one line.
+"""The files of JSON that one step writes and another reads: each a type, with the reader and the writer of all.
 
-A record is a TypedDict beside the code that writes the file, with bounds as `Annotated[int, Meta(ge=1)]`; msgspec
-compares the two. Keys that a record does not name are left as they are: another version may have written them.
+A record is a TypedDict; msgspec compares what is read with it, bounds included. Keys that it does not name are kept:
+another version may have written them.
 """
 
 import json
-import math
 import re
-import reprlib
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, TypeVar
+from reprlib import repr as short
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from transformer.files import InputError, open_input
+from transformer.files import InputError, open_input, replacing
 
 Kind = TypeVar("Kind")
 Positive = Annotated[int, Meta(ge=1)]
@@ -28,106 +26,135 @@ Checksum = Annotated[str, Meta(min_length=1)]
 Steps = Annotated[list[Count], Meta(min_length=1)]
 Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled test set
 
-LARGEST = 2**63  # that a whole number may have
-LONGEST = 60  # characters of what was found
-SHORT = reprlib.Repr()  # which writes no more than so much of what may have any size
-SHORT.maxlevel, SHORT.maxstring = 3, 4 * LONGEST
-SHORT.maxdict = SHORT.maxlist = SHORT.maxtuple = SHORT.maxset = LONGEST // 3
-AT = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)
+AT = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
-def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
-    """Return the content of a JSON file that is a `kind`. Raises InputError naming the file, the key and the value."""
-    with open_input(path) as file:
-        return parse_json(file.read(), kind, path)
+class Start(TypedDict):
+    """A start of a training, or a resumption."""
+
+    step: Count
+    started: str
+    commit: NotRequired[str]
+    hardware: str
+    processes: Positive
+    accumulation: NotRequired[Positive]
+    products: NotRequired[str]  # the type that matrices are multiplied in
+    attention: NotRequired[str]
+    compiled: NotRequired[bool]
+    versions: NotRequired[dict[str, str]]
 
 
-def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
-    """Return the content of a JSON text that is a `kind`. Raises InputError, which begins with `where`."""
-    try:
-        content = json.loads(text if isinstance(text, str) else text.decode("utf-8"), object_pairs_hook=once)
-    except RecursionError:
-        raise InputError(f"{where}: cannot be read as JSON: nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"{where}: cannot be read as JSON: {error}") from None
-    return typed(content, kind, where)
+class Trained(TypedDict):
+    """run.json: a finished training."""
+
+    scale: str
+    task: str
+    experiment: str
+    seed: Count
+    fidelity: str
+    source: str
+    target: str
+    digest: Checksum  # of the settings and the data
+    step: NotRequired[Count]
+    epoch: NotRequired[Count]
+    position: NotRequired[Count]  # in the epoch, in batches
+    source_tokens: NotRequired[Count]
+    target_tokens: NotRequired[Count]
+    flops: Amount
+    seconds: Amount
+    dev_perplexity: float | None
+    dev_bleu: NotRequired[float | None]
+    starts: Annotated[list[Start], Meta(min_length=1)]
+    steps: Positive
+    data_sha256: Checksum
+    parameters: Positive
+    commit: str
+    hardware: str
+    finished: str
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the mapping of these pairs. Raises ValueError where a key stands twice."""
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"expected each key once, found {next(key for key in keys if keys.count(key) > 1)!r} again")
-    return mapping
+class RunRecord(Trained):
+    """The run behind a score: run.json, and the weights and the search that were used."""
+
+    averaged_steps: Steps
+    weights_sha256: NotRequired[str | None]  # None if the weights at hand were their int8 copy, or none
+    decoding: dict[str, Any]
 
 
-def typed(content: Any, kind: type[Kind], where: str | Path) -> Kind:
-    """Return the content as it stands where it is a `kind`.
+class Variant(TypedDict):
+    """A score by one measure. The paper's has the limits of 95 % of the draws, too."""
 
-    Raises InputError naming `where`, the key, and what was expected and found there. No number may be infinite, not a
-    number or too large, and no text may have half a character.
-    """
-    converted(content, kind, where)
-    return content
-
-
-def converted(content: Any, kind: type[Kind], where: str | Path) -> Kind:
-    """Return what msgspec makes of the content as a `kind`: whole numbers that serve as floats, dataclasses, tuples.
-
-    Raises the same InputError as `typed`.
-    """
-    try:
-        for place, problem in faults(content):
-            raise InputError(f"{where}{', ' * bool(place)}{place.removeprefix('.')}: {problem}")
-        return msgspec.convert(content, kind)
-    except RecursionError:
-        raise InputError(f"{where}: nested too deeply") from None
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where}{explained(str(error), content)}") from None
+    score: float
+    signature: str
+    low: NotRequired[float]
+    high: NotRequired[float]
 
 
-def faults(content: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the place and the problem of each value within `content` that no file of this project holds."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from faults(str(key), f"{place}, a key")
-            yield from faults(value, f"{place}.{key}")
-    elif isinstance(content, list):
-        for number, value in enumerate(content):
-            yield from faults(value, f"{place}[{number}]")
-    elif isinstance(content, float):
-        if not math.isfinite(content):
-            yield place, f"expected a finite number, found {content}"
-    elif isinstance(content, int):
-        if abs(content) > LARGEST:
-            yield place, f"expected a number of at most {LARGEST}, found one of {content.bit_length()} bits"
-    elif isinstance(content, str) and not content.isascii():
-        try:
-            content.encode()
-        except UnicodeEncodeError:
-            yield place.encode(errors="replace").decode(), f"expected text, found half a character in {short(content)}"
+class Subset(TypedDict):
+    """The scores of a part of a test set: by measure, and as "paper" the name of the paper's."""
+
+    sentences: Positive
+    scores: dict[str, str | Variant]
 
 
-def explained(error: str, content: Any) -> str:
-    """Return an error of msgspec in this project's words, beginning with the place."""
-    match = AT.fullmatch(error)
-    place, problem = (match["place"] or "").removeprefix("."), match["problem"].replace("`", "")
-    problem = problem[0].lower() + problem[1:]
-    if missing := re.fullmatch("object missing required field (.*)", problem):
-        problem = f"missing key {missing[1]!r}"
-    else:
-        with suppress(KeyError):  # msgspec writes [...] for any key of a mapping
-            for key, number in re.findall(r"([^.\[\]]+|\.\.\.)|\[(\d+)\]", place):
-                content = content[int(number)] if number else content[key]
-            problem = f"{problem.partition(', got ')[0]}, found {short(content)}"
-    return f"{', ' * bool(place)}{place}: {problem.replace(', got ', ', found ')}"
+class Translated(TypedDict):
+    """The score file of a run's translation."""
+
+    language: str
+    sentences: NotRequired[Positive]
+    scores: dict[str, str | Variant]
+    subsets: dict[str, Subset]
+    hyp: NotRequired[str]
+    hyp_sha256: Checksum
+    hyp_marks: NotRequired[dict[str, int | bool]]
+    ref: NotRequired[str]
+    ref_sha256: Checksum
+    ref_marks: NotRequired[dict[str, int | bool]]
+    run: RunRecord
+    draws: Draws  # BLEU
 
 
-def short(value: Any) -> str:
-    """Return what was found, for a message."""
-    text = SHORT.repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+class Brackets(TypedDict):
+    """Scores of trees; None if the denominator is 0."""
+
+    f1: float | None
+    recall: float | None
+    precision: float | None
+    tagging: float | None
+    sentences: Count
+    errors: Count
+
+
+class Lengths(TypedDict):
+    """Scores of all sentences, and of those of at most 40 words."""
+
+    all: Brackets
+    len40: Brackets
+
+
+class Parsed(TypedDict):
+    """The score file of a run's parses."""
+
+    gold: NotRequired[str]
+    gold_sha256: Checksum
+    test: NotRequired[str]
+    test_sha256: NotRequired[Checksum]
+    by: str  # whose tags leave words out
+    scores: Lengths
+    errors: NotRequired[list[dict[str, Any]]]
+    repaired: list[int]  # lines
+    without_repair: Lengths
+    strict: Lengths  # by each tree's own tags
+    run: RunRecord
+    draws: Draws  # F1
+
+
+class Parses(TypedDict):
+    """The file beside a parser's trees: repairs, and the score of each tree."""
+
+    sentences: Count
+    repaired: dict[str, str]  # the fault, by the number of the line
+    scores: list[float | None]  # of each line; None of a blank one
 
 
 class Description(TypedDict):
@@ -136,7 +163,7 @@ class Description(TypedDict):
     title: str
     caption: str
     alt: str  # for those who cannot see the figure
-    inches: Annotated[float, Meta(gt=0)]  # its width
+    inches: Above0  # its width
     data: dict[str, Any]
 
 
@@ -163,6 +190,111 @@ class MetricsLine(MetricsEntry):
     """An entry with its step: a line of metrics.jsonl."""
 
     step: Count
+
+
+def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
+    """Read a JSON file. Raises InputError naming the file, the key and the value."""
+    with open_input(path) as file:
+        return parse_json(file.read(), kind, path)
+
+
+def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
+    """Read a JSON text. Raises InputError, which begins with `where`."""
+    try:
+        return typed(msgspec.json.decode(text), kind, where)
+    except RecursionError:
+        raise InputError(f"{where}: cannot be read as JSON: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{where}: cannot be read as JSON: {error}") from None
+
+
+def write_json(path: str | Path, record: Any, indent: int | None = None) -> None:
+    """Write a record."""
+    with replacing(path) as file:
+        json.dump(record, file, indent=indent)
+
+
+def typed(content: Any, kind: type[Kind], where: str | Path) -> Kind:
+    """Check that the content is a `kind`; a struct or a dataclass is made of it.
+
+    Raises InputError naming `where`, the key, and what was expected and found there.
+    """
+    made = converted(content, kind, where)
+    return content if isinstance(made, (dict, list, tuple)) else made
+
+
+def converted(content: Any, kind: type[Kind], where: str | Path) -> Kind:
+    """Make a `kind` of the content, in every part. Raises the same InputError as `typed`."""
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}{explained(str(error), content)}") from None
+
+
+def explained(error: str, content: Any) -> str:
+    """Return an error of msgspec in this project's words, beginning with the place."""
+    match = AT.fullmatch(error)
+    place, problem = (match["place"] or "").removeprefix("."), match["problem"].replace("`", "")
+    problem = problem[0].lower() + problem[1:]
+    if missing := re.fullmatch("object missing required field (.*)", problem):
+        problem = f"missing key {missing[1]!r}"
+    else:
+        with suppress(KeyError):  # msgspec writes [...] for any key of a mapping
+            for key, number in re.findall(r"([^.\[\]]+|\.\.\.)|\[(\d+)\]", place):
+                content = content[int(number)] if number else content[key]
+            problem = f"{problem.partition(', got ')[0]}, found {short(content)}"
+    return f"{', ' * bool(place)}{place}: {problem.replace(', got ', ', found ')}"
+
+
+def read_scored(path: str | Path) -> Translated | Parsed:
+    """Read a score file of either kind. Raises InputError naming the file and the key."""
+    content = read_json(path)
+    return read_of_run(path, Parsed) if isinstance(content, dict) and "by" in content else read_translated(path)
+
+
+def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
+    """Read a file that names the run behind it. Raises InputError naming the file and the key."""
+    content = read_json(path)
+    if isinstance(content, dict) and content.get("run", "") is None:
+        raise InputError(f"{path}: expected a score with its run (--run), found one without")
+    return typed(content, kind, path)
+
+
+def read_translated(path: str | Path) -> Translated:
+    """Read a translation's score file. Raises InputError naming the file and the key."""
+    content = read_of_run(path, Translated)
+    parts = {"scores": content["scores"]}
+    parts |= {f"subsets.{name}.scores": part["scores"] for name, part in content["subsets"].items()}
+    for place, scores in parts.items():
+        for name, value in scores.items():
+            if isinstance(value, str) != (name == "paper"):
+                expected = "a measure's name" if name == "paper" else "object"
+                raise InputError(f"{path}, {place}.{name}: expected {expected}, found {value!r}")
+        for name in ("paper", scores.get("paper")):
+            if name not in scores:
+                raise InputError(f"{path}, {place}: missing key {name!r}")
+    return content
+
+
+def read_parses(path: str | Path, trees: str | Path, lines: int) -> Parses:
+    """Read the file beside `trees`, a file of so many lines. Raises InputError if the two do not fit."""
+    content = read_json(path, Parses)
+    for key, number in {"sentences": content["sentences"], "scores": len(content["scores"])}.items():
+        if number != lines:
+            raise InputError(f"{path}, {key}: expected {lines}, the lines of {trees}, found {number}")
+    if others := set(content["repaired"]) - set(map(str, range(1, lines + 1))):
+        raise InputError(f"{path}, repaired: expected lines from 1 to {lines}, found {short(min(others))}")
+    return content
+
+
+def run_name(run: Trained | dict[str, Any]) -> str:
+    """Return task/experiment/seed of a run's record, or of `vars` of an experiment."""
+    return "/".join(str(run[key]) for key in ("task", "experiment", "seed"))
+
+
+def variants(scores: dict[str, str | Variant]) -> dict[str, Variant]:
+    """Return the scores of a translation by measure."""
+    return {name: variant for name, variant in scores.items() if name != "paper"}
 
 
 def read_metrics(path: Path, growing: bool = False) -> list[MetricsLine]:

@@ -8,27 +8,22 @@ from collections import Counter
 
 import pytest
 import sacrebleu
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.page import about_run
+from support.mirror import mirrored
 from support.tools import needs
+from support.toy import write_text
 
-from transformer.commands import score
-from transformer.config.experiment import Decoding, save
 from transformer.evaluation.bleu import (
-    paper_reference,
-    paper_tokens,
+    marks,
+    plain_quotes,
     scores,
-    token_bleu,
     token_scores,
     tokenize,
+    warnings,
     without_compounds,
 )
-from transformer.evaluation.misleading import marks
-from transformer.evaluation.significance import bleu_draws, limits
-from transformer.files import InputError, sha256
-from transformer.model import weights as checkpoints
+from transformer.text import read_lines
 
 HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
 REFERENCES = [
@@ -89,20 +84,12 @@ def test_tokenized_is_multi_bleu(pairs):
     ],
 )
 def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
-    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
+    hyp, ref = (write_text(tmp_path / name, side) for name, side in (("hyp", HYPOTHESES), ("ref", REFERENCES)))
     command = [sys.executable, "-m", "sacrebleu", ref, "-i", hyp, "--width", "12", *options]
     printed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     measures = scores(HYPOTHESES, REFERENCES, "de")
     for name, metric in zip(names, printed if len(names) > 1 else [printed], strict=True):
         assert measures[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
-
-
-@pytest.mark.parametrize("language", ["de", "fr"])
-def test_the_papers_measure_is_that_of_its_tokens(language):
-    quoted = [line.replace('"', "“") for line in REFERENCES]
-    measures = scores(HYPOTHESES, quoted, language)
-    words = paper_tokens(HYPOTHESES, language), paper_reference(quoted, language)
-    assert token_bleu().corpus_score(words[0], [words[1]]).score == measures[measures["paper"]]["score"]
 
 
 def test_signatures_say_what_was_done():
@@ -133,18 +120,6 @@ def test_splits_as_perl():
     assert without_compounds(lines, "de") == perl.stdout.decode().splitlines()
 
 
-def test_sides_that_cannot_be_scored():
-    with pytest.raises(InputError, match="3 and 2"):
-        scores(HYPOTHESES, REFERENCES[:2], "de")
-    with pytest.raises(InputError, match="found none"):
-        scores([], [], "de")
-
-
-def write(path, lines):
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return str(path)
-
-
 @pytest.mark.parametrize(
     ("language", "hypothesis", "reference"),
     [
@@ -167,104 +142,57 @@ def test_the_hypothesis_quotes_are_left():
     assert measures["normalized"]["score"] == pytest.approx(100)
 
 
-DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+PLAIN = ['Er sagte: "Das geht\'s", und ging.', "Zwei Hunde, ein Kind & ein Haus-Boot."]
 
 
-def make_run(folder):
-    """Write what a score takes from a run's folder."""
-    folder.mkdir()
-    (folder / "run.json").write_text(json.dumps(about_run(flops=1e15, digest="ab")))
-    save(Decoding(**DECODING), folder / "decoding.yaml")
-    checkpoints.save(folder / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
-    return folder
+def warned(hypotheses: list[str], references: list[str]) -> list[str]:
+    return warnings(marks(hypotheses), marks(references), len(references))
 
 
-def test_stage(tmp_path, capsys):
-    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
-    run = make_run(tmp_path / "run")
-    output = tmp_path / "score.json"
-    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--run", str(run)]
-    score.main([*arguments, "--json", str(output)])
-    expected = scores(HYPOTHESES, REFERENCES, "de")
-    draws = bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de"))
-    low, high = limits(draws)
-    assert json.loads(output.read_text()) == {
-        "language": "de",
-        "sentences": 3,
-        "scores": expected | {"plain_quotes": expected["plain_quotes"] | {"low": low, "high": high}},
-        "draws": draws,
-        "subsets": {},
-        "hyp": hyp,
-        "hyp_sha256": sha256(hyp),
-        "hyp_marks": marks(HYPOTHESES),
-        "ref": ref,
-        "ref_sha256": sha256(ref),
-        "ref_marks": marks(REFERENCES),
-        "run": about_run(flops=1e15, digest="ab")
-        | {
-            "averaged_steps": [2, 4],
-            "weights_sha256": sha256(run / "average.safetensors"),
-            "decoding": DECODING,
-        },
-    }
-    assert len(output.read_text().splitlines()) < 150  # all draws are in one
-    head, *lines, _ = capsys.readouterr().out.splitlines()
-    assert head == "3 sentences"
-    shown = ["sacrebleu", "plain_quotes", "tokenized_lc", "chrf2"]
-    assert [line.split()[:2] for line in lines[::2]] == [[name, f"{expected[name]['score']:.2f}"] for name in shown]
-    assert [line.strip() for line in lines[1::2]] == [expected[name]["signature"] for name in shown]
-    assert lines[2].endswith(
-        f"comparable with their 27.3 and 28.4; {low:.2f} – {high:.2f} on 95 % of resampled test sets"
-    )
+def test_text_as_people_write_it_has_no_warning():
+    assert warned(PLAIN, PLAIN) == []
+    assert warned(PLAIN, ["Er sagte: „Das geht\u2019s“, und ging.", PLAIN[1]]) == []  # references may have any quotes
+    assert warned(PLAIN * 10, ["Ein Satz , wie er vorkommt .", *(PLAIN * 10)[1:]]) == []  # as may one line in twenty
 
 
-def test_stage_says_of_the_papers_measure_what_is_known_in_a_language(tmp_path, capsys):
-    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
-    for language, expected in [
-        ("fr", "how their French 41.8 was counted is not known"),
-        ("en", "are said to have counted German"),
-    ]:
-        score.main(["--hyp", hyp, "--ref", ref, "--lang", language])
-        printed = capsys.readouterr().out
-        assert expected in printed
-        assert "27.3" not in printed
-
-
-def test_stage_without_a_run(tmp_path):
-    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
-    score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--json", str(tmp_path / "score.json")])
-    written = json.loads((tmp_path / "score.json").read_text())
-    assert written["run"] is None
-    assert "draws" not in written
-
-
-def test_stage_scores_a_subset_by_itself(tmp_path, capsys):
-    """Of two equal references, the one after the line before it is taken."""
-    hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
-    hyp, ref = write(tmp_path / "hyp", hypotheses), write(tmp_path / "ref", references)
-    part = write(tmp_path / "part", [references[0], references[2], references[3]])
-    arguments = ["--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part]
-    score.main([*arguments, "--json", str(tmp_path / "score.json")])
-    whole = json.loads((tmp_path / "score.json").read_text())
-    chosen = [[side[index] for index in (0, 2, 3)] for side in (hypotheses, references)]
-    assert whole["subsets"] == {"filtered": {"sentences": 3, "scores": scores(*chosen, "de")}}
-    del whole["scores"]["plain_quotes"]["low"], whole["scores"]["plain_quotes"]["high"]
-    assert whole["scores"] == scores(hypotheses, references, "de")
-    part = whole["subsets"]["filtered"]["scores"]
-    shown = ", ".join(f"{name} {part[name]['score']:.2f}" for name in ("sacrebleu", "plain_quotes", "tokenized_lc"))
-    assert f"3 sentences (filtered): {shown}, chrf2 " in capsys.readouterr().out
+@pytest.mark.parametrize("quote", "„“”\u201f«»\u201a\u2018\u2019\u201b\u2039\u203a")
+def test_each_unicode_quote_in_the_hypothesis_is_counted_and_costs_a_token(quote):
+    hypotheses = [f"Ein Kind sagte {quote} zu dem Hund.", f"Zwei {quote} Hunde {quote} spielen dort."]
+    (warning,) = warned(hypotheses, PLAIN)
+    assert warning.startswith("--hyp has 3 Unicode quotation marks")
+    assert token_scores(hypotheses, hypotheses, "de")["plain_quotes"]["score"] < 90
+    plain = plain_quotes(hypotheses)
+    assert token_scores(plain, hypotheses, "de")["plain_quotes"]["score"] == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("line", "expected"),
     [
-        (["Ein Kind isst ein Eis.", "Ein Kind."], r"part, line 2: .*, found 'Ein Kind\.'"),
-        ([REFERENCES[1], REFERENCES[0]], r"part, line 2: expected one of the references of the whole, in their order"),
-        ([], r"part: expected references, found none"),
+        ("Zwei Hunde , ein Kind", "looks tokenised in 1 of 2 lines"),
+        ("Zwei Hunde .", "looks tokenised in 1 of 2 lines"),
+        ("ein Haus @-@ Boot", "looks tokenised in 1 of 2 lines"),
+        ("ein Haus ##AT##-##AT## Boot", "looks tokenised in 1 of 2 lines"),
+        ("ein Ha@@ us", "looks tokenised in 1 of 2 lines"),
+        ("▁ein ▁Haus", "looks tokenised in 1 of 2 lines"),
+        ("Ein &quot; Satz", "has escapes such as `&quot;` in 1 of 2 lines"),
+        ("Ein &#39; Satz", "has escapes such as `&quot;` in 1 of 2 lines"),
     ],
 )
-def test_stage_names_a_subset_that_is_none(tmp_path, lines, message):
-    hyp, ref = write(tmp_path / "hyp", HYPOTHESES), write(tmp_path / "ref", REFERENCES)
-    part = write(tmp_path / "part", lines)
-    with pytest.raises(InputError, match=message):
-        score.main(["--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part])
+def test_tokens_and_escapes_are_seen_on_either_side(line, expected):
+    (warning,) = warned([line, PLAIN[1]], PLAIN)
+    assert warning.startswith(f"--hyp {expected}")
+    (warning,) = warned(PLAIN, [line, PLAIN[1]])
+    assert warning.startswith(f"--ref {expected}")
+
+
+def test_lower_case_on_one_side_alone():
+    lower = [line.lower() for line in PLAIN]
+    assert warned(lower, lower) == []
+    assert [line[:30] for line in warned(lower, PLAIN)] == ["--hyp alone is in lower case: o"[:30]]
+    assert [line[:30] for line in warned(PLAIN, lower)] == ["--ref alone is in lower case: o"[:30]]
+
+
+@pytest.mark.parametrize("corpus", ["newstest2014-opus.de-en.de", "newstest2014-opus.fr-en.fr", "newstest2013-opus.de"])
+def test_references_have_stray_spaces_and_are_not_taken_for_tokens(corpus):
+    references = list(read_lines(mirrored(corpus)))
+    assert warned(plain_quotes(references), references) == []

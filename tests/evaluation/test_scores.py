@@ -1,16 +1,20 @@
-"""Recorded translations and parses get the recorded scores, byte for byte."""
+"""Recorded translations and parses get the recorded scores, byte for byte; bad score files are named."""
 
 import gzip
 import json
+import re
 import shutil
+from functools import reduce
 from pathlib import Path
 
 import pytest
 import torch
 from support.commands import do
 from support.mirror import mirrored
+from support.scored import score, write_scores
 
-from transformer.files import sha256
+from transformer.evaluation.scores import read_scores
+from transformer.files import InputError, sha256
 from transformer.layout import Resources, Run, Scale
 from transformer.model import weights
 
@@ -25,21 +29,21 @@ def place(tmp_path, monkeypatch):
 
 
 def recorded(task: str, experiment: str, seed: int, file: str) -> tuple[Run, Path, dict]:
-    """Copy a recorded run with weights that only say whose they are. Returns it, the weights, and the recorded score."""
+    """Copy a recorded run with stand-in weights. Returns it, the weights, and the recorded score."""
     run = HERE.run(task, experiment, seed)
     shutil.copytree(RECORD.run(task, experiment, seed).folder, run.folder)
-    score = json.loads((run.folder / file).read_text("utf-8"))
-    header = {"digest": score["run"]["digest"], "steps": score["run"]["averaged_steps"]}
+    content = json.loads((run.folder / file).read_text("utf-8"))
+    header = {"digest": content["run"]["digest"], "steps": content["run"]["averaged_steps"]}
     stand_in = run.last if ".last" in file else run.average
     weights.save(stand_in, {"x": torch.zeros(1)}, header)
-    score["run"]["weights_sha256"] = sha256(stand_in)
-    return run, stand_in, score
+    content["run"]["weights_sha256"] = sha256(stand_in)
+    return run, stand_in, content
 
 
-def rewritten(score: dict) -> str:
+def rewritten(content: dict) -> str:
     """Return the text of a score file: indented, and the draws in one line."""
-    draws = score.pop("draws")
-    return f'{json.dumps(score, indent=2, ensure_ascii=False)[:-2]},\n  "draws": {json.dumps(draws)}\n}}\n'
+    draws = content.pop("draws")
+    return f'{json.dumps(content, indent=2, ensure_ascii=False)[:-2]},\n  "draws": {json.dumps(draws)}\n}}\n'
 
 
 @pytest.mark.parametrize(
@@ -54,10 +58,10 @@ def test_translations(place, task, experiment, split, suffix, corpus):
     language = task.removeprefix("en-")
     reference = CORPORA.corpus(corpus, language)
     reference.write_bytes(gzip.decompress(mirrored(f"{corpus}.{language}.gz").read_bytes()))
-    run, stand_in, score = recorded(task, experiment, 1, f"{split}{suffix}.json")
+    run, stand_in, expected = recorded(task, experiment, 1, f"{split}{suffix}.json")
     texts = ["--hyp", run.translation(split, suffix), "--ref", reference, "--lang", language]
     do("score", *texts, "--run", run.folder, "--weights", stand_in, "--json", "score.json")
-    assert Path("score.json").read_text("utf-8") == rewritten(score)
+    assert Path("score.json").read_text("utf-8") == rewritten(expected)
 
 
 @pytest.mark.parametrize("task", ["supervised", "semi-supervised"])
@@ -65,9 +69,41 @@ def test_parses(place, task):
     """The recorded trees come without words, which are the treebank's."""
     gold = CORPORA.corpus("gum-test", "trees")
     do("treebank", "--format", "gum", "--input", mirrored("gum.tar.gz"), "--split", "test", "--output", gold)
-    run, _, score = recorded(task, "parser", 1, "test.json")
-    assert score["test_sha256"] != sha256(run.trees("test"))
-    score["test_sha256"] = sha256(run.trees("test"))
+    run, _, expected = recorded(task, "parser", 1, "test.json")
+    assert expected["test_sha256"] != sha256(run.trees("test"))
+    expected["test_sha256"] = sha256(run.trees("test"))
     texts = ["--gold", gold, "--test", run.trees("test"), "--gold-tags", "--parses", run.parses("test")]
     do("evalb", *texts, "--run", run.folder, "--json", "score.json")
-    assert Path("score.json").read_text("utf-8") == rewritten(score)
+    assert Path("score.json").read_text("utf-8") == rewritten(expected)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (score(31.0), r"en-de/base/1: .*score0\.json, .*score1\.json"),
+        (score(31.0, seed=2, scale="demo"), r"one scale, found multi30k in .*score0\.json and demo in .*score1\.json"),
+        (score(31.0, seed=2, fidelity="paper-code"), r"one fidelity, found paper-text in .* and paper-code in "),
+        (
+            score(31.0, seed=2) | {"ref_sha256": "other"},
+            r"one ref_sha256, found en-de references in .* and other in .*score1\.json",
+        ),
+        ('{"scores": ', r"score1\.json: cannot be read as JSON"),
+        (score(30.0) | {"run": None}, r"score1\.json: expected a score with its run"),
+    ],
+    ids=["run", "scale", "fidelity", "references", "JSON", "no run"],
+)
+def test_scores_that_do_not_belong_together(tmp_path, second, message):
+    with pytest.raises(InputError, match=message):
+        read_scores(write_scores(tmp_path, score(30.0), second))
+
+
+@pytest.mark.parametrize(
+    "path", ["ref_sha256", "run, seed", "scores, paper", "scores, compound_split", "scores, sacrebleu, signature"]
+)
+def test_missing_key(tmp_path, path):
+    content = score(30.0)
+    *places, key = path.split(", ")
+    del reduce(dict.__getitem__, places, content)[key]
+    where = ", scores[...]" if key == "signature" else "".join(f", {place}" for place in places)
+    with pytest.raises(InputError, match=rf"score0\.json{re.escape(where)}: missing key '{key}'"):
+        read_scores(write_scores(tmp_path, content))

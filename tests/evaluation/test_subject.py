@@ -10,7 +10,7 @@ from support.toy import random_lines, write_text
 
 from transformer.commands import probe
 from transformer.config.experiment import load, save
-from transformer.evaluation.origin import describe
+from transformer.evaluation.scores import describe
 from transformer.evaluation.subject import bleu_of, open_subject
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS

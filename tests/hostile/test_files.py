@@ -19,11 +19,9 @@ from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Counts, read_manifest
 from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.attention import read_attention
-from transformer.evaluation.records import Run, read_of_run, read_translated
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.parsing.repairs import read_repairs
-from transformer.records import read_json
+from transformer.records import read_json, read_of_run, read_repairs, read_translated
 from transformer.report.tables import render
 from transformer.report.tables.table1 import read_measured
 from transformer.training import loop
@@ -60,7 +58,7 @@ VALUES: list[tuple[str, list, Any, str]] = [
     (f"{RUN}/decoding.yaml", ["alpha"], "much", "alpha: expected float, found 'much'"),
     (f"{RUN}/run.json", ["digest"], 5, "digest: expected str, found 5"),
     (f"{RUN}/test.json", ["scores", "sacrebleu"], "high", "scores.sacrebleu: expected object, found 'high'"),
-    (f"{RUN}/test.json", ["draws", 3], float("nan"), "draws[3]: expected a finite number, found nan"),
+    (f"{RUN}/test.json", ["draws", 3], float("nan"), "test.json: cannot be read as JSON"),
     (f"{DATA}/data.json", ["files", "vocabulary.model"], "00", "sha256: expected"),
     (f"{DATA}/train.json", ["kept"], -3, "kept: expected int >= 0, found -3"),
     ("layers.json", ["times", 0, "seconds"], 0, "times[0].seconds: expected float > 0.0, found 0"),

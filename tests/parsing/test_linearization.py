@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.grown import read, trees
+from support.trees import read, trees
 
 from transformer.parsing.linearization import decode, encode
 from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, words

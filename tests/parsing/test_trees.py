@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import assume, given
 from nltk.tree import Tree as NltkTree
-from support.grown import read, trees
+from support.trees import read, trees
 
 from transformer.files import InputError
 from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, read_trees, words

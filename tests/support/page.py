@@ -68,7 +68,7 @@ def score(run: dict) -> dict:
     """Return the content of a score file."""
     added = {"averaged_steps": [5800, 6000], "weights_sha256": "ab" * 32, "decoding": {"beam": 4, "alpha": 0.6}}
     variant = {"score": 27.25, "signature": "nrefs:1|tok:13a"}
-    texts = {"language": "de", "hyp_sha256": "ab" * 32, "ref_sha256": "cd" * 32, "draws": [27.0, 27.5]}
+    texts = {"language": "de", "subsets": {}, "hyp_sha256": "ab" * 32, "ref_sha256": "cd" * 32, "draws": [27.0, 27.5]}
     return texts | {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | added}
 
 

@@ -17,6 +17,7 @@ def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int 
         "language": task.removeprefix("en-"),
         "scores": {"paper": paper}
         | {name: {"score": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()},
+        "subsets": {},
         "draws": [bleu - 0.5, bleu + 0.5],
         "hyp_sha256": "ef" * 32,
         "ref_sha256": f"{task} references",
@@ -26,6 +27,10 @@ def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int 
             "experiment": experiment,
             "seed": seed,
             "fidelity": "paper-text",
+            "source": "en",
+            "target": task.removeprefix("en-"),
+            "starts": [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "2 CPU cores", "processes": 1}],
+            "finished": "2026-01-01T01:30:00+00:00",
             "steps": 6000,
             "parameters": 1_900_544,
             "dev_perplexity": 5.0452,

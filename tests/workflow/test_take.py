@@ -12,7 +12,7 @@ from support.toy import DECODING, make_data, make_experiment, make_run, random_l
 
 from transformer import __main__
 from transformer.config.experiment import UNTRAINED, Decoding, load, save
-from transformer.evaluation.origin import describe
+from transformer.evaluation.scores import describe
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
 from transformer.report.page.cards import run_cards, run_facts

@@ -1,108 +1,255 @@
-r"""Parse English sentences (§6.3).
+"""§6.3: from treebanks to a parser's trees, and from these to trees that another parser learns from."""
 
-    echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
-    python -m transformer parse --run RUN --input DATA/test.source.tok --tokenized --output RUN/test.trees \
-        --json RUN/test.parses.json
-
-Takes one sentence a line, plain text, or with --tokenized words with spaces between them; gives one tree a line, over
-exactly these words, and a blank line for a blank one. Where the model's output is no tree, it is repaired
-(linearization.py), and --json lists these lines and their faults, beside the score of each line. Needs
-RUN/experiment.yaml, decoding.yaml, vocabulary.model and average.safetensors.
-"""
-
-import itertools
-import json
+import hashlib
+import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import Annotated, Literal
 
-import torch
-from msgspec.structs import asdict
+from cyclopts import Parameter
+from cyclopts.types import NonNegativeInt, PositiveInt
+from cyclopts.validators import Number
 
-from transformer.commandline import json_object, positive, stage_parser
-from transformer.config.experiment import Decoding, load
-from transformer.data.subwords import Subwords, evenly, noting_spaces
-from transformer.files import InputError, replacing
-from transformer.model.weights import load_model
-from transformer.parsing.parser import Parse, Parser, penn_words
-from transformer.parsing.repairs import Repairs
-from transformer.parsing.trees import bracketed, from_brackets
-from transformer.runtime.device import best_device
-from transformer.text import decode_lines, read_lines, split_lines
+from transformer.files import InputError, replacing, write_columns
+from transformer.layout import SIDES
+from transformer.parsing import trees as reading
+from transformer.parsing.trees import Tree, bracketed, clean, from_brackets, phrases, read_trees, words
+from transformer.records import Parses, parse_json, read_parses, write_json
+from transformer.text import decode_lines, draw, printable, read_lines, split_lines
 
-CHUNK = 10_000  # lines in memory: enough to find sentences of similar length, which are parsed together
+SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Parse --input or standard input."""
-    parser = stage_parser("parse", __doc__)
-    parser.add_argument("--run", type=Path, required=True, help="folder of a trained parser")
-    parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
-    parser.add_argument("--decoding", type=json_object, default={}, help="JSON: what differs from RUN/decoding.yaml")
-    parser.add_argument("--constrained", action="store_true", help="search for trees over the words only")
-    parser.add_argument("--input", nargs="+", type=Path, help="text; standard input if not given")
-    parser.add_argument("--most", type=int, help="parse only so many lines of --input, drawn evenly")
-    parser.add_argument("--tokenized", action="store_true", help="the text is words with spaces between them")
-    parser.add_argument("--output", type=Path, help="where to write trees; standard output if not given")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write repairs and scores")
-    parser.add_argument("--threads", type=positive, default=os.cpu_count(), help="processor threads; all if not given")
-    args = parser.parse_args(argv)
-    if args.most is not None and (args.most < 1 or args.input is None):
-        parser.error(f"--most: expected 1 at least, and --input, found {args.most}")
-    torch.set_num_threads(args.threads)
-    lines = evenly(args.input, args.most) if args.most else read(args.input)
-    sentences = (list(map(from_brackets, line.split())) if args.tokenized else penn_words(line) for line in lines)
-    parses = parse(open_parser(args.run, args.weights, args.decoding, args.constrained), sentences)
-    with ExitStack() as stack:
-        if args.output is None:
-            sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
-        summary = write(parses, stack.enter_context(replacing(args.output)) if args.output else sys.stdout)
-        if args.json:
-            json.dump(summary, stack.enter_context(replacing(args.json)))
+def treebank(
+    *,
+    format: Literal["ptb", "gum", "lines"],
+    input: str,
+    output: str,
+    sections: tuple[int, int] | None = None,
+    split: str | None = None,
+    lines: PositiveInt | None = None,
+    sha256: str | None = None,
+) -> None:
+    """Write a treebank's trees as a parser should find them, one a line: under TOP, without traces, function tags.
+
+    Nothing is written if there is no tree, another number than --lines, or another content than --sha256.
+
+        python -m transformer treebank --format ptb --input /data/LDC99T42/parsed/mrg/wsj --sections 2 21
+            --lines 39832 --output resources/corpora/wsj-train.trees
+
+    Args:
+        format: ptb, the Penn Treebank's folder wsj with a folder for each section or with all files side by side; gum,
+            the archive of GUM's repository as GitHub packs it; lines, a file with one tree a line, plain or .gz
+        input: the treebank
+        output: the trees to write
+        sections: of ptb: the first and the last, between 0 and 24
+        split: of gum: train, dev, test or test2
+        lines: the number of trees that there must be
+        sha256: the SHA-256 that the output must have, in hexadecimal
+    """
+    from transformer.parsing.treebanks import LICENCE
+
+    if (sections is None) == (format == "ptb") or (split is None) == (format == "gum"):
+        raise InputError("expected --sections with --format ptb, --split with --format gum, and neither otherwise")
+    if sections and not 0 <= sections[0] <= sections[1] <= 24:
+        raise InputError(f"expected --sections between 0 and 24, the first one first, found {sections}")
+    part = f" in {split}" if split else ""
+    if sections:
+        part = f" in sections {sections[0]:02} to {sections[1]:02} ({LICENCE})"
+    count, digest = 0, hashlib.sha256()
+    with replacing(output) as file:
+        for tree in trees_of(format, input, sections, split):
+            line = f"{bracketed(tree)}\n"
+            file.write(line)
+            digest.update(line.encode())
+            count += 1
+        if count == 0:
+            raise InputError(f"{input}: expected trees, found none")
+        if lines not in (None, count):
+            raise InputError(f"{input}: expected {lines} trees{part}, found {count}")
+        if sha256 not in (None, digest.hexdigest()):
+            raise InputError(f"{input}: expected trees{part} with SHA-256 {sha256}, found {digest.hexdigest()}")
+    print(f"{output}: {count} trees")
+
+
+def trees_of(format: str, path: str, sections: tuple[int, int] | None, split: str | None) -> Iterator[Tree]:
+    from transformer.parsing.treebanks import read_gum, read_penn, read_plain
+
+    if format == "ptb":
+        return read_penn(path, *sections)
+    if format == "lines":
+        return read_plain(path)
+    trees, without = read_gum(path, split)
+    if without:
+        print(printable(f"{path}: left out {len(without)} documents without words: {', '.join(without)}"))
+    return trees
+
+
+def linearize(
+    *,
+    trees: list[Path],
+    output: str,
+    phrases: NonNegativeInt = 0,
+    repeat: PositiveInt = 1,
+    silver: Path | None = None,
+) -> None:
+    """Turn trees into what a parser reads and writes.
+
+    OUTPUT.source.tok gets the words and OUTPUT.target.tok brackets and tags, one sentence a line, in the form of
+    transformer/parsing/linearization.py; OUTPUT.json gets the counts.
+
+        python -m transformer linearize --trees resources/corpora/grammar-train.trees --phrases 20000
+            --output results/demo/data/supervised/train
+
+    Args:
+        trees: treebanks, a tree on each line
+        output: path without ending
+        phrases: at most so many constituents of the trees are added as if they were sentences, none twice
+        repeat: the times that all these are written
+        silver: trees that a parser made, which are written once
+    """
+    from transformer.parsing.linearization import encode
+
+    sentences = [tree for path in trees for tree in read_clean(path)]
+    drawn = draw_phrases(sentences, phrases) if phrases else []
+    gold = (sentences + drawn) * repeat
+    made = read_clean(silver) if silver else iter(())  # may be millions: not held in memory
+    lines = (map(" ".join, encode(tree)) for tree in chain(gold, made))
+    kept = write_columns(lines, [f"{output}.{side}.tok" for side in SIDES])
+    counts = {"trees": len(sentences), "phrases": len(drawn), "repeat": repeat, "silver": kept - len(gold)}
+    write_json(f"{output}.json", {"kept": kept} | counts)
+    print(f"{output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+def draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
+    """Draw at most `most` constituents of `trees`, at equal distances; none has the words of one of the trees."""
+    sentences = {tuple(words(tree)) for tree in trees}
+    by_words = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
+    new = [phrase for text, phrase in by_words.items() if text not in sentences]
+    return list(draw(new, len(new), most))
+
+
+def read_clean(path: Path) -> Iterator[Tree]:
+    """Yield the trees of a file. Raises InputError if one holds no word, or there is none."""
+    number = 0
+    for number, tree in enumerate(read_trees(path), start=1):
+        if not (cleaned := clean(tree)):
+            raise InputError(f"{path}, line {number}: expected a tree with words, found traces alone")
+        yield cleaned
+    if number == 0:
+        raise InputError(f"{path}: expected trees, found none")
+
+
+def parse(
+    *,
+    run: Path,
+    weights: Path | None = None,
+    decoding: str = "{}",
+    constrained: bool = False,
+    input: list[Path] | None = None,
+    most: PositiveInt | None = None,
+    tokenized: bool = False,
+    output: Path | None = None,
+    json: Path | None = None,
+    threads: PositiveInt | None = None,
+) -> None:
+    """Parse English sentences.
+
+    Takes one sentence a line; gives one tree a line, over exactly its words, and a blank line for a blank one. If the
+    model's output is no tree, it is repaired (transformer/parsing/linearization.py). Needs RUN/experiment.yaml,
+    decoding.yaml, vocabulary.model and average.safetensors.
+
+        echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
+
+    Args:
+        run: folder of a trained parser
+        weights: RUN/average.safetensors if not given
+        decoding: JSON: differences from RUN/decoding.yaml
+        constrained: search for trees over the words only
+        input: text; standard input if not given
+        most: parse only so many lines of --input, drawn evenly
+        tokenized: the text is words with spaces between them
+        output: the trees; standard output if not given
+        json: a file for the repairs, by line, and the score of each line
+        threads: processor threads; all if not given
+    """
+    import torch
+
+    from transformer.data.subwords import evenly
+    from transformer.parsing.parser import open_parser, penn_words
+
+    if most and not input:
+        raise InputError(f"--most: expected with --input, found {most} without")
+    torch.set_num_threads(threads or os.cpu_count())
+    lines = evenly(input, most) if most else read(input)
+    sentences = (list(map(from_brackets, line.split())) if tokenized else penn_words(line) for line in lines)
+    parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
+    summary = Parses(sentences=0, repaired={}, scores=[])
+    if output is None:
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
+    with replacing(output) if output else nullcontext(sys.stdout) as file:
+        for number, parsed in enumerate(parser.parse_all(sentences), start=1):
+            file.write((bracketed(parsed.tree) if parsed else "") + "\n")
+            summary["scores"].append(parsed.score if parsed else None)
+            if parsed and parsed.fault:
+                summary["repaired"][str(number)] = parsed.fault
+        if json:
+            write_json(json, summary | {"sentences": len(summary["scores"])})
 
 
 def read(paths: list[Path] | None) -> Iterator[str]:
     """Yield the lines of all files, or of standard input."""
-    if paths is None:
-        lines = decode_lines(split_lines(sys.stdin.buffer), "standard input")
-        return noting_spaces(lines, "standard input")
-    return itertools.chain.from_iterable(noting_spaces(read_lines(path), path) for path in paths)
+    from transformer.data.subwords import noting_spaces
+
+    if not paths:
+        return noting_spaces(decode_lines(split_lines(sys.stdin.buffer), "standard input"), "standard input")
+    return chain.from_iterable(noting_spaces(read_lines(path), path) for path in paths)
 
 
-def open_parser(run: Path, weights: Path | None, changes: dict, constrained: bool) -> Parser:
-    """Return the parser in a run folder, with `changes` to its decoding. Raises InputError where it is a translator."""
-    experiment = load(run / "experiment.yaml")
-    decoding = asdict(load(run / "decoding.yaml", Decoding)) | changes
-    vocabulary = Subwords(run / "vocabulary.model").fitting(experiment.model.embedding_rows)
-    if not vocabulary.symbols:
-        raise InputError(
-            f"{run}: expected a parser, found a translator from {experiment.source} to {experiment.target}"
-        )
-    return Parser(
-        model=load_model(weights or run / "average.safetensors", experiment.model).to(best_device()),
-        vocabulary=vocabulary,
-        decoding=Decoding.read(decoding, "decoding"),
-        constrained=constrained,
-    )
+def silver(
+    *,
+    trees: Path,
+    parses: Path,
+    keep: Annotated[float, Parameter(validator=Number(gt=0, lte=1))],
+    most_words: PositiveInt,
+    output: Path,
+) -> None:
+    """Keep the trees that a parser is most certain of, for another parser to learn from.
+
+    They replace the paper's corpora, which are not public. Blank lines, trees that had to be repaired and sentences of
+    more than --most-words words are left out; of the others, those with the highest scores stay, in their order.
+
+        python -m transformer silver --trees DATA/parsed.trees --parses DATA/parsed.json --keep 0.5 --most-words 80
+            --output DATA/silver.trees
+
+    Args:
+        trees: the parses, a tree on each line
+        parses: their repairs and scores
+        keep: the share that stays, over 0 and at most 1
+        most_words: longer sentences are left out
+        output: the trees that stay
+    """
+    lines = list(read_lines(trees))
+    about = read_parses(parses, trees, len(lines))
+    whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in about["repaired"]]
+    if unscored := [index for index in whole if about["scores"][index] is None]:
+        raise InputError(f"{parses}, scores[{unscored[0]}]: expected a score, found None")
+    short = [index for index in whole if count_words(lines[index], trees) <= most_words]
+    if not short:
+        found = f"none of {len(lines):,} parses is a tree without repair of {most_words} words at most"
+        raise InputError(f"{trees}: {found}")
+    best = sorted(short, key=lambda index: -about["scores"][index])
+    kept = sorted(best[: math.ceil(keep * len(short))])
+    with replacing(output) as file:
+        file.writelines(lines[index] + "\n" for index in kept)
+    print(f"{output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")
 
 
-def parse(parser: Parser, sentences: Iterable[list[str]]) -> Iterator[Parse | None]:
-    """Yield a parse for each sentence, None for one without words."""
-    sentences = iter(sentences)
-    while chunk := list(itertools.islice(sentences, CHUNK)):
-        parses = iter(parser.parse([words for words in chunk if words]))
-        yield from (next(parses) if words else None for words in chunk)
-
-
-def write(parses: Iterable[Parse | None], file: IO[str]) -> Repairs:
-    """Write a line for each parse. Returns the repairs, by line, and all scores."""
-    repaired, scores = {}, []
-    for number, parsed in enumerate(parses, start=1):
-        file.write((bracketed(parsed.tree) if parsed else "") + "\n")
-        scores.append(parsed.score if parsed else None)
-        if parsed and parsed.fault:
-            repaired[str(number)] = parsed.fault
-    return Repairs(sentences=len(scores), repaired=repaired, scores=scores)
+def count_words(line: str, path: Path) -> int:
+    """Count the words of the tree on a line."""
+    ((_, tree),) = reading.parse([line], path)
+    return len(words(tree))

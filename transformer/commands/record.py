@@ -21,11 +21,10 @@ import yaml
 from transformer.commandline import stage_parser
 from transformer.config.elsewhere import SUMS
 from transformer.config.experiment import load
-from transformer.evaluation.records import Run
 from transformer.files import InputError, replacing, sha256
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
-from transformer.records import read_json
+from transformer.records import Trained, read_json
 from transformer.text import read_lines
 
 OF_RUN = (
@@ -66,7 +65,7 @@ def trained_runs(results: Path) -> dict[str, Path]:
     """
     trained = {}
     for folder in (path.parent for path in sorted(results.glob("runs/*/*/*/run.json"))):
-        run = read_json(folder / "run.json", Run)
+        run = read_json(folder / "run.json", Trained)
         if "taken" in run:
             continue
         if load(folder / "experiment.yaml").digest(run["data_sha256"]) == run["digest"]:

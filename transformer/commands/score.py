@@ -1,30 +1,23 @@
-"""Score a translation by every measure in use, each with its signature (transformer/evaluation/bleu.py).
+"""Scores of translations and of parses, for readers and as score files (transformer/records.py)."""
 
-    python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de
-    python -m transformer score ... --run RUN --json RUN/test.json
-    python -m transformer score ... --subset filtered resources/corpora/newstest2014-filtered.de-en.de
+import json as json_module
+import sys
+from pathlib import Path
+from typing import Annotated
 
-Both files are plain text as people write it, detokenised, one sentence a line; --lang is their language. --subset
-scores a part of the sentences as well: FILE has their references, in the order of --ref. The paper's measure has the
-interval that holds 95 % of it on resampled test sets. It prints the measures that
-papers report, and warns where one misleads. --json writes all of them, with the checksums of both files, how --run was
-trained, averaged and decoded, and each resampled BLEU, for the tables; without a file it prints that instead.
-"""
+from cyclopts import Parameter
 
-import argparse
-
-from transformer.commandline import print_score, scoring_arguments, stage_parser
-from transformer.evaluation.bleu import PAPER, paper_reference, paper_tokens, scores
-from transformer.evaluation.misleading import marks, warnings
-from transformer.evaluation.origin import describe
-from transformer.evaluation.significance import bleu_draws, limits
-from transformer.files import InputError, sha256
+from transformer.evaluation.scores import describe
+from transformer.evaluation.significance import bleu_draws, f1_draws, limits
+from transformer.files import InputError, replacing, sha256
+from transformer.records import read_parses
 from transformer.text import read_lines, read_pairs
 
+PRINT = "-"  # the --json that is no file
 # What is printed, and what each is for. The paper's is followed by what is known in a language, and its interval.
 PRINTED = {
     "sacrebleu": "the number to report, with its signature",
-    PAPER: "as the paper's authors are said to have counted",
+    "plain_quotes": "as the paper's authors are said to have counted",
     "tokenized_lc": "tokenised, in lower case: the number of papers on Multi30k",
     "chrf2": "by letters, where BLEU is hard on word endings",
 }
@@ -32,39 +25,75 @@ IN_LANGUAGE = {
     "de": "; only on all 3,003 sentences of newstest2014 comparable with their 27.3 and 28.4",
     "fr": " German; how their French 41.8 was counted is not known",
 }
+BRACKETS = {  # as they are printed
+    "sentences": "sentences",
+    "errors": "left out: other words than in gold",
+    "skipped": "left out: no tree",
+    "valid": "scored",
+    "recall": "recall",
+    "precision": "precision",
+    "f1": "F1",
+    "complete": "complete match",
+    "crossing": "crossing brackets a sentence",
+    "no_crossing": "no crossing",
+    "two_or_less_crossing": "2 or less crossing",
+    "tagging": "tagging accuracy",
+}
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print the scores; with --json, write or print them as JSON."""
-    args = parse(argv)
-    run = describe(args.run, args.weights, args.untaken)
-    sides = [list(side) for side in zip(*read_pairs(args.hyp, args.ref), strict=True)]
-    score = {"language": args.lang} | measured(*sides, args.lang)
-    draws = bleu_draws(paper_tokens(sides[0], args.lang), paper_reference(sides[1], args.lang))
+def score(
+    *,
+    hyp: str,
+    ref: str,
+    lang: str,
+    subset: list[tuple[str, str]] = [],  # noqa: B006
+    run: Path | None = None,
+    weights: Path | None = None,
+    json: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+) -> None:
+    """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
+
+    Both files are plain text as people write it, detokenised, one sentence a line. The metrics that papers report are
+    printed, the paper's with the interval that holds 95 % of it on resampled test sets, and a warning if one misleads.
+
+        python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de --run RUN
+            --json RUN/test.json
+
+    Args:
+        hyp: the translations
+        ref: the references, line by line
+        lang: the language of both, such as de
+        subset: a name, and a file with the references of a part of the sentences, in order: that part is also scored
+        run: the folder of the run that translated
+        weights: what it translated with; RUN/average.safetensors if not given
+        json: a file for all metrics, the checksums of both files, the account of --run, and each resampled BLEU;
+            `-` prints that instead
+    """
+    from transformer.evaluation.bleu import PAPER, marks, paper_reference, paper_tokens
+
+    about = describe(run, weights)
+    sides = [list(side) for side in zip(*read_pairs(hyp, ref), strict=True)]
+    content = {"language": lang} | measured(*sides, lang)
+    draws = bleu_draws(paper_tokens(sides[0], lang), paper_reference(sides[1], lang))
     low, high = limits(draws)
-    score["scores"][PAPER] |= {"low": low, "high": high}
-    score["subsets"] = {name: measured(*subset(sides, path), args.lang) for name, path in args.subset}
-    score |= {
-        "hyp": args.hyp,
-        "hyp_sha256": sha256(args.hyp),
-        "hyp_marks": marks(sides[0]),
-        "ref": args.ref,
-        "ref_sha256": sha256(args.ref),
-        "ref_marks": marks(sides[1]),
-        "run": run,
-    }
-    print_score(score | ({"draws": draws} if run else {}), listing(score), args.json)
+    content["scores"][PAPER] |= {"low": low, "high": high}
+    content["subsets"] = {name: measured(*part_of(sides, path), lang) for name, path in subset}
+    for name, path, side in (("hyp", hyp, sides[0]), ("ref", ref, sides[1])):
+        content |= {name: path, f"{name}_sha256": sha256(path), f"{name}_marks": marks(side)}
+    write(content | {"run": about}, draws, listing(content), json)
 
 
 def measured(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Return how many sentences there are, and all their scores."""
+    """Return the number of sentences and all their scores."""
+    from transformer.evaluation.bleu import scores
+
     return {"sentences": len(references), "scores": scores(hypotheses, references, language)}
 
 
-def subset(sides: list[list[str]], path: str) -> list[list[str]]:
+def part_of(sides: list[list[str]], path: str) -> list[list[str]]:
     """Return hypotheses and references of the sentences whose references are the lines of `path`, in their order.
 
-    Raises InputError, naming the line, where it is none of the references that follow the line before.
+    Raises InputError, naming the line, if it is none of the references that follow the line before.
     """
     chosen, start = [], 0
     for number, line in enumerate(read_lines(path), start=1):
@@ -79,29 +108,107 @@ def subset(sides: list[list[str]], path: str) -> list[list[str]]:
     return [[side[index] for index in chosen] for side in sides]
 
 
-def listing(score: dict) -> str:
-    """Return the measures that papers report, what each is for and its signature; each subset in a line; warnings."""
-    lines = [f"{score['sentences']:,} sentences"]
+def listing(content: dict) -> str:
+    """List the metrics that papers report, each with its use and signature; a line for each subset; warnings."""
+    from transformer.evaluation.bleu import PAPER, warnings
+
+    lines = [f"{content['sentences']:,} sentences"]
     for name, purpose in PRINTED.items():
-        result = score["scores"][name]
+        result = content["scores"][name]
         if name == PAPER:
-            purpose += IN_LANGUAGE.get(score["language"], " German")
+            purpose += IN_LANGUAGE.get(content["language"], " German")
             purpose += f"; {result['low']:.2f} – {result['high']:.2f} on 95 % of resampled test sets"
         lines += [f"{name:12}  {result['score']:5.2f}  {purpose}", f"{'':21}{result['signature']}"]
-    for name, part in score["subsets"].items():
-        results = ", ".join(f"{measure} {part['scores'][measure]['score']:.2f}" for measure in PRINTED)
+    for name, part in content["subsets"].items():
+        results = ", ".join(f"{metric} {part['scores'][metric]['score']:.2f}" for metric in PRINTED)
         lines.append(f"{part['sentences']:,} sentences ({name}): {results}")
-    lines += [f"! {line}" for line in warnings(score["hyp_marks"], score["ref_marks"], score["sentences"])]
+    lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
     return "\n".join([*lines, "--json has all measures and all digits; docs/bleu.md says which is for what."])
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = stage_parser("score", __doc__)
-    parser.add_argument("--hyp", required=True, metavar="FILE", help="the translations")
-    parser.add_argument("--ref", required=True, metavar="FILE", help="the references, line by line")
-    parser.add_argument("--lang", required=True, metavar="CODE", help="the language of both, such as de")
-    parser.add_argument(
-        "--subset", nargs=2, default=[], action="append", metavar=("NAME", "FILE"), help="references of a part; repeat"
-    )
-    scoring_arguments(parser, "translated")
-    return parser.parse_args(argv)
+def evalb(
+    *,
+    gold: str,
+    test: str,
+    gold_tags: bool = False,
+    parses: str | None = None,
+    run: Path | None = None,
+    weights: Path | None = None,
+    json: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+) -> None:
+    """Score parses: labelled brackets, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
+
+    A line of each file is a sentence's tree, with its words spelt alike in both; an empty line in --test is a sentence
+    without a tree, which EVALB skips.
+
+        python -m transformer evalb --gold resources/corpora/grammar-test.trees --test RUN/test.trees --gold-tags
+            --parses RUN/test.parses.json --run RUN --json RUN/test.json
+
+    Args:
+        gold: the treebank's trees
+        test: the parser's trees, line by line
+        gold_tags: leave a word out (punctuation) if its tag in --gold says so, not by either tree's own tag: a parser's
+            wrongly tagged comma then costs it nothing, where EVALB drops the sentence as an error
+        parses: the repairs of the trees: they are scored as failed as well
+        run: the folder of the run that parsed
+        weights: what it parsed with; RUN/average.safetensors if not given
+        json: a file for the scores, the checksums of both files, the account of --run, and F1 on resampled test sets;
+            `-` prints that instead
+    """
+    from transformer.parsing.brackets import compare, read_gold_and_test, scores, unparsed
+
+    pairs = list(read_gold_and_test(gold, test))
+    sentences = [compare(*pair, number, gold_tags) for number, pair in enumerate(pairs, start=1)]
+    content = {
+        "gold": gold,
+        "gold_sha256": sha256(gold),
+        "test": test,
+        "test_sha256": sha256(test),
+        "by": "gold tags" if gold_tags else "evalb",
+        "scores": scores(sentences),
+        "errors": [{"line": each.number, "why": each.why} for each in sentences if each.status == "error"],
+    }
+    if parses:
+        lines = content["repaired"] = sorted(map(int, read_parses(parses, test, len(sentences))["repaired"]))
+        failed = set(lines)
+        content["without_repair"] = scores(unparsed(each) if each.number in failed else each for each in sentences)
+    if gold_tags:
+        content["strict"] = scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
+    draws = f1_draws([(each.matched, each.gold, each.test) for each in sentences])
+    write(content | {"run": describe(run, weights)}, draws, table(content, test), json)
+
+
+def table(content: dict, test: str) -> str:
+    """List the scores of all sentences and of the short ones; then a line per error."""
+    from transformer.parsing.brackets import SHORT
+
+    rows = [(label, content["scores"], name) for name, label in BRACKETS.items()]
+    if "without_repair" in content:
+        rows.append((f"F1 if the {len(content['repaired'])} repaired had no bracket", content["without_repair"], "f1"))
+    if "strict" in content:
+        rows.append(("F1 by each tree's own tags", content["strict"], "f1"))
+        rows.append(("left out by them: other words", content["strict"], "errors"))
+    lines = [("", "all", f"<= {SHORT} words")]
+    lines += [(label, *(rounded(both[part][name]) for part in ("all", "len40"))) for label, both, name in rows]
+    text = [f"{label:36}{every:>8}  {short:>11}".rstrip() for label, every, short in lines]
+    return "\n".join(text + [f"{test}, line {error['line']}: {error['why']}" for error in content["errors"]])
+
+
+def rounded(value: float | None) -> str:
+    """Round a number as EVALB does; a dash stands for none."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def write(content: dict, draws: list[float], listing: str, file: str | None) -> None:
+    """Print the listing and write the score file, or print that. A score of a run ends with its draws, in one line."""
+    text = json_module.dumps(content, indent=2, ensure_ascii=False)
+    if content["run"]:
+        text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
+    if file == PRINT:
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
+    print(text if file == PRINT else listing)
+    if file not in (None, PRINT):
+        with replacing(file) as written:
+            written.write(text + "\n")

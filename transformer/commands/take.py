@@ -23,9 +23,8 @@ from transformer.commandline import stage_parser
 from transformer.config.experiment import UNTRAINED, Decoding, Experiment, load
 from transformer.config.reading import read_yaml
 from transformer.data.corpus import Manifest, read_manifest
-from transformer.evaluation.records import Trained
 from transformer.files import InputError, open_input, replacing, sha256
-from transformer.records import read_json
+from transformer.records import Trained, read_json
 
 CHUNK = 2**20  # bytes
 SETTINGS = {"experiment.yaml": Experiment, "decoding.yaml": Decoding}

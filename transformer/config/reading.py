@@ -2,9 +2,11 @@
 
 import copy
 import difflib
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,9 +14,9 @@ import yaml
 from msgspec import inspect
 
 from transformer.files import InputError
-from transformer.records import faults, short
 
 Kind = TypeVar("Kind")
+LARGEST = 2**63  # that a whole number may have
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
@@ -66,6 +68,28 @@ def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
         raise InputError(f"{where}: nested too deeply") from None
     except msgspec.ValidationError as error:
         raise InputError(": ".join(filter(None, [str(where), *explained(str(error), content, kind)]))) from None
+
+
+def faults(content: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the place and the problem of each value within `content` that no file of this project holds."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from faults(str(key), f"{place}, a key")
+            yield from faults(value, f"{place}.{key}")
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            yield from faults(value, f"{place}[{number}]")
+    elif isinstance(content, float):
+        if not math.isfinite(content):
+            yield place, f"expected a finite number, found {content}"
+    elif isinstance(content, int):
+        if abs(content) > LARGEST:
+            yield place, f"expected a number of at most {LARGEST}, found one of {content.bit_length()} bits"
+    elif isinstance(content, str) and not content.isascii():
+        try:
+            content.encode()
+        except UnicodeEncodeError:
+            yield place.encode(errors="replace").decode(), f"expected text, found half a character in {short(content)}"
 
 
 def explained(error: str, content: Any, kind: Any) -> tuple[str, str]:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from transformer.evaluation.attention import shape
-from transformer.evaluation.records import RunRecord, read_of_run
 from transformer.files import InputError
-from transformer.records import Amount, Checksum, Count, Draws, Positive, Share
+from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, read_of_run
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 

@@ -10,10 +10,9 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import EOS, PAD, load
 from transformer.data.subwords import SPACE, Subwords
-from transformer.evaluation.records import run_name
 from transformer.files import InputError
 from transformer.layout import Run
-from transformer.records import Positive, read_json
+from transformer.records import Positive, read_json, run_name
 from transformer.text import draw, read_lines
 
 if TYPE_CHECKING:  # torch takes seconds, and reading the file needs none

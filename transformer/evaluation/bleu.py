@@ -1,9 +1,9 @@
-"""Scores of one translation by every measure in use for the paper's tasks, each with a signature that says how.
+"""BLEU and other metrics of a translation, each with its signature; warnings where one misleads.
 
 The paper's 28.4 is not a sacreBLEU score. Its authors tokenised with Moses, split German compounds at hyphens and ran
 multi-bleu.perl, as their script get_ende_bleu.sh does, and first made the reference's quotes plain, by an account in
-tensor2tensor's issue 317. The paper itself says nothing of this, and of its French BLEU nothing is known. On the same
-output the measures differ by a point of BLEU and more.
+tensor2tensor's issue 317. The paper says nothing of this, and of its French BLEU nothing is known. On the same output
+the metrics differ by a point of BLEU and more.
 """
 
 import re
@@ -12,36 +12,34 @@ from importlib.metadata import version
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-from transformer.files import InputError
-
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 HYPHENATED = re.compile(rb"(\S)-(\S)")
 SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
 QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
 PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quote in quotes})
+UNICODE_QUOTES = "".join(QUOTES.values())
+ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
+# Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
+TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
+FEW = 0.1  # of the lines; of text as people write it, one in 200 has such marks
 
 
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Return all measures of detokenised sentences in `language` (as "de"), with one reference each.
+    """Score detokenised sentences in `language` (as "de") by all metrics, with one reference each.
 
     Scores are from 0 to 100; TER may be more. Each is {"score": float, "signature": str}; "paper" names the
     paper's. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
     compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
     quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
     the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate.
-    Raises InputError on unequal or empty sides.
     """
-    if len(hypotheses) != len(references):
-        raise InputError(f"BLEU: expected a hypothesis per reference, found {len(hypotheses)} and {len(references)}")
-    if not hypotheses:
-        raise InputError("BLEU: expected sentences, found none")
     others = {name: measure(metric, hypotheses, references) for name, metric in {"chrf2": CHRF(), "ter": TER()}.items()}
     return {"paper": PAPER} | bleu_scores(hypotheses, references, language) | others
 
 
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Return those of the measures that are BLEU."""
+    """Score by those of the metrics that are BLEU."""
     metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
     metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
     of_text = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
@@ -49,21 +47,20 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
 
 
 def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Return the measures that multi-bleu.perl takes of Moses tokens."""
-    sides, moses, split = (hypotheses, references), f"moses-{language}", "+split" if language == "de" else ""
-    words = [tokenize(side, language) for side in sides]
-    measures = {"tokenized": multi_bleu(*words, moses)}
-    measures["tokenized_lc"] = multi_bleu(*words, moses, lowercase=True)
+    """Score Moses tokens as multi-bleu.perl does."""
+    moses, split = f"moses-{language}", "+split" if language == "de" else ""
+    words = [tokenize(side, language) for side in (hypotheses, references)]
+    result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
     words = [without_compounds(side, language) for side in words]
     if split:
-        measures["compound_split"] = multi_bleu(*words, f"{moses}+split")
+        result["compound_split"] = multi_bleu(*words, f"{moses}+split")
     words[1] = paper_reference(references, language)
-    measures["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
+    result["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
     # Punctuation as Moses normalises it, which also changes dashes, spaces and the order of quote and comma.
-    normalizer = MosesPunctNormalizer(language)
-    words = [paper_tokens([normalizer.normalize(line) for line in side], language) for side in sides]
-    measures["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
-    return measures
+    normalize = MosesPunctNormalizer(language).normalize
+    words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
+    result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
+    return result
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
@@ -75,7 +72,7 @@ def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> 
 
 
 def paper_reference(references: list[str], language: str) -> list[str]:
-    """Return the tokens of references, after every Unicode quote in them was made plain.
+    """Return the tokens of references with plain quotes.
 
     With „“ left in, a model that learned from text with plain quotes, as the authors' was, loses a token at each.
     """
@@ -124,10 +121,10 @@ def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, low
 def token_bleu(lowercase: bool = False) -> BLEU:
     """Return BLEU of tokens separated by spaces as multi-bleu.perl counts it.
 
-    It is not smoothed, and 0 where no n-gram of an order fits. sacreBLEU does the arithmetic. Lower case is Unicode's;
-    `multi-bleu.perl -lc` knows only ASCII's.
+    It is not smoothed, and 0 if no n-gram of an order fits. Lower case is Unicode's; `multi-bleu.perl -lc` knows only
+    ASCII's.
     """
-    # force: no warning that the text looks tokenised, which is as it should be
+    # force: no warning that the text looks tokenised
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 
@@ -135,3 +132,42 @@ def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[s
     """Return the score of the whole corpus and sacreBLEU's signature of it."""
     score = metric.corpus_score(hypotheses, [references]).score
     return {"score": score, "signature": metric.get_signature().format()}
+
+
+def marks(sentences: list[str]) -> dict:
+    """Count Unicode quotes, and lines that look escaped or tokenised; tell if there are capitals."""
+    return {
+        "unicode_quotes": sum(character in UNICODE_QUOTES for line in sentences for character in line),
+        "escaped_lines": sum(bool(ESCAPE.search(line)) for line in sentences),
+        "tokenized_lines": sum(bool(TOKENIZED.search(line)) for line in sentences),
+        "capitals": any(character.isupper() for line in sentences for character in line),
+    }
+
+
+def warnings(
+    hypotheses: dict, references: dict, sentences: int, names: tuple[str, str] = ("--hyp", "--ref")
+) -> list[str]:
+    """Return a line for each metric, or all of them, that misleads, from `marks` of the two sides with these names."""
+    lines = []
+    hypothesis, reference = names
+    if count := hypotheses["unicode_quotes"]:
+        lines.append(
+            f"{hypothesis} has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: the paper's measure "
+            "(plain_quotes) knows only plain ones and counts each of them as wrong"
+        )
+    for name, side in ((hypothesis, hypotheses), (reference, references)):
+        if count := side["escaped_lines"]:
+            lines.append(
+                f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: most measures score them as "
+                "they stand, so that each costs some; make them characters first"
+            )
+        count = side["tokenized_lines"]
+        if count > FEW * sentences:
+            lines.append(
+                f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
+                "write it; detokenise it first"
+            )
+    if hypotheses["capitals"] != references["capitals"]:
+        lower = reference if hypotheses["capitals"] else hypothesis
+        lines.append(f"{lower} alone is in lower case: only the measures in lower case (_lc) compare the two")
+    return lines

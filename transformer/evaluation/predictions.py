@@ -10,7 +10,7 @@ from msgspec import structs
 from torch import Tensor
 
 from transformer.evaluation.analyses import Averaging, Smoothing
-from transformer.evaluation.origin import averaged_steps
+from transformer.evaluation.scores import averaged_steps
 from transformer.evaluation.significance import draws
 from transformer.evaluation.subject import open_subject
 from transformer.files import InputError

@@ -1,8 +1,7 @@
-"""The chance that lies in the choice of test sentences, and the one that lies in training.
+"""Significance: bootstrap resampling of test sentences (Koehn 2004), and seed noise from Student's t.
 
-The sentences of the test set are drawn many times with replacement, alike for all systems on one test set, so that
-their scores can be averaged or compared draw by draw (bootstrap resampling). Seeds are too few to be drawn in that way:
-what another one would change comes from Student's t.
+The sentences are drawn with replacement, alike for all systems on one test set, so that scores can be averaged or
+compared draw by draw. Seeds are too few to be resampled.
 """
 
 import math
@@ -12,14 +11,13 @@ import numpy as np
 
 SEED = 12345
 RESAMPLES = 1000
-TRAININGS = 50  # draws of the chance in training with each draw of sentences: with one, p near 0.05 would be luck
+TRAININGS = 50  # draws of seed noise with each draw of sentences: with one, p near 0.05 would be luck
 
 
 def p_value(difference: float, differences: np.ndarray) -> float:
-    """Return how likely so large a difference between two systems is if they are equal, in either direction.
+    """Return the two-sided p of a difference between two systems, from the `differences` on each draw.
 
-    That is the share of the `differences` on each draw that stray from their mean by no less: 1 where the difference
-    is 0.
+    That is the share of draws that stray from their mean by no less; it is 1 for a difference of 0.
     """
     strays = np.abs(differences - differences.mean())
     return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(differences))
@@ -28,21 +26,19 @@ def p_value(difference: float, differences: np.ndarray) -> float:
 def with_training(
     differences: np.ndarray, seeds: tuple[int, ...], systems: Collection[Sequence[float]]
 ) -> np.ndarray | None:
-    """Return the difference between two trained systems on draws of sentences and of the chance in training.
+    """Add seed noise to the difference between two trained systems on draws of sentences.
 
-    differences: between their means over seeds, on resampled sentences. seeds: how many each of the two has. systems:
-    the scores of each seed of the two, and of others that are trained alike. None where no system has two seeds: then
-    nobody knows how far another seed would move the difference. For two ways to use the same trainings, `seeds` is
-    their number, and `systems` holds the difference in each.
+    differences: between their means over seeds, on resampled sentences. seeds: the numbers n and m of their seeds.
+    systems: the scores of each seed of the two, and of others that are trained alike. None if no system has two seeds.
+    For two ways to use the same trainings, `seeds` is their number, and `systems` holds the difference in each.
 
-    To each difference, TRAININGS times, s · sqrt(1/n + 1/m) · t is added, as often with the other sign. n and m are the
-    numbers of seeds. s is the deviation between seeds, which is taken to be the same for all systems and pooled over
-    them: the sum of the squares within each system over the sum of its degrees of freedom. t is drawn from Student's
-    distribution with as many degrees of freedom. Without the choice of sentences that is the two-sample t-test.
+    To each difference, TRAININGS times, s · sqrt(1/n + 1/m) · t is added with both signs (antithetic draws). s is the
+    deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of freedom.
+    t is Student's with as many degrees of freedom. Without the draws of sentences that is the two-sample t-test.
 
-    Seeds are not resampled: a bootstrap of three finds too little spread, and so too many differences (Colas et al.
-    2018, arXiv 1806.08295, compare both). A little is counted twice, as seeds also differ by what they make of these
-    sentences: p is rather too large than too small.
+    A bootstrap of three seeds would find too little spread, and so too many differences (Colas et al. 2018, arXiv
+    1806.08295, compare both). Seeds also differ by their luck with these sentences, which is counted twice: p is rather
+    too large than too small.
     """
     freedom = sum(len(scores) - 1 for scores in systems)
     if not freedom:
@@ -54,7 +50,7 @@ def with_training(
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """Return p by Holm's step-down (1979), which allows for the number of tests; NaN is no test and stays.
+    """Adjust p for the number of tests by Holm's step-down (1979); NaN is no test and stays.
 
     Of m numbers in ascending order, the first is multiplied by m, the next by m - 1 and so on; none is less than the
     one before it, nor more than 1.
@@ -76,7 +72,7 @@ def limits(draws: np.ndarray | list[float]) -> tuple[float, float]:
 
 def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
     """Return BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
-    from sacrebleu.metrics import BLEU  # here, as what scores no translation should start without it
+    from sacrebleu.metrics import BLEU  # half a second, for translations alone
 
     counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
     pairs = zip(hypotheses, references, strict=True)

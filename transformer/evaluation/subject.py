@@ -10,7 +10,7 @@ from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.analyses import Analysis
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.origin import describe
+from transformer.evaluation.scores import describe
 from transformer.evaluation.significance import bleu_draws, limits
 from transformer.files import InputError, sha256
 from transformer.layout import Run

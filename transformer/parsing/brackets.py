@@ -1,8 +1,8 @@
-"""§6.3: how many of a parser's brackets are the treebank's, counted as EVALB (Sekine & Collins, 1997) by COLLINS.prm.
+"""§6.3: labelled brackets, counted as EVALB (Sekine & Collins, 1997) does by COLLINS.prm.
 
 Scores equal that program's in all digits that it prints, without its limits: 200 words, 200 brackets, ten errors.
-Punctuation and traces are left out by their tags before words are counted, so that a comma with a wrong tag makes the
-whole sentence an "error", which then counts nowhere. With `by_gold` the tags in gold decide instead.
+Words with the tags of punctuation and traces are left out before words are counted, so that a comma with a wrong tag
+makes the whole sentence an "error", which then counts nowhere. With `by_gold` the tags in gold decide instead.
 """
 
 import re
@@ -41,56 +41,46 @@ class Sentence:
 
 
 def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> Sentence:
-    """Return the counts of sentence `number`; where `test` is empty, its status is "skip".
+    """Return the counts of sentence `number`; its status is "skip" if `test` has no words.
 
     by_gold: leave words out, in both trees, by their tags in gold; all words must then be equal, even those left out.
     """
-    gold, test = without_traces(gold), without_traces(test)
+    gold, test = ([event for event in tree if getattr(event, "tag", "") != TRACE] for tree in (gold, test))
     sentence = Sentence(number, len(leaves(gold)), "skip")
+    why = None
     if by_gold and test:
         why = difference(leaves(gold), leaves(test))
-        if why:
-            return replace(sentence, status="error", why=why)
-        test = with_deletions_of(gold, test)
-    if not counted(test):
+        test = test if why else with_deletions_of(gold, test)
+    if not why and not counted(test):
         return sentence
-    why = difference(counted(gold), counted(test))
+    why = why or difference(counted(gold), counted(test))
     if why:
         return replace(sentence, status="error", why=why)
-    return replace(sentence, status="ok", **counts(gold, test))
-
-
-def counts(gold: Tree, test: Tree) -> dict[str, int]:
-    """Return the counts of a Sentence, by field, from two trees over the same words."""
     expected, proposed = constituents(gold), constituents(test)
     words = list(zip(counted(gold), counted(test), strict=True))
-    return {
-        "gold": len(expected),
-        "test": len(proposed),
-        "matched": (Counter(expected) & Counter(proposed)).total(),
-        "crossing": sum(any(cross(bracket, right) for right in expected) for bracket in proposed),
-        "words": len(words),
-        "right_tags": sum(same(word.tag) == same(guess.tag) for word, guess in words),
-    }
-
-
-def without_traces(tree: Tree) -> Tree:
-    """Return the tree without its traces; a bracket may then hold nothing."""
-    return [event for event in tree if not (isinstance(event, Leaf) and event.tag == TRACE)]
+    return replace(
+        sentence,
+        status="ok",
+        gold=len(expected),
+        test=len(proposed),
+        matched=(Counter(expected) & Counter(proposed)).total(),
+        crossing=sum(any(cross(bracket, right) for right in expected) for bracket in proposed),
+        words=len(words),
+        right_tags=sum(same(word.tag) == same(guess.tag) for word, guess in words),
+    )
 
 
 def leaves(tree: Tree) -> list[Leaf]:
-    """Return the words with their tags."""
     return [event for event in tree if isinstance(event, Leaf)]
 
 
 def counted(tree: Tree) -> list[Leaf]:
-    """Return the words that are not left out."""
+    """List the words that are not left out."""
     return [leaf for leaf in leaves(tree) if leaf.tag not in DELETED]
 
 
 def difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
-    """Return the first difference between the words, or None."""
+    """Name the first difference between the words."""
     if len(gold) != len(test):
         return f"{len(gold)} words in gold, {len(test)} in test"
     for number, (right, guess) in enumerate(zip(gold, test, strict=True), start=1):
@@ -100,7 +90,7 @@ def difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
 
 
 def with_deletions_of(gold: Tree, test: Tree) -> Tree:
-    """Return the test tree with tags that leave out the same words as in gold; no other tag becomes right or wrong."""
+    """Tag the test tree so that the same words are left out as in gold; no other tag becomes right or wrong."""
     tags = iter([leaf.tag for leaf in leaves(gold)])
     result: Tree = []
     for event in test:
@@ -115,7 +105,7 @@ def with_deletions_of(gold: Tree, test: Tree) -> Tree:
 
 
 def constituents(tree: Tree) -> list[Constituent]:
-    """Return the brackets that count: those that hold a word and whose label is not left out."""
+    """List the brackets that count: those that hold a word and whose label is not left out."""
     result = []
     starts: list[int] = []
     words = 0
@@ -138,33 +128,34 @@ def same(label: str) -> str:
 
 
 def cross(one: Constituent, other: Constituent) -> bool:
-    """Return whether two brackets have words in common and each has words that the other lacks."""
+    """Tell whether two brackets have words in common and each has words that the other lacks."""
     (_, start, end), (_, other_start, other_end) = one, other
     return start < other_start < end < other_end or other_start < start < other_end < end
 
 
 def unparsed(sentence: Sentence) -> Sentence:
-    """Return the sentence as if its parser had found no bracket and no tag; those of gold still count."""
+    """Count the sentence as if its parser had found no bracket and no tag; those of gold still count."""
     return replace(sentence, test=0, matched=0, crossing=0, right_tags=0)
 
 
 def scores(sentences: Iterable[Sentence]) -> dict:
     """Summarise all sentences, and those of at most 40 words, as "all" and "len40"; both include errors and skips."""
     sentences = list(sentences)
-    return {
-        "all": summary(sentences),
-        "len40": summary([sentence for sentence in sentences if sentence.length <= SHORT]),
-    }
+    return {"all": summary(sentences), "len40": summary([each for each in sentences if each.length <= SHORT])}
 
 
 def summary(sentences: list[Sentence]) -> dict:
     """Return EVALB's summary: counts of sentences, percentages, and the mean number of crossing brackets.
 
-    A value is None where there is nothing to divide by; EVALB prints 0.00, or nan for F1. Where no bracket matches, F1
-    is 0; EVALB prints nan.
+    A value is None if its denominator is 0; EVALB prints 0.00, or nan for F1. If no bracket matches, F1 is 0; EVALB
+    prints nan.
     """
     valid = [sentence for sentence in sentences if sentence.status == "ok"]
-    gold, test, matched = (sum(getattr(sentence, name) for sentence in valid) for name in ("gold", "test", "matched"))
+
+    def total(name: str) -> int:
+        return sum(getattr(sentence, name) for sentence in valid)
+
+    gold, test, matched = total("gold"), total("test"), total("matched")
     recall, precision = percent(matched, gold), percent(matched, test)
     return {
         "sentences": len(sentences),
@@ -175,15 +166,14 @@ def summary(sentences: list[Sentence]) -> dict:
         "precision": precision,
         "f1": 2 * precision * recall / (precision + recall) if matched else percent(0, gold + test),
         "complete": percent(sum(s.gold == s.test == s.matched for s in valid), len(valid)),
-        "crossing": sum(s.crossing for s in valid) / len(valid) if valid else None,
+        "crossing": total("crossing") / len(valid) if valid else None,
         "no_crossing": percent(sum(s.crossing == 0 for s in valid), len(valid)),
         "two_or_less_crossing": percent(sum(s.crossing <= 2 for s in valid), len(valid)),
-        "tagging": percent(sum(s.right_tags for s in valid), sum(s.words for s in valid)),
+        "tagging": percent(total("right_tags"), total("words")),
     }
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return `part` as a percentage of `whole`, None of nothing."""
     return 100 * part / whole if whole else None
 
 
@@ -191,7 +181,7 @@ def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tre
     """Yield the trees of two files, line by line; several trees on a line are one sentence.
 
     An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError on
-    files of unequal length or without a line, and, naming the file and the line, on an empty line in `gold` and on what
+    files of unequal length or without a line, and, naming file and line, on an empty line in `gold` and on what
     `trees.parse` cannot read.
     """
     number = 0
@@ -209,5 +199,5 @@ def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tre
 
 
 def parse_line(line: str, name: str | Path, number: int) -> Tree:
-    """Return the trees on a line as one."""
+    """Read the trees on a line as one."""
     return [event for _, tree in parse([line], name, number) for event in tree]

@@ -6,7 +6,7 @@ the authors' code: (TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))) beco
     the cat sleeps .
     (S (NP DT NN )NP (VP VBZ )VP . )S
 
-What it writes need not be a tree over these words. `decode` then makes one, and returns what was wrong.
+A parser may write what is no tree over these words. `decode` then makes one, and names each repair.
 """
 
 import re
@@ -19,22 +19,20 @@ SYMBOL = re.compile(r"(?P<bracket>[()]?)(?P<label>[^\s()]+)")
 
 def encode(tree: Tree) -> tuple[list[str], list[str]]:
     """Return the words of a cleaned tree and its symbols, one for each opening bracket, word and closing bracket."""
-    return words(tree), [symbol(event) for event in tree[1:-1]]
-
-
-def symbol(event: Open | Leaf | Close) -> str:
-    """Return the symbol of a bracket or a word."""
-    match event:
-        case Open(label):
-            return f"({label}"
-        case Close(label):
-            return f"){label}"
-        case Leaf(tag, _):
-            return tag
+    symbols = []
+    for event in tree[1:-1]:
+        match event:
+            case Open(label):
+                symbols.append(f"({label}")
+            case Close(label):
+                symbols.append(f"){label}")
+            case Leaf(tag, _):
+                symbols.append(tag)
+    return words(tree), symbols
 
 
 def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
-    """Return the tree that `symbols` describe over the words of `sentence`, and what had to be repaired, or None.
+    """Return the tree that `symbols` describe over the words of `sentence`, and its faults, or None.
 
     Symbols are followed from left to right. A closing bracket also closes what is open within its constituent; one
     without its constituent is dropped. Tags beyond the last word are dropped. Words beyond the last tag get the tag XX
@@ -49,13 +47,13 @@ def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
 
 
 class Builder:
-    """A tree under construction, and what was wrong with the symbols so far."""
+    """A tree under construction, and the faults of the symbols so far."""
 
     def __init__(self, sentence: list[str]):
         self.left = sentence[::-1]  # the words without a tag yet, next one last
         self.tree: Tree = [Open(TOP)]
         self.open: list[str] = []  # labels of the constituents that are open, except TOP
-        self.roots = 0  # how many constituents and words stand directly under TOP
+        self.roots = 0  # constituents and words directly under TOP
         self.faults: list[str] = []
 
     def follow(self, text: str) -> None:
@@ -64,22 +62,17 @@ class Builder:
         if not match:
             self.faults.append("an unreadable symbol")
         elif match["bracket"] == "(":
-            self.begin(match["label"])
+            self.roots += not self.open
+            self.open.append(match["label"])
+            self.tree.append(Open(match["label"]))
         elif match["bracket"] == ")":
             self.close(match["label"])
         elif self.left:
-            self.leaf(match["label"])
+            self.tag_next(match["label"])
         else:
             self.faults.append("more tags than words")
 
-    def begin(self, label: str) -> None:
-        """Open a constituent."""
-        self.roots += not self.open
-        self.open.append(label)
-        self.tree.append(Open(label))
-
-    def leaf(self, tag: str) -> None:
-        """Tag the next word."""
+    def tag_next(self, tag: str) -> None:
         self.roots += not self.open
         self.tree.append(Leaf(tag, self.left.pop()))
 
@@ -110,16 +103,12 @@ class Builder:
             self.faults.append("brackets left open")
         if self.left:
             self.faults.append("fewer tags than words")
-            self.return_to_outermost()
+            while len(self.open) > 1:
+                self.close_last()
+            if not self.open and self.roots == 1 and isinstance(self.tree[-1], Close):
+                self.open.append(self.tree.pop().label)
             while self.left:
-                self.leaf(UNTAGGED)
+                self.tag_next(UNTAGGED)
         while self.open:
             self.close_last()
         return [*self.tree, Close(TOP)]
-
-    def return_to_outermost(self) -> None:
-        """Go back into the outermost constituent that is open or, if none is, into the one that holds all others."""
-        while len(self.open) > 1:
-            self.close_last()
-        if not self.open and self.roots == 1 and isinstance(self.tree[-1], Close):
-            self.open.append(self.tree.pop().label)

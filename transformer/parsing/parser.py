@@ -1,28 +1,45 @@
-"""§6.3 English constituency parsing: words to trees, by the same model and search that translate."""
+"""§6.3 English constituency parsing: words to trees, by the same model and search that translate.
 
+The paper's search may write anything; `linearization.decode` repairs it. A constrained search writes trees alone: any
+other symbol gets probability zero. A tag takes the next word; a closing bracket closes the innermost constituent, which
+must hold something; EOS follows when all is closed and no word is left. Only the search's limit on the length can cut
+such a tree short.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from msgspec.structs import asdict
+from torch import Tensor
 
-from transformer.config.experiment import Decoding
+from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import SPECIAL, Subwords
+from transformer.files import InputError
+from transformer.layout import Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
-from transformer.parsing.constraint import TreeDecoder
+from transformer.model.weights import load_model
 from transformer.parsing.linearization import decode
 from transformer.parsing.trees import Tree
+from transformer.runtime.device import best_device
 from transformer.translation.search import Decoder
 from transformer.translation.translator import search
 
 TOO_LONG = "more subwords than the model has positions for"
+CHUNK = 10_000  # sentences in memory, among which those of similar length are parsed together
+DEEPEST = 100  # brackets open at once in a constrained search; treebanks have about thirty
 
 
 class Parse(NamedTuple):
-    """A tree over exactly the given words, what had to be repaired in it, and its score.
+    """A tree over exactly the given words, its repairs, and its score.
 
-    score: log-probability over length penalty (translation/search.py); None where the sentence was too long to be read.
+    score: log-probability over length penalty (translation/search.py); None for a sentence that is too long.
     """
 
     tree: Tree
@@ -37,30 +54,114 @@ class Parser:
     model: Transformer
     vocabulary: Subwords
     decoding: Decoding
-    constrained: bool = False  # whether the search can write nothing but trees, unlike the paper's
+    constrained: bool = False
 
     def parse(self, sentences: list[list[str]]) -> list[Parse]:
-        """Return a parse for each sentence, in order; none may be empty. One too long to be read gets a flat tree."""
+        """Parse sentences, none of them empty. One that is too long gets a flat tree."""
         ids = self.vocabulary.encode([" ".join(words) for words in sentences])
         short = [index for index, sentence in enumerate(ids) if len(sentence) <= POSITIONS]
         symbols = SPECIAL + len(self.vocabulary.symbols)
-        sources = [ids[index] for index in short]
         lengths = torch.tensor([len(sentences[index]) for index in short])
-        outputs = search(self.model, symbols, sources, self.decoding, partial(self.steer, lengths))
+        outputs = search(
+            self.model, symbols, [ids[index] for index in short], self.decoding, partial(self.steer, lengths)
+        )
         parses = [Parse(decode([], words)[0], TOO_LONG, None) for words in sentences]
         for index, (output, score) in zip(short, outputs, strict=True):
             parses[index] = Parse(*decode(self.vocabulary.decode_symbols(output), sentences[index]), score)
         return parses
 
-    def steer(self, lengths: torch.Tensor, decoder: Decoder, batch: list[int]) -> Decoder:
-        """Return the decoder for the sentences `batch`, which have `lengths` words; if constrained, one for trees."""
+    def parse_all(self, sentences: Iterable[list[str]]) -> Iterator[Parse | None]:
+        """Yield a parse for each sentence, None for one without words, in constant memory."""
+        sentences = iter(sentences)
+        while chunk := list(islice(sentences, CHUNK)):
+            parses = iter(self.parse([words for words in chunk if words]))
+            yield from (next(parses) if words else None for words in chunk)
+
+    def steer(self, lengths: Tensor, decoder: Decoder, batch: list[int]) -> Decoder:
+        """Constrain the decoder of the sentences `batch`, if the search is constrained."""
         if not self.constrained:
             return decoder
         return TreeDecoder(decoder, lengths[batch].to(self.model.embedding.weight.device), self.vocabulary.symbols)
 
 
+def open_parser(run: Path, weights: Path | None, changes: dict[str, Any], constrained: bool) -> Parser:
+    """Load the parser of a run; `changes` are to its decoding. Raises InputError if the run is a translator."""
+    files = Run(run)
+    experiment = load(files.experiment)
+    decoding = Decoding.read(asdict(load(files.decoding, Decoding)) | changes, "decoding")
+    vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
+    if not vocabulary.symbols:
+        languages = f"{experiment.source} to {experiment.target}"
+        raise InputError(f"{run}: expected a parser, found a translator from {languages}")
+    model = load_model(weights or files.average, experiment.model).to(best_device())
+    return Parser(model, vocabulary, decoding, constrained)
+
+
 def penn_words(line: str) -> list[str]:
-    """Split plain text into the words of the Penn Treebank, by NLTK's tokeniser; round brackets stay what they are."""
+    """Split plain text into words as the Penn Treebank does, by NLTK's tokeniser; round brackets stay as they are."""
     from nltk.tokenize import TreebankWordTokenizer  # takes a second, which tokenised text need not wait for
 
     return TreebankWordTokenizer().tokenize(line)
+
+
+class TreeDecoder:
+    """A `search.Decoder` around another, whose hypotheses stay beginnings of trees over their sentences' words.
+
+    words: [B], the number of each sentence's words. symbols: the vocabulary's symbols, with their ids.
+    """
+
+    def __init__(self, decoder: Decoder, words: Tensor, symbols: dict[str, int]):
+        self.decoder = decoder
+        self.kinds = Kinds(symbols, words.device)
+        self.left = words[:, None]  # words without a tag yet: [B, K], like depth and empty
+        self.depth = torch.zeros_like(self.left)
+        self.empty = torch.zeros_like(self.left, dtype=torch.bool)  # the innermost constituent holds nothing
+        self.owed = torch.zeros(len(words), 1, DEEPEST, dtype=torch.long, device=words.device)  # closing brackets
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Append `tokens` [B, K]. Returns log-probabilities [B, K, V], -inf for symbols that would break the tree."""
+        self.follow(tokens)
+        return self.decoder.step(tokens).masked_fill(~self.allowed(), -torch.inf)
+
+    def follow(self, tokens: Tensor) -> None:
+        """Update the state of each hypothesis with its next symbol."""
+        closing = self.kinds.closing[tokens][:, :, None]
+        opens = closing > 0
+        place = self.depth.clamp(max=DEEPEST - 1)[:, :, None]
+        self.owed = self.owed.scatter(2, place, torch.where(opens, closing, self.owed.gather(2, place)))
+        self.left = self.left - self.kinds.tags[tokens].long()
+        self.empty = opens[:, :, 0]
+        depth = self.depth + self.empty.long() - self.kinds.closes[tokens].long()
+        self.depth = depth.clamp(0, DEEPEST)  # a hypothesis that could not continue may contain any symbol
+
+    def allowed(self) -> Tensor:
+        """Tell which symbols may follow: [B, K, V]."""
+        kinds, left, depth = self.kinds, self.left[:, :, None], self.depth[:, :, None]
+        innermost = self.owed.gather(2, (depth - 1).clamp(min=0))
+        return (
+            (left > 0) & (kinds.tags | (kinds.closing > 0) & (depth < DEEPEST))
+            | (depth > 0) & ~self.empty[:, :, None] & (kinds.ids == innermost)
+            | (left == 0) & (depth == 0) & (kinds.ids == EOS)
+        )
+
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
+        """Keep these sentences and hypotheses: [b] and [b, K]."""
+        self.decoder.select(sentences, parents)
+        kept = tuple(torch.from_numpy(x).to(self.left.device) for x in (sentences[:, None], parents))
+        states = (self.left, self.depth, self.empty, self.owed)
+        self.left, self.depth, self.empty, self.owed = (state[kept] for state in states)
+
+
+class Kinds:
+    """The effect of each id of a parser's vocabulary on a tree: tensors [V]. PAD, EOS and UNK have none."""
+
+    def __init__(self, symbols: dict[str, int], device: torch.device):
+        size = max(symbols.values()) + 1
+        self.ids = torch.arange(size, device=device)
+        self.closing = torch.zeros(size, dtype=torch.long, device=device)  # the closing bracket of an opening one, or 0
+        self.closes, self.tags = torch.zeros(2, size, dtype=torch.bool, device=device)
+        for symbol, token in symbols.items():
+            if symbol.startswith("("):
+                self.closing[token] = symbols[f"){symbol[1:]}"]
+            else:
+                (self.closes if symbol.startswith(")") else self.tags)[token] = True

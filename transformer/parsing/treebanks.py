@@ -1,7 +1,7 @@
-"""§6.3: the treebanks, as cleaned trees in order; trees that hold nothing but traces are left out.
+"""§6.3: treebanks as cleaned trees, in order, without trees of traces alone.
 
-The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, needs a licence; its owners name its
-folder. GUM (the Georgetown University Multilayer corpus, with GENTLE as its second test set) is free.
+The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, needs a licence. GUM (the Georgetown
+University Multilayer corpus, with GENTLE as its second test set) is free.
 """
 
 import io
@@ -20,7 +20,7 @@ LICENCE = (
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
 GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
-GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents with underscores for words, since their text is not public
+GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents whose words are withheld
 SPLIT = re.compile(r"## +(\S+)")
 DOCUMENT = re.compile(r" *\* +(\S+)")
 
@@ -28,9 +28,9 @@ DOCUMENT = re.compile(r" *\* +(\S+)")
 def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
-    path: the folder with a folder of files for each section (02/wsj_0201.mrg), or with the files of all sections side
-    by side. Raises InputError like `parse` and, before anything is read, if a section has no files. A missing file is
-    not noticed, as the treebank's own numbering has gaps: count the trees.
+    path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
+    Raises InputError like `parse` and, before anything is read, if a section has no files. A missing file is not
+    noticed, as the treebank's own numbering has gaps: count the trees.
     """
     files = {f"{number:02}": section_files(Path(path), f"{number:02}") for number in range(first, last + 1)}
     missing = [section for section in files if not files[section]]
@@ -44,7 +44,7 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
 
 
 def section_files(path: Path, section: str) -> list[Path]:
-    """Return the files of a section, in its own folder or else in `path`; a CD may have their names in capitals."""
+    """List the files of a section, in its own folder or else in `path`; a CD may have their names in capitals."""
     name = re.compile(rf"wsj_{section}\d\d\.mrg", re.IGNORECASE)
     for folder in (path / section, path):
         files = [file for file in folder.glob("*") if name.fullmatch(file.name)]
@@ -73,7 +73,7 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
 
 
 def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
-    """Return the documents that GUM's splits.md lists under `## SPLIT`. Raises InputError where there is none."""
+    """List the documents that GUM's splits.md has under `## SPLIT`. Raises InputError if it has none."""
     if table is None:
         raise InputError(f"{path}: expected the repository of GUM, found no splits.md in its outermost folder")
     documents: dict[str, list[str]] = {}

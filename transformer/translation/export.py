@@ -12,13 +12,12 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.subwords import Subwords
-from transformer.evaluation.origin import averaged_steps
-from transformer.evaluation.records import Trained, Translated, read_translated, variants
+from transformer.evaluation.scores import averaged_steps
 from transformer.files import InputError, replacing, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model, read_header
 from transformer.provenance import commit, now
-from transformer.records import read_json
+from transformer.records import Trained, Translated, read_json, read_translated, variants
 from transformer.text import environment
 from transformer.translation.marian import has_own_tables, save_marian
 

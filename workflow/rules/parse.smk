@@ -61,7 +61,7 @@ rule parse:
             *SEARCH,
             *collect(
                 "parsing/{name}.py",
-                name=["constraint", "linearization", "parser", "trees"],
+                name=["linearization", "parser", "trees"],
             ),
             "commands/parse.py",
         ),
@@ -98,7 +98,7 @@ rule evalb:
         gold=trees_of,
         test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
         parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code=package("parsing", "evaluation", "commands/evalb.py"),
+        code=package("parsing", "evaluation", "commands/score.py"),
     output:
         "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
     log:
@@ -111,10 +111,9 @@ rule evalb:
         mem_mb=memory(1500),
     params:
         run=subpath(output[0], parent=True),
-        untaken=lambda wildcards, input: "" if input.weights else "--untaken",
     shell:
         "python -m transformer evalb --gold {input.gold:q} --test {input.test:q} --gold-tags --parses {input.parses:q}"
-        " --run {params.run:q} {params.untaken} --json {output:q} 2>&1 | tee {log:q}"
+        " --run {params.run:q} --json {output:q} 2>&1 | tee {log:q}"
 
 
 # The paper's 17 million trees are not public. Here a parser labels plain text, and another learns from what it was

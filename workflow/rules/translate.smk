@@ -85,8 +85,7 @@ rule score:
         run=subpath(output[0], parent=True),
         subsets=subset_options,
         weights=lambda wildcards: moved(weights_of(wildcards)),
-        untaken=lambda wildcards, input: "" if input.weights else "--untaken",
     shell:
         "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --lang {params.language}"
-        " {params.subsets:q} --run {params.run:q} --weights {params.weights:q} {params.untaken} --json {output:q}"
+        " {params.subsets:q} --run {params.run:q} --weights {params.weights:q} --json {output:q}"
         " 2>&1 | tee {log:q}"

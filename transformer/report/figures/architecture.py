@@ -8,8 +8,8 @@ from matplotlib.patches import Circle, FancyBboxPatch
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Model, load
-from transformer.evaluation.records import run_name
 from transformer.files import InputError
+from transformer.records import run_name
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, only
 
 LINE = 0.8  # points

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
-from transformer.evaluation.scorefiles import read_scores
+from transformer.evaluation.scores import read_scores
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import (
     GREY,

@@ -8,8 +8,8 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import load
 from transformer.evaluation.layers import COSTS, growth, read_measured
-from transformer.evaluation.records import run_name
 from transformer.files import InputError
+from transformer.records import run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, MARKERS, Drawing, new, only
 

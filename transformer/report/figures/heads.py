@@ -8,7 +8,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
 from transformer.evaluation.analyses import KINDS, Heads, read_heads
-from transformer.evaluation.records import run_name
+from transformer.records import run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import MARKERS, MEDIUM, PAGE_INCHES, Drawing, only
 

@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from transformer.evaluation.analyses import GroupedByLength
-from transformer.evaluation.records import read_of_run, run_name
-from transformer.evaluation.scorefiles import check_runs
+from transformer.evaluation.scores import check_runs
 from transformer.files import InputError
+from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, PAGE_INCHES, Drawing, empty, new, not_shown
 from transformer.report.tables.notes import missing

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.evaluation.records import Described, Parsed, Run, Variant, read_scored, run_name, variants
-from transformer.records import read_json, typed
+from transformer.records import Parsed, RunRecord, Trained, Variant, read_json, read_scored, run_name, typed, variants
 from transformer.report.tables.cells import averaged_text, flops_text
 
 BRACKETS = {"F1": "f1", "Recall": "recall", "Precision": "precision"}
@@ -28,12 +27,12 @@ class RunCard(NamedTuple):
     scores: list[ScoreFile]
 
 
-def read_run_records(paths: Iterable[str | Path]) -> dict[str, Run]:
+def read_run_records(paths: Iterable[str | Path]) -> dict[str, Trained]:
     """Read run.json files, by the name of the run."""
-    return {run_name(run): run for run in (read_json(path, Run) for path in paths)}
+    return {run_name(run): run for run in (read_json(path, Trained) for path in paths)}
 
 
-def run_cards(runs: dict[str, Run], scores: Iterable[str | Path]) -> list[RunCard]:
+def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[RunCard]:
     """Make a card for each run, with its score files.
 
     A score whose run.json is gone has its own record of the run. Raises InputError for a file that is no score of a
@@ -42,7 +41,7 @@ def run_cards(runs: dict[str, Run], scores: Iterable[str | Path]) -> list[RunCar
     cards = {name: RunCard(name, run_facts(run), []) for name, run in runs.items()}
     for path in scores:
         score = read_scored(path)
-        run = typed(score["run"], Described, f"{path}, run")
+        run = typed(score["run"], RunRecord, f"{path}, run")
         card = cards.setdefault(run_name(run), RunCard(run_name(run), run_facts(run), []))
         card.scores.append(
             ScoreFile(
@@ -55,7 +54,7 @@ def run_cards(runs: dict[str, Run], scores: Iterable[str | Path]) -> list[RunCar
     return list(cards.values())
 
 
-def run_facts(run: Run) -> dict[str, str]:
+def run_facts(run: Trained) -> dict[str, str]:
     """Format run.json for readers."""
     starts = [
         f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
@@ -79,7 +78,7 @@ def run_facts(run: Run) -> dict[str, str]:
     } | taken
 
 
-def untaken_text(run: Described) -> str:
+def untaken_text(run: RunRecord) -> str:
     return "" if run.get("weights_sha256", "") is not None else ", weights not taken with the run"
 
 

@@ -26,11 +26,10 @@ from starlette.routing import Route
 
 from transformer.config.experiment import Experiment, load
 from transformer.evaluation.attention import describe
-from transformer.evaluation.records import Variant, read_translated, run_name
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.weights import load_model
-from transformer.records import parse_json
+from transformer.records import Variant, parse_json, read_translated, run_name
 from transformer.report.figures import COLORS
 from transformer.runtime.device import best_device
 from transformer.text import environment, reason

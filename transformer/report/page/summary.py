@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from transformer.evaluation.records import Run, Start
 from transformer.files import InputError
+from transformer.records import Start, Trained
 from transformer.report.tables.cells import (
     Cell,
     Row,
@@ -110,7 +110,7 @@ def score_pair(row: dict[str, str], score: str, prefix: str, path: Path) -> Row:
     }
 
 
-def usage(runs: dict[str, Run]) -> list[Usage]:
+def usage(runs: dict[str, Trained]) -> list[Usage]:
     """Sum the hours of training by unit.
 
     A run that was continued on another machine counts in full there: run.json does not say what each machine did.
@@ -131,7 +131,7 @@ def units(start: Start) -> tuple[str, int, str]:
     return "GPU", start["processes"], start["hardware"]
 
 
-def moved_runs(runs: dict[str, Run]) -> list[str]:
+def moved_runs(runs: dict[str, Trained]) -> list[str]:
     """List the runs that were started on more than one kind of machine."""
     machines = {
         name: {(start["hardware"], start["processes"]) for start in run["starts"]} for name, run in runs.items()
@@ -139,7 +139,7 @@ def moved_runs(runs: dict[str, Run]) -> list[str]:
     return [name for name, kinds in machines.items() if len(kinds) > 1]
 
 
-def training_details(runs: dict[str, Run]) -> Markup:
+def training_details(runs: dict[str, Trained]) -> Markup:
     """Show what reviewers ask of trainings: a row for each run, and where the rest is answered; empty without any."""
     rows = [
         {

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 
 from transformer.evaluation.analyses import KINDS, PAYLOADS
-from transformer.evaluation.records import read_of_run, run_name
-from transformer.evaluation.scorefiles import require_one
+from transformer.evaluation.scores import require_one
+from transformer.records import read_of_run, run_name
 from transformer.report.tables.cells import Row, mean_cell, ours
 from transformer.report.tables.notes import note
 from transformer.report.tables.render import Grid, Note

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.evaluation.scorefiles import read_scores, require_one
+from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import limits
 from transformer.report.tables import TABLES
 from transformer.report.tables.cells import flops_text, from_paper, interval_95, mean, mean_draws, ours, read_printed

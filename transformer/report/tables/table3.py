@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.evaluation.scorefiles import read_scores, require_one
+from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import holm
 from transformer.files import InputError
 from transformer.report.tables import TABLES

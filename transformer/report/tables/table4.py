@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.evaluation.records import Parsed, read_of_run, run_name
-from transformer.evaluation.scorefiles import RUN, check_runs, require_one
+from transformer.evaluation.scores import RUN, check_runs, require_one
 from transformer.files import InputError
 from transformer.parsing.brackets import SHORT
+from transformer.records import Parsed, read_of_run, run_name
 from transformer.report.tables import TABLES
 from transformer.report.tables.cells import Cell, from_paper, interval_95, mean, ours, over_seeds, read_printed
 from transformer.report.tables.notes import gaps, interval_notes, note, provenance

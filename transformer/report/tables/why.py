@@ -16,11 +16,11 @@ from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import PAPER, measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.records import WithSubsets, read_translated
-from transformer.evaluation.scorefiles import read_scores, require_one
+from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import bleu_draws
 from transformer.files import InputError, sha256
 from transformer.layout import Run
+from transformer.records import read_translated
 from transformer.report.tables import TABLES
 from transformer.report.tables.cells import difference_text, ours, p_text, read_printed
 from transformer.report.tables.differences import paired
@@ -133,7 +133,7 @@ def of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame)
             raise InputError(f"{path}: expected what was scored ({scored}), found another text")
     averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
     rows = [base.row("configured", "as configured", base.bleu)]
-    rows += of_own_text(base, Run(params.run), [read_translated(path, WithSubsets)["subsets"] for path in input.score])
+    rows += of_own_text(base, Run(params.run), [read_translated(path)["subsets"] for path in input.score])
     rows.append(of_translations(base, "averaging", averaged, read_all(input.last, input.ref, runs)))
     decoding = runs["decoding"].iloc[0]
     for changes, paths in params.otherwise:

@@ -1,0 +1,215 @@
+"""The commands that score: what they print and write, and what they say of bad input."""
+
+import json
+
+import pytest
+import torch
+from support.commands import do, error
+from support.page import about_run
+from support.toy import write_text
+
+from transformer.config.experiment import Decoding, save
+from transformer.evaluation.bleu import marks, paper_reference, paper_tokens, scores
+from transformer.evaluation.significance import RESAMPLES, bleu_draws, limits
+from transformer.files import sha256
+from transformer.model import weights as checkpoints
+
+HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
+REFERENCES = [
+    'Ein "Mann" läuft, z.B. zum Fluss-Ufer.',
+    "Zwei Hunde spielen im tiefen Schnee.",
+    "Ein Kind isst ein Eis.",
+]
+GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
+TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]
+DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write what a score takes from a run's folder."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text(json.dumps(about_run(digest="ab")))
+    save(Decoding(**DECODING), run / "decoding.yaml")
+    checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
+    checkpoints.save(run / "one.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 5})
+    return run
+
+
+@pytest.fixture
+def score(tmp_path, capsys):
+    """Run `score` on HYPOTHESES and REFERENCES; return what it prints."""
+
+    def score(*options, hypotheses: list[str] = HYPOTHESES, references: list[str] = REFERENCES) -> str:
+        hyp, ref = write_text(tmp_path / "hyp", hypotheses), write_text(tmp_path / "ref", references)
+        do("score", "--hyp", hyp, "--ref", ref, "--lang", "de", *options)
+        return capsys.readouterr().out
+
+    return score
+
+
+@pytest.fixture
+def evalb(tmp_path, capsys):
+    """Run `evalb` on GOLD and TEST; return what it prints."""
+
+    def evalb(*options, gold: list[str] = GOLD, test: list[str] = TEST) -> str:
+        files = ["--gold", write_text(tmp_path / "gold", gold), "--test", write_text(tmp_path / "test", test)]
+        do("evalb", *files, *options)
+        return capsys.readouterr().out
+
+    return evalb
+
+
+def parses(folder, **content):
+    """Write what tells of parses of four lines."""
+    (folder / "parses.json").write_text(json.dumps({"sentences": 4, "repaired": {}, "scores": [0] * 4} | content))
+    return folder / "parses.json"
+
+
+def test_score(score, run, tmp_path):
+    printed = score("--run", run, "--json", tmp_path / "score.json")
+    expected, hyp, ref = scores(HYPOTHESES, REFERENCES, "de"), tmp_path / "hyp", tmp_path / "ref"
+    draws = bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de"))
+    low, high = limits(draws)
+    text = (tmp_path / "score.json").read_text()
+    assert text == score("--run", run, "--json", "-")
+    assert json.loads(text) == {
+        "language": "de",
+        "sentences": 3,
+        "scores": expected | {"plain_quotes": expected["plain_quotes"] | {"low": low, "high": high}},
+        "draws": draws,
+        "subsets": {},
+        **{"hyp": str(hyp), "hyp_sha256": sha256(hyp), "hyp_marks": marks(HYPOTHESES)},
+        **{"ref": str(ref), "ref_sha256": sha256(ref), "ref_marks": marks(REFERENCES)},
+        "run": about_run(digest="ab")
+        | {"averaged_steps": [2, 4], "weights_sha256": sha256(run / "average.safetensors"), "decoding": DECODING},
+    }
+    head, *lines, _ = printed.splitlines()
+    assert head == "3 sentences"
+    shown = ["sacrebleu", "plain_quotes", "tokenized_lc", "chrf2"]
+    assert [line.split()[:2] for line in lines[::2]] == [[name, f"{expected[name]['score']:.2f}"] for name in shown]
+    assert [line.strip() for line in lines[1::2]] == [expected[name]["signature"] for name in shown]
+    assert lines[2].endswith(f"their 27.3 and 28.4; {low:.2f} – {high:.2f} on 95 % of resampled test sets")
+
+
+def test_score_without_a_run_has_no_draws(score):
+    written = json.loads(score("--json", "-"))
+    assert written["run"] is None
+    assert "draws" not in written
+
+
+def test_score_of_a_subset(score, tmp_path):
+    """Of two equal references, the one after the line before it is taken."""
+    hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
+    part = write_text(tmp_path / "part", [references[0], references[2], references[3]])
+    other = write_text(tmp_path / "other", references[:1])
+    options = ["--subset", "filtered", part, "--subset", "one", other]
+    whole = json.loads(score(*options, "--json", "-", hypotheses=hypotheses, references=references))
+    chosen = [[side[index] for index in (0, 2, 3)] for side in (hypotheses, references)]
+    assert whole["subsets"]["filtered"] == {"sentences": 3, "scores": scores(*chosen, "de")}
+    assert whole["subsets"]["one"]["sentences"] == 1
+    printed = score(*options, hypotheses=hypotheses, references=references)
+    assert f"3 sentences (filtered): sacrebleu {scores(*chosen, 'de')['sacrebleu']['score']:.2f}, " in printed
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["Ein Kind isst ein Eis.", "Ein Kind."],
+            "line 2: expected one of the references of the whole, in their order",
+        ),
+        ([REFERENCES[1], REFERENCES[0]], "line 2: expected one of the references of the whole, in their order"),
+        ([], "expected references, found none"),
+    ],
+)
+def test_a_subset_that_is_none(tmp_path, lines, message):
+    hyp, ref = write_text(tmp_path / "hyp", HYPOTHESES), write_text(tmp_path / "ref", REFERENCES)
+    part = write_text(tmp_path / "part", lines)
+    found = error("score", "--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part)
+    assert found.startswith(str(part))
+    assert message in found
+
+
+def test_evalb(evalb, tmp_path):
+    """Two sentences count: NP is right, of S and NP, S: 2 of 3 brackets each, one sentence wholly, and both words."""
+    lines = evalb("--json", tmp_path / "score.json").splitlines()
+    assert lines[0].split() == ["all", "<=", "40", "words"]
+    rows = {line[:36].strip(): line[36:].split() for line in lines[1:-1]}
+    assert rows == {
+        "sentences": ["4", "4"],
+        "left out: other words than in gold": ["1", "1"],
+        "left out: no tree": ["1", "1"],
+        "scored": ["2", "2"],
+        "recall": ["66.67", "66.67"],
+        "precision": ["66.67", "66.67"],
+        "F1": ["66.67", "66.67"],
+        "complete match": ["50.00", "50.00"],
+        "crossing brackets a sentence": ["0.00", "0.00"],
+        "no crossing": ["100.00", "100.00"],
+        "2 or less crossing": ["100.00", "100.00"],
+        "tagging accuracy": ["100.00", "100.00"],
+    }
+    assert lines[-1].endswith("/test, line 1: 2 words in gold, 3 in test")
+    written = json.loads((tmp_path / "score.json").read_text())
+    assert list(written) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "errors", "run"]
+    assert written["errors"] == [{"line": 1, "why": "2 words in gold, 3 in test"}]
+
+
+def test_evalb_of_long_sentences_alone(evalb):
+    long = f"(S {'(NN a) ' * 41})"
+    rows = {line[:36].strip(): line[36:].split() for line in evalb(gold=[long], test=[long]).splitlines()}
+    assert rows["F1"] == ["100.00", "-"]
+
+
+def test_evalb_by_golds_tags(evalb):
+    """Sentence 1 counts too, S, NP and VP right: 5 of 6. Its mis-tagged comma is no word: all tags are right."""
+    score = json.loads(evalb("--gold-tags", "--json", "-"))
+    assert (score["by"], score["errors"]) == ("gold tags", [])
+    assert score["scores"]["all"]["f1"] == pytest.approx(500 / 6)
+    assert score["scores"]["all"]["tagging"] == 100
+    assert score["strict"] == json.loads(evalb("--json", "-"))["scores"]
+
+
+def test_evalb_without_repair(evalb, tmp_path):
+    """Sentence 2 as if it had no bracket: S of S and NP, 1 of 3 in gold, 1 of 2 in test."""
+    options = ["--parses", parses(tmp_path, repaired={"2": "brackets left open"})]
+    score = json.loads(evalb(*options, "--json", "-"))
+    assert score["repaired"] == [2]
+    scores = score["without_repair"]["all"]
+    assert (scores["recall"], scores["precision"]) == (pytest.approx(100 / 3), 50)
+    assert "F1 if the 1 repaired had no bracket" in evalb(*options)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("average", [2, 4]), ("one", [5])])
+def test_evalb_of_a_run(evalb, run, name, steps):
+    weights = run / f"{name}.safetensors"
+    score = json.loads(evalb("--run", run, "--weights", weights, "--json", "-"))
+    origin = {"averaged_steps": steps, "weights_sha256": sha256(weights), "decoding": DECODING}
+    assert score["run"] == about_run(digest="ab") | origin
+    assert len(score["draws"]) == RESAMPLES
+
+
+def test_an_int8_copy_of_weights_has_no_checksum(evalb, run):
+    header = {"digest": "ab", "steps": [2, 4], "rounded": True}
+    checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, header)
+    assert json.loads(evalb("--run", run, "--json", "-"))["run"]["weights_sha256"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"repaired": [1]}, "repaired: expected object, found [1]"),
+        ({"repaired": {"5": "x"}}, "repaired: expected lines from 1 to 4, found '5'"),
+        ({"scores": [0]}, "scores: expected 4, the lines of "),
+    ],
+)
+def test_parses_that_do_not_fit(tmp_path, content, expected):
+    gold, test, path = (
+        write_text(tmp_path / "gold", GOLD),
+        write_text(tmp_path / "test", TEST),
+        tmp_path / "parses.json",
+    )
+    parses(tmp_path, **content)
+    assert error("evalb", "--gold", gold, "--test", test, "--parses", path).startswith(f"{path}, {expected}")

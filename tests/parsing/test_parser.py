@@ -1,0 +1,204 @@
+"""§6.3: a parser's trees, their scores and repairs; a constrained search writes all trees over the words, alone."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import msgspec
+import pytest
+import torch
+from support.commands import do
+from support.table import Table, random_table, sequence_log_p
+from support.toy import DECODING, make_experiment, make_run, random_model, write_text
+from support.trees import PLAIN, TREES
+
+from transformer.config.experiment import EOS, PAD, save
+from transformer.data.subwords import SPECIAL, Subwords
+from transformer.files import InputError
+from transformer.model.packed import POSITIONS, pack
+from transformer.parsing.linearization import decode, encode
+from transformer.parsing.parser import TOO_LONG, Parser, TreeDecoder, open_parser, penn_words
+from transformer.parsing.trees import bracketed, words
+from transformer.translation.search import beam_search, length_penalty
+from transformer.translation.translator import search
+
+WORDS = [penn_words(line) for line in PLAIN]
+ROWS, SIZE = 59, 127  # of the softmax, of the embedding: some symbols are without a use
+
+pytestmark = pytest.mark.usefixtures("on_the_processor")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Make the folder of a task whose training trees are TREES, and the first of them dev."""
+    data = tmp_path_factory.mktemp("task") / "supervised"
+    do(
+        "linearize",
+        "--trees",
+        write_text(data.with_suffix(".trees"), TREES),
+        "--repeat",
+        20,
+        "--output",
+        data / "train",
+    )
+    do("linearize", "--trees", write_text(data.with_suffix(".dev"), TREES[:3]), "--output", data / "dev")
+    text, symbols = ["--text", data / "train.source.tok"], ["--symbols", data / "train.target.tok"]
+    sizes = ["--rows", ROWS, "--size", SIZE, "--sentences", 1000]
+    do("vocabulary", *text, *symbols, *sizes, "--output", data / "vocabulary.model")
+    do("encode", "--data", data, "--splits", "train", "dev", "--processes", 1)
+    return data
+
+
+@pytest.fixture(scope="module")
+def subwords(data):
+    return Subwords(data / "vocabulary.model")
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory, data):
+    """Train a parser that knows TREES by heart."""
+    model = {"N": 1, "d_model": 64, "d_ff": 128, "d_k": 16, "d_v": 16, "P_drop": 0.0}
+    rows = {"embedding_rows": SIZE, "output_rows": ROWS}
+    training = {"steps": 300, "rate": 0.12, "warmup_steps": 100, "checkpoint_every": 5, "epsilon_ls": 0.0}
+    tokens = {"source_tokens": 1200, "target_tokens": 1200}
+    running = {"log_every": 300, "evaluate_every": 300, "save_every": 300}
+    resolved = make_experiment(model=model | rows, running=running, **training, **tokens)
+    run = make_run(tmp_path_factory.mktemp("run") / "1", resolved)
+    save(msgspec.structs.replace(DECODING, extra_length=60), run / "decoding.yaml")
+    do("train", run, "--data", data, "--threads", 1)
+    do("average", "--run", run)
+    return open_parser(run, None, {}, constrained=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("The cat can't, or won't.", "The cat ca n't , or wo n't ."),
+        ('"No," he said, "not I."', "`` No , '' he said , `` not I . ''"),
+        ("Cats (and dogs) sleep", "Cats ( and dogs ) sleep"),
+        (" \t", ""),
+    ],
+)
+def test_the_words_of_plain_text(line, expected):
+    assert penn_words(line) == expected.split()
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
+    """Each tree is the one that its sentence has alone; a constrained search finds it, too."""
+    parses = replace(parser, constrained=constrained).parse(WORDS)
+    assert [bracketed(parsed.tree) for parsed in parses] == TREES
+    assert [parsed.fault for parsed in parses] == [None] * len(TREES)
+    for sentence, parsed in zip(WORDS, parses, strict=True):
+        assert parser.parse([sentence])[0].score == pytest.approx(parsed.score, abs=1e-4)
+
+
+def log_probability(parser: Parser, sentence: list[str], symbols: list[str]) -> float:
+    """Return the log-probability of these symbols and EOS, by the whole model at once, over all that can be written."""
+    (ids,) = parser.vocabulary.encode_symbols([" ".join(symbols)])
+    (source,) = parser.vocabulary.encode([" ".join(sentence)])
+    packed = (pack([line], torch.device("cpu")) for line in (source, [PAD, *ids[:-1]]))
+    with torch.inference_mode():
+        logits = parser.model(*packed) @ parser.model.embedding.weight[:ROWS].T
+    return logits.double().log_softmax(dim=1)[range(len(ids)), ids].sum().item()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
+    """§6.1: ((5 + length) / 6)^alpha, and EOS counts."""
+    parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, alpha=alpha))
+    for sentence, parsed in zip(WORDS, parser.parse(WORDS), strict=True):
+        symbols = encode(parsed.tree)[1]
+        penalty = ((5 + len(symbols) + 1) / 6) ** alpha
+        assert parsed.score == pytest.approx(log_probability(parser, sentence, symbols) / penalty, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, seed):
+    """The tree has exactly the words, even ones that are not in the vocabulary; the faults are those of `decode`."""
+    model = random_model(seed, embedding_rows=SIZE, output_rows=ROWS)
+    parser = Parser(model, subwords, msgspec.structs.replace(DECODING, beam=2, extra_length=20))
+    sentences = [*WORDS, ["Mary", "runs", "."], ["(", ")"], ["naïve", "(S", "字", "<unk>"], ["symbol", "unused"]]
+    parses = parser.parse(sentences)
+    assert [words(parsed.tree) for parsed in parses] == sentences
+    symbols = SPECIAL + len(subwords.symbols)
+    sources = subwords.encode([" ".join(sentence) for sentence in sentences])
+    outputs = search(parser.model, symbols, sources, parser.decoding)
+    for sentence, (ids, score), parsed in zip(sentences, outputs, parses, strict=True):
+        assert all(token < symbols for token in ids)
+        assert decode(subwords.decode_symbols(ids), sentence) == (parsed.tree, parsed.fault)
+        assert parsed.score == pytest.approx(score, abs=1e-4)
+    assert any(parsed.fault for parsed in parses)
+
+
+def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(parser):
+    """It has one subword more than there are positions, counting EOS."""
+    parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, beam=1))
+    first, flat, longest, last = parser.parse([WORDS[0], ["cat"] * POSITIONS, ["cat"] * (POSITIONS - 1), WORDS[1]])
+    assert bracketed(flat.tree) == f"(TOP{' (XX cat)' * POSITIONS})"
+    assert (flat.fault, flat.score) == (TOO_LONG, None)
+    assert longest.fault != TOO_LONG
+    assert math.isfinite(longest.score)
+    assert [bracketed(parsed.tree) for parsed in (first, last)] == TREES[:2]
+
+
+def test_a_translators_run_is_refused(tmp_path):
+    run = make_run(tmp_path / "1", make_experiment())
+    text = write_text(tmp_path / "text", ["ab cd ef gh"] * 9)
+    do("vocabulary", "--text", text, "--size", 18, "--sentences", 9, "--output", run / "vocabulary.model")
+    with pytest.raises(InputError, match=rf"^{run}: expected a parser, found a translator from en to de$"):
+        open_parser(run, None, {}, False)
+
+
+# A constrained search ----------------------------------------------------------------------------------------------
+
+SYMBOLS = {symbol: SPECIAL + number for number, symbol in enumerate(["(A", ")A", "(B", ")B", "x", "y"])}
+V = SPECIAL + len(SYMBOLS)
+
+
+def whole(symbols: tuple[str, ...], words: list[str]) -> bool:
+    """Return whether these symbols are a tree over the words: `decode` finds nothing to repair."""
+    return bool(symbols) and decode(list(symbols), words)[1] is None
+
+
+def best_tree(log_p, sentence: int, words: list[str], limit: int, alpha: float) -> tuple[list[int], float]:
+    """Return the best of all trees of at most `limit` tokens, EOS included, and its score."""
+    scored = []
+    for length in range(1, limit):
+        for symbols in itertools.product(SYMBOLS, repeat=length):
+            if whole(symbols, words):
+                ids = [*(SYMBOLS[symbol] for symbol in symbols), EOS]
+                scored.append((sequence_log_p(log_p, sentence, ids) / length_penalty(len(ids), alpha), ids))
+    score, ids = max(scored)
+    return ids, score
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_a_beam_that_holds_everything_finds_the_best_of_all_trees(alpha):
+    lengths, limit = [1, 2, 3], 6
+    decoder = TreeDecoder(Table(random_table(1, V), range(len(lengths))), torch.tensor(lengths), SYMBOLS)
+    results = beam_search(decoder, torch.tensor([limit] * len(lengths)), beam=300, alpha=alpha)
+    for sentence, (length, [(ids, score)]) in enumerate(zip(lengths, results, strict=True)):
+        expected, best = best_tree(random_table(1, V), sentence, ["w"] * length, limit, alpha)
+        assert ids == expected
+        assert score == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_is_written_is_a_tree_over_the_words(beam):
+    """Sentences of one batch end at different steps, and hypotheses change places."""
+    lengths = [1, 7, 2, 5, 12, 3]
+    decoder = TreeDecoder(Table(random_table(2, V), range(len(lengths))), torch.tensor(lengths), SYMBOLS)
+    names = {number: symbol for symbol, number in SYMBOLS.items()}
+    for length, [(ids, _)] in zip(lengths, beam_search(decoder, torch.full((6,), 500), beam, 0.3), strict=True):
+        assert ids[-1] == EOS
+        assert whole(tuple(names[token] for token in ids[:-1]), ["w"] * length)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_untrained_model_writes_trees_alone(subwords, seed):
+    model = random_model(seed, embedding_rows=SIZE, output_rows=ROWS)
+    parses = Parser(model, subwords, msgspec.structs.replace(DECODING, extra_length=1000), constrained=True).parse(
+        WORDS
+    )
+    assert [parsed.fault for parsed in parses] == [None] * len(WORDS)
