@@ -149,7 +149,7 @@ REFUSED = {  # what is there, the answers, how many are used, and the message
     "always short": (b"", [chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
     "a page instead": (b"", [announced(18)], 1, f"expected {len(DATA)} bytes, found 18"),
     "changed while resuming": (BEGUN, [serve(DATA + b"more")], 1, f"expected {len(DATA)} bytes, found {len(DATA) + 4}"),
-    "never an answer": (b"", [lambda handler: handler.server.over.wait()], 5, "TimeoutError: timed out, 5 times"),
+    "never an answer": (b"", [lambda handler: handler.server.over.wait()], 5, ".*[Tt]imed out.*, 5 times"),
 }
 
 
@@ -192,8 +192,8 @@ def test_every_address_is_named_with_its_reason(server, fail):
     reasons = {
         "/a": "HTTP 404 Not Found",
         "/b": ".*HTTP 503 .*, 5 times",
-        "/c": "IncompleteRead",
-        dead: "ConnectionRefusedError",
+        "/c": ".*IncompleteRead",
+        dead: ".*Connection refused",
         "ftp://host/d": "InvalidSchema",
     }
     message = fail(*reasons)

@@ -113,12 +113,12 @@ def download(url: str, part: Path, size: int | None) -> None:
             failures = 1 if length(part) > farthest else failures + 1
             farthest = max(farthest, length(part))
             if failures == ATTEMPTS:
-                raise Refused(f"{cause(error)}, {ATTEMPTS} times") from error
+                raise Refused(f"{type(error).__name__}: {error}, {ATTEMPTS} times") from error
             pause = PAUSE_SECONDS * 2 ** (failures - 1)
-            logger.warning("%s: %s; again in %g s", url, cause(error), pause)
+            logger.warning("%s: %s; again in %g s", url, error, pause)
             time.sleep(pause)
         except requests.RequestException as error:
-            raise Refused(cause(error)) from error
+            raise Refused(f"{type(error).__name__}: {error}") from error
 
 
 def transfer(url: str, part: Path, start: int, size: int | None) -> None:
@@ -152,14 +152,6 @@ def receive(response: requests.Response, part: Path, start: int, size: int | Non
         os.fsync(file.fileno())
     if length(part) < (total or 0):
         raise requests.ConnectionError(f"ended after {length(part)} of {total} bytes")
-
-
-def cause(error: BaseException) -> str:
-    """Return the first system error of a chain, as text: libraries wrap it several times."""
-    first = error
-    while error := error.__cause__ or error.__context__:
-        first = error if isinstance(error, (OSError, urllib3.exceptions.HTTPError)) else first
-    return f"{type(first).__name__}: {first}"
 
 
 def length(path: Path) -> int:
