@@ -27,7 +27,6 @@ from transformer.evaluation.bleu import (
     tokenize,
 )
 from transformer.files import InputError
-from transformer.report.tables.why import METRIC_NAMES
 from transformer.text import read_lines, read_pairs
 
 RAW = "https://raw.githubusercontent.com/"
@@ -47,10 +46,6 @@ class System:
     tokens: bool = False  # the output is Moses tokens with compounds split, not text
 
     @property
-    def pair(self) -> str:
-        return self.name[-5:]
-
-    @property
     def language(self) -> str:
         return self.name[-2:]
 
@@ -62,13 +57,19 @@ SYSTEMS = (
     System("marian-8-en-de", f"{MARIAN}/model_base_fbgemm_packed8.avx2.expected", "29.5", 100, tokens=True),
     System("bergamot-en-fr", f"{MOZILLA}/en-fr/wmt14.bergamot-base-memory.fr", "41.1", 3003),
 )
-HEADINGS = {"published": "published", "ours": "as its makers scored it", "sacrebleu": "sacreBLEU"}
-HEADINGS |= {
-    "tokenized": "tokenised",
-    "compound_split": "compounds split",
-    PAPER: "the paper's",
-    "intl": "international",
+# The paper's metric, and other metrics of bleu.py, as readers know them.
+METRIC_NAMES = {
+    PAPER: "the paper's measure",
+    "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
+    "tokenized_lc": "the same in lower case",
+    "compound_split": "the reference's quotes left as they are",
+    "normalized": "Moses' punctuation normaliser on both sides",
+    "sacrebleu": "sacreBLEU",
+    "sacrebleu_lc": "sacreBLEU in lower case",
+    "intl": "sacreBLEU, international tokens",
+    "intl_lc": "sacreBLEU, international tokens, in lower case",
 }
+SHOWN = ["published", "ours", "sacrebleu", "tokenized", "compound_split", PAPER, "intl"]  # in docs/bleu.md
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -80,9 +81,9 @@ def main(argv: list[str] | None = None) -> None:
     rows = [row for system in SYSTEMS for row in rows_of(system, args.downloads)]
     frame = pd.DataFrame(rows)
     frame[frame["kind"] != "published"].to_csv(args.output, index=False)
-    shown = frame[frame["choice"].isin(HEADINGS)].pivot(index="system", columns="choice", values="value")
-    shown = shown.reindex(index=[system.name for system in SYSTEMS], columns=list(HEADINGS)).rename(columns=HEADINGS)
-    print(shown.to_markdown(floatfmt=".2f", missingval=""))
+    shown = frame.pivot(index="system", columns="choice", values="value")
+    columns = [METRIC_NAMES.get(name, name) for name in SHOWN]
+    print(shown.reindex(index=[system.name for system in SYSTEMS], columns=columns).to_markdown(floatfmt=".2f"))
 
 
 def rows_of(system: System, downloads: Path) -> list[dict]:
@@ -106,17 +107,18 @@ def rows_of(system: System, downloads: Path) -> list[dict]:
 
     rows = [row("published", "published", float(system.published))] if system.published else []
     rows.append(row("ours", "ours", *as_published.values()))
-    rows += [row("measure", name, *metrics[name].values()) for name in METRIC_NAMES if name in metrics]
+    kinds = {name: "paper" if name == PAPER else "measure" for name in METRIC_NAMES if name in metrics}
+    rows += [row(kind, METRIC_NAMES[name], *metrics[name].values()) for name, kind in kinds.items()]
     return rows + [row("mistake", choice, value) for choice, value in mistaken.items()]
 
 
 def find_references(system: System, downloads: Path) -> list[str]:
     """Find the reference of each sentence that a system read; the first of several takes the first reference."""
-    sides = [f"{OPUS}/2014/{system.pair}/newstest2014.{side}" for side in ("en", system.language)]
+    sides = [f"{OPUS}/2014/en-{system.language}/newstest2014.{side}" for side in ("en", system.language)]
     known: dict[str, list[str]] = defaultdict(list)
     for source, reference in read_pairs(*(download(url, downloads) for url in sides)):
         known[source].append(reference)
-    read = list(read_lines(download(f"{MOZILLA}/{system.pair}/wmt14.en", downloads)))[: system.sentences]
+    read = list(read_lines(download(f"{MOZILLA}/en-{system.language}/wmt14.en", downloads)))[: system.sentences]
     if unknown := [line for line in read if not known[line]]:
         raise InputError(f"{system.name}: expected a sentence of {sides[0]}, found {unknown[0]!r}")
     return [known[line].pop(0) for line in read]

@@ -32,31 +32,18 @@ ANALYSED = {
     "smoothing": [*BASE, "smoothing-0.0", "smoothing-0.2"],
 }
 OWN = {  # what the scale has in place of the paper's values
-    "base": {
-        "P_drop": 0.25,
-        "steps": 18000,
-        "rate": 1.4,
-        "warmup_steps": 2500,
-        "source_tokens": 1200,
-        "target_tokens": 1200,
-        "checkpoint_every": 300,
-        "averaged_checkpoints": 10,
-    },
-    "heads-1": {},
+    "base": {"P_drop": 0.25, "steps": 18000, "rate": 1.4, "warmup_steps": 2500, "source_tokens": 1200}
+    | {"target_tokens": 1200, "checkpoint_every": 300, "averaged_checkpoints": 10},
     "dropout-0.2": {"P_drop": 0.5},
     "big": {"P_drop": 0.4, "steps": 24000, "rate": 1.0, "checkpoint_every": 150},
 }
+TRAINING = {
+    "supervised": "GUM only, discriminative; with phrases, and with positions that count words",
+    "semi-supervised": "the same, and semi-supervised by self-training on Multi30k's captions",
+}
 TASKS = {
-    "supervised": {
-        "training": "GUM only, discriminative; with phrases, and with positions that count words",
-        "label": "GUM, test split",
-        "silver": False,
-    },
-    "semi-supervised": {
-        "training": "the same, and semi-supervised by self-training on Multi30k's captions",
-        "label": "GUM, test split",
-        "silver": True,
-    },
+    name: {"training": training, "label": "GUM, test split", "silver": name == "semi-supervised"}
+    for name, training in TRAINING.items()
 }
 
 

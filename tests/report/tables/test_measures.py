@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.measures import SYSTEMS, download, find_references, main, mistakes
 from transformer.evaluation.bleu import bleu_scores, scores, token_bleu
-from transformer.files import InputError
 from transformer.text import read_lines
 
 REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
@@ -58,17 +57,3 @@ def test_without_its_escapes_google_scores_what_docs_say(mirror):
     made = bleu_scores(output, find_references(system, mirror), "de")
     expected = {"sacrebleu": 35.91, "tokenized": 36.20, "compound_split": 36.87, "plain_quotes": 36.06, "intl": 37.03}
     assert {name: round(made[name]["score"], 2) for name in expected} == expected
-
-
-def test_a_sentence_that_the_test_set_lacks_is_named(tmp_path):
-    """And of one that is there twice, the first occurrence takes the first reference."""
-    system = SYSTEMS[-1]
-    for name, text in {"OPUS.en": "a\nb\nb\n", "OPUS.fr": "A\nB\nC\n", "read": "b\na\nb\n"}.items():
-        (tmp_path / name).write_text(text)
-    with pytest.MonkeyPatch.context() as patch:
-        places = {"newstest2014.en": "OPUS.en", "newstest2014.fr": "OPUS.fr", "wmt14.en": "read"}
-        patch.setattr("benchmarks.measures.download", lambda url, folder: folder / places[url.rpartition("/")[2]])
-        assert find_references(system, tmp_path) == ["B", "A", "C"]
-        (tmp_path / "read").write_text("b\nunknown\n")
-        with pytest.raises(InputError, match=r"bergamot-en-fr: expected a sentence of .*, found 'unknown'"):
-            find_references(system, tmp_path)

@@ -77,23 +77,10 @@ def test_grids_scroll():
     assert [box.get("aria-label") for box in fragment.findall("div")] == ["A & B"] * 2
 
 
-def test_a_table_without_rows_says_so_by_its_notes_alone():
-    empty = Table("why", "A heading", "Nothing was run.", Grid((), []), ["A gap."])
-    assert markdown(empty).endswith("A gap.\n")
-    assert "A gap." in as_html(empty)
-    assert "A gap." in latex(empty)
-
-
-def test_all_files(tmp_path):
-    write(TABLE, str(tmp_path / "t"), pd.DataFrame({"bleu": [27.345678901]}))
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".json", ".md", ".tex"]
-    assert (tmp_path / "t.csv").read_text() == "bleu\n27.345678901\n"
-    assert read(tmp_path / "t.json") == TABLE
-
-
 @pytest.mark.parametrize("change", [{"notes": 1}, {"grid": {"words": []}}, {"grid": 1}])
 def test_json_that_is_no_table_is_refused(tmp_path, change):
     write(TABLE, str(tmp_path / "t"), pd.DataFrame())
+    assert read(tmp_path / "t.json") == TABLE
     (tmp_path / "t.json").write_text(json.dumps(json.loads((tmp_path / "t.json").read_text()) | change))
     with pytest.raises(InputError, match=r"t\.json, (notes|grid): (expected|missing)"):
         read(tmp_path / "t.json")

@@ -1,9 +1,7 @@
 """Table 3 against numbers worked by hand."""
 
-import math
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 from support.scored import detail, make_table, said, score, shown, write_scores
@@ -73,18 +71,6 @@ def test_means_and_deviations_over_seeds(folder):
     assert detail(table)[0] == behind | {"Steps, ours": "6,000"}
 
 
-def test_rows_in_the_papers_order_then_our_own(folder):
-    """A run of one's own has no cells of the paper, a row that was not run none of ours."""
-    for experiment in ("big", "mine", "N-2", "base"):
-        folder.add(experiment)
-    rows, table = folder.make(of_paper=False)
-    assert list(rows) == ["base", "heads-1", "N-2", "big", "mine"]
-    assert column(table, "BLEU, ours")["heads-1"] == column(table, "BLEU, paper")["mine"] == ""
-    assert (rows["big"]["paper_bleu"], rows["big"]["paper_difference"]) == ("26.4", pytest.approx(0.6))
-    assert pd.isna(rows["big"]["from_paper"])
-    assert "− paper" not in table.grid.rows[0]
-
-
 def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
     """Base's seeds are 1 apart; with another of one, t of 4.3 with 2 degrees is 5 %, and width sqrt(1/3 + 1)."""
     folder.flat("base", 29, 30, 31)
@@ -132,35 +118,12 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(folder):
     assert "Tested differences: 3 of 3." in said(table)
 
 
-def test_with_one_seed_each_no_verdict_is_given_and_the_interval_is_of_sentences(folder):
-    """The scores' draws, 0.5 to either side, move together: their difference has no width."""
-    folder.add("base")
-    folder.add("big", seed=2, bleu=40.0)
-    rows, table = folder.make()
-    big = rows["big"]
-    assert math.isnan(big["p"])
-    assert [big[name] for name in ("difference", "difference_low", "difference_high")] == [10, 10, 10]
-    assert column(table, "− base, ours")["big"] == "+10.0 ?"
-    assert "Tested differences: 0 of 1." in said(table)
-
-
 def test_without_base_nothing_is_compared_and_gaps_are_named(folder):
     assert list(folder.make()[0]) == ["base", "heads-1", "N-2", "big"]
     folder.add("big", seed=2)
     _, table = folder.make(expected=["en-de/base/2", "en-de/big/2"])
     assert column(table, "− base, ours")["big"] == ""
     assert "have not been made: en-de/base/2." in said(table)
-
-
-def test_what_a_scale_changes_is_said(folder):
-    folder.add("base")
-    own = {"base": {"P_drop": 0.25, "steps": 9}, "big": {"P_drop": 0.4}, "heads-1": {}, "pre-norm-2N": {"N": 8}}
-    words = said(folder.make(width=8, depth=3, own=own)[1])
-    assert "by 8 and N by 3" in words
-    assert "this scale has: `base` P_drop=0.25, steps=9; `big` P_drop=0.4." in words
-    words = said(folder.make(width=1, depth=1)[1])
-    assert "scale divides" not in words
-    assert "In place of" not in words
 
 
 def test_rows_of_the_papers_table_are_experiments_of_the_configuration():

@@ -8,7 +8,7 @@ from support.scored import detail, make_table, said, shown, write_scores
 from support.scored import score as bleu_score
 
 from transformer.files import InputError
-from transformer.report.tables.table4 import read_parsers, read_parses, table4
+from transformer.report.tables.table4 import read_parses, table4
 
 PAPER = Path(__file__).parents[3] / "workflow/paper/table4.csv"
 PRINTED = 12  # rows of the paper
@@ -53,17 +53,6 @@ def make(tmp_path):
     return make
 
 
-def test_the_papers_claims_hold_in_its_table():
-    """§6.3: better than all before it but the Recurrent Neural Network Grammar, on WSJ better than BerkeleyParser."""
-    f1 = {(row["parser"], row["training"]): float(row["f1"]) for row in read_parsers(PAPER).to_dict("records")}
-    of_wsj = {parser: value for (parser, training), value in f1.items() if training == "WSJ only, discriminative"}
-    semi = {parser: value for (parser, training), value in f1.items() if training == "semi-supervised"}
-    ours = of_wsj["Transformer (4 layers)"]
-    assert ours > of_wsj["Petrov et al. (2006)"]
-    assert [parser for parser, value in of_wsj.items() if value > ours] == ["Dyer et al. (2016)"]
-    assert semi["Transformer (4 layers)"] == max(semi.values())
-
-
 def test_means_and_deviations_over_seeds(make):
     """80, 81, 85: mean 82, squares 4 + 1 + 9 over 2 degrees of freedom. Repaired: 1, 2, 6 of the same squares."""
     three = [(80.0, 1), (81.0, 2), (85.0, 6)]
@@ -93,13 +82,6 @@ def test_each_task_has_a_row_in_the_order_of_its_scores(make):
     assert (semi["paper"], semi["f1"], semi["seeds"]) == (92.7, 82.0, 2)
     assert pd.isna(semi["difference"])
     assert [row["Training"] for row in shown(make(*reversed(both))[1].grid)[PRINTED:]] == ["self-trained", "supervised"]
-
-
-def test_on_other_trees_than_the_papers_nothing_is_compared_with_it(make):
-    rows, table = make(parse_score(91.0), of_paper=False)
-    assert pd.isna(rows["supervised"]["difference"])
-    assert list(table.grid.rows[-1]) == ["Parser", "Training", "From", "F1", "95 %"]
-    assert "‡" not in said(table)
 
 
 def test_scores_on_other_trees_have_a_column(make):
@@ -138,12 +120,3 @@ def test_a_score_that_is_not_whole_is_named(tmp_path, changes, expected):
     (path,) = write_scores(tmp_path, parse_score(80.0) | changes)
     with pytest.raises(InputError, match=rf"^{path}{expected}$"):
         read_parses([path])
-
-
-def test_scores_of_a_task_are_of_one_treebank(tmp_path):
-    """Tasks may be tested on trees of their own."""
-    other = {"gold_sha256": "56" * 32}
-    paths = write_scores(tmp_path, parse_score(80.0), parse_score(90.0, task="self-trained") | other)
-    assert list(read_parses(paths)["f1"]) == [80.0, 90.0]
-    with pytest.raises(InputError, match=r"^expected scores of one gold_sha256, found (12){32} in .* and (56){32} in "):
-        read_parses(write_scores(tmp_path, parse_score(80.0), parse_score(81.0, seed=2) | other))

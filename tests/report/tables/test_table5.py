@@ -1,6 +1,5 @@
 """Table 5 against numbers worked by hand."""
 
-import math
 from pathlib import Path
 
 import pytest
@@ -125,21 +124,6 @@ def test_what_was_not_run_or_measured_is_named(make):
     assert "as these have not been measured: heads of en-de/base/1." in said(table)
 
 
-def test_a_row_without_a_claim_is_beside_base(make):
-    rows, table = make(trained("base", 30), trained("mine", 31), trained("heads-1", 29))
-    assert [(row["compared"], row["value"], row["verdict"]) for row in rows[6:]] == [("`mine` − `base`", 1.0, "")]
-    assert shown(table.grid)[6]["Claim"] == "For comparison: `mine`."
-
-
-def test_one_seed_each_is_no_verdict(make):
-    rows, table = make(trained("base", 30, seed=1), trained("no-residual", 22, seed=2))
-    assert [rows[0][name] for name in ("value", "low", "high")] == [-8, -8, -8]
-    assert math.isnan(rows[0]["p"])
-    row = shown(table.grid)[0] | detail(table)[0]
-    assert (row["Difference"], row["p"], row["Here"]) == ("−8.0", "", "no verdict")
-    assert "Tested differences: 0 of 1." in said(table)
-
-
 def test_the_deviation_between_seeds_is_that_of_base_too(make):
     """Two rows of one seed each, 2 BLEU apart: with base's seeds 1 apart that is chance; p is 1 for half the width."""
     rows, _ = make(*(trained("base", bleu, seed) for seed, bleu in ((1, 29), (2, 30), (3, 31))), trained("mine", 32))
@@ -207,13 +191,6 @@ def test_half_of_the_heads_of_a_kind_are_compared_with_all(make):
 def test_a_foreign_file_is_named(make, analysis, content, message):
     with pytest.raises(InputError, match=rf"{analysis}/score0\.json.*{message}"):
         make(trained("base", 30), **{analysis: [content]})
-
-
-@pytest.mark.parametrize(("key", "other"), [("sentences", 50), ("target_sha256", "cd")])
-def test_measurements_of_other_sentences_are_not_compared(make, key, other):
-    files = [smoothing("base", 0.1, 5, 30, 31), smoothing("smoothing-0.0", 0.0, 5, 29, 30) | {key: other}]
-    with pytest.raises(InputError, match=f"expected scores of one {key}, found"):
-        make(trained("base", 30), smoothing=files)
 
 
 @pytest.mark.parametrize(

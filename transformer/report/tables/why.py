@@ -15,7 +15,7 @@ import pandas as pd
 from transformer.config.experiment import Decoding, load
 from transformer.data.subwords import Subwords
 from transformer.data.tokenization import Moses
-from transformer.evaluation.bleu import PAPER, measure, paper_reference, paper_tokens, token_bleu
+from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import bleu_draws
 from transformer.files import InputError, sha256
@@ -30,18 +30,6 @@ from transformer.report.tables.table2 import system_name
 from transformer.report.tables.table3 import from_base, read_last
 from transformer.text import read_lines, read_pairs
 
-# The paper's metric, and other metrics of bleu.py, as readers know them.
-METRIC_NAMES = {
-    PAPER: "the paper's measure",
-    "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
-    "tokenized_lc": "the same in lower case",
-    "compound_split": "the reference's quotes left as they are",
-    "normalized": "Moses' punctuation normaliser on both sides",
-    "sacrebleu": "sacreBLEU",
-    "sacrebleu_lc": "sacreBLEU in lower case",
-    "intl": "sacreBLEU, international tokens",
-    "intl_lc": "sacreBLEU, international tokens, in lower case",
-}
 NOT_RUN = "not run at this scale"
 
 
@@ -154,14 +142,14 @@ def read_all(paths: list[str], reference: str, runs: pd.DataFrame) -> list[list[
 
 
 def of_other_system(path: str | Path) -> list[dict]:
-    """List the first system's rows of scoring in a CSV of benchmarks/measures.py."""
+    """List the first system's rows of scoring in the CSV of benchmarks/measures.py, the paper's metric first."""
     table = read_printed(path, ["system", "kind", "choice", "value"])
-    first = table[(table["system"] == table["system"].iloc[0]) & table["kind"].isin(["measure", "mistake"])]
-    scores = dict(zip(first["choice"], first["value"].astype(float), strict=True))
+    first = table[(table["system"] == table["system"].iloc[0]) & (table["kind"] != "ours")]
+    values = list(first["value"].astype(float))
     kind = f"scoring of {first['system'].iloc[0]}"
     return [
-        choice_row(kind, METRIC_NAMES.get(name, name), [scores[name]], scores[name] - scores[PAPER], math.nan, [])
-        for name in dict.fromkeys([PAPER, *scores])
+        choice_row(kind, choice, [value], value - values[0], math.nan, [])
+        for choice, value in zip(first["choice"], values, strict=True)
     ]
 
 
