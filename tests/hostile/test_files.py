@@ -21,7 +21,7 @@ from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.attention import read_attention
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.records import read_json, read_of_run, read_repairs, read_translated
+from transformer.records import RunRecord, read_json, read_of_run, read_parses, read_translated
 from transformer.report.tables import render
 from transformer.report.tables.table1 import read_measured
 from transformer.training import loop
@@ -32,11 +32,11 @@ TRAIN = f"train new --data {DATA} --threads 1"
 READERS: dict[str, Callable[[Path], Any]] = {
     f"{RUN}/experiment.yaml": load,
     f"{RUN}/decoding.yaml": partial(load, section=Decoding),
-    f"{RUN}/run.json": partial(read_json, kind=Run),
+    f"{RUN}/run.json": partial(read_json, kind=RunRecord),
     f"{RUN}/test.json": read_translated,
     f"{DATA}/data.json": read_manifest,
     f"{DATA}/train.json": partial(read_json, kind=Counts),
-    "parses.json": lambda path: read_repairs(path, "trees", 2),
+    "parses.json": lambda path: read_parses(path, "trees", 2),
     "layers.json": read_measured,
     "attention.json": read_attention,
     "table1.json": render.read,
@@ -58,7 +58,7 @@ VALUES: list[tuple[str, list, Any, str]] = [
     (f"{RUN}/decoding.yaml", ["alpha"], "much", "alpha: expected float, found 'much'"),
     (f"{RUN}/run.json", ["digest"], 5, "digest: expected str, found 5"),
     (f"{RUN}/test.json", ["scores", "sacrebleu"], "high", "scores.sacrebleu: expected object, found 'high'"),
-    (f"{RUN}/test.json", ["draws", 3], float("nan"), "test.json: cannot be read as JSON"),
+    (f"{RUN}/test.json", ["draws", 3], float("nan"), "cannot be read as JSON"),
     (f"{DATA}/data.json", ["files", "vocabulary.model"], "00", "sha256: expected"),
     (f"{DATA}/train.json", ["kept"], -3, "kept: expected int >= 0, found -3"),
     ("layers.json", ["times", 0, "seconds"], 0, "times[0].seconds: expected float > 0.0, found 0"),
