@@ -8,7 +8,7 @@ from support.scored import detail, make_table, said, shown, write_scores
 from support.scored import score as bleu_score
 
 from transformer.files import InputError
-from transformer.report.tables.table4 import read_parses, table4
+from transformer.report.tables.table4 import read_f1, table4
 
 PAPER = Path(__file__).parents[3] / "workflow/paper/table4.csv"
 PRINTED = 12  # rows of the paper
@@ -119,4 +119,4 @@ def test_gaps_are_named_and_unknown_tasks_refused(make):
 def test_a_score_that_is_not_whole_is_named(tmp_path, changes, expected):
     (path,) = write_scores(tmp_path, parse_score(80.0) | changes)
     with pytest.raises(InputError, match=rf"^{path}{expected}$"):
-        read_parses([path])
+        read_f1([path])

@@ -11,8 +11,13 @@ from transformer.report.tables.cells import Row, mean_cell, ours
 from transformer.report.tables.notes import note
 from transformer.report.tables.render import Grid, Note
 
-SAME = ("scale", "fidelity", "sentences", "target_sha256")  # in all files of an analysis, whose scores are compared
-RUN = ["name", "experiment", "seed"]
+COMPARABLE = (
+    "scale",
+    "fidelity",
+    "sentences",
+    "target_sha256",
+)  # in all files of an analysis, whose scores are compared
+OF_RUN = ["name", "experiment", "seed"]
 SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
 Pairs = list[tuple[str, pd.DataFrame, pd.DataFrame]]  # what is compared, in words, and its two systems
@@ -29,8 +34,8 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
         run = content["run"]
         of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
         contents.append(content | of_run | {"file": path})
-    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *RUN, "scale", "fidelity", "file"])
-    for key in SAME:
+    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *OF_RUN, "scale", "fidelity", "file"])
+    for key in COMPARABLE:
         require_one(key, files)
     return files
 
@@ -38,7 +43,7 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
 def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
     """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
     return pd.DataFrame(
-        {name: content[name] for name in RUN} | {"place": place} | entry
+        {name: content[name] for name in OF_RUN} | {"place": place} | entry
         for content in files.to_dict("records")
         for place, entry in enumerate(content[key])
     )
@@ -78,7 +83,7 @@ def longer(files: pd.DataFrame) -> Pairs:
     ]
 
 
-def masked(files: pd.DataFrame) -> Pairs:
+def half_masked(files: pd.DataFrame) -> Pairs:
     """Compare the model with all heads to that with the middle one of the numbers of heads that were masked."""
     heads, pairs = points(files, "bleu"), []
     for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
@@ -98,7 +103,7 @@ COMPARED: dict[str, tuple[str, Callable[[pd.DataFrame], Pairs]]] = {
     "smoothing": ("smoothing", smoothed),
     "perplexity": ("smoothing", perplexities),
     "lengths": ("lengths", longer),
-    "masked": ("heads", masked),
+    "masked": ("heads", half_masked),
 }
 
 

@@ -11,7 +11,7 @@ from transformer.report.tables.cells import WITHIN, averaged_text, flops_text, m
 from transformer.report.tables.differences import LEVEL, MARGIN, NO_VERDICT, TRANSLATES
 from transformer.report.tables.render import Column, Grid, Note, lay_out
 
-METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # columns of evaluation/scorefiles.py, with their headings
+BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # columns of evaluation/scorefiles.py, with their headings
 MARK, UNTESTED = "†", "?"  # of differences from base
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": WITHIN, "level": LEVEL, "margin": MARGIN}
@@ -60,7 +60,7 @@ def ladder(runs: pd.DataFrame) -> Grid:
 
 
 def provenance(
-    runs: pd.DataFrame, metrics: dict[str, str] = METRICS, words: str = "Where ours come from:"
+    runs: pd.DataFrame, metrics: dict[str, str] = BLEU_METRICS, words: str = "Where ours come from:"
 ) -> list[Note]:
     """Lay out a row per run: these metrics under their headings, and how and where it was trained."""
     shortened = {"Commit": "commit", "Digest": "digest", "Data": "data_sha256"}

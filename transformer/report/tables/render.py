@@ -24,7 +24,6 @@ IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", 
 IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
 IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
 PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
-TEMPLATES = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def markdown_grid(grid: Grid) -> str:
     """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
     if not grid.rows:
         return ""
-    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in lines_of(grid)]
+    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in texts_of(grid)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
     columns = list(zip(pads, widths, strict=True))
@@ -143,7 +142,7 @@ def latex_grid(grid: Grid) -> str:
     if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    headings, *cells = [[latex_text(cell) for cell in line] for line in lines_of(grid)]
+    headings, *cells = [[latex_text(cell) for cell in line] for line in texts_of(grid)]
     sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
     tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
     top, head, body, end = tabular.split(r"\hline")
@@ -169,7 +168,7 @@ def html(table: Table, scrolls: str = "") -> Markup:
 
     With `scrolls`, each grid scrolls in a box of its own that is called so.
     """
-    template = marked_environment(TEMPLATES).get_template("table.html")
+    template = marked_environment(Path(__file__).parent).get_template("table.html")
     return Markup(template.render(table=table, scrolls=scrolls))
 
 
@@ -189,7 +188,7 @@ def html_text(text: str | Cell) -> Markup:
     )
 
 
-def lines_of(grid: Grid) -> list[list[str | Cell]]:
+def texts_of(grid: Grid) -> list[list[str | Cell]]:
     """List the headings, then the cells of each row under them."""
     headings = list(grid.rows[0])
     return [headings, *([row[heading] for heading in headings] for row in grid.rows)]

@@ -13,8 +13,8 @@ from transformer.report.tables.cells import Row, read_printed
 from transformer.report.tables.notes import note
 from transformer.report.tables.render import Column, Grid, Table, lay_out
 
-DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
-PRINTED = ["layer", "complexity", "sequential", "path"]
+POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
+COMPLEXITY = ["layer", "complexity", "sequential", "path"]
 
 
 def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -24,7 +24,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     times = pd.DataFrame(measured["times"])
     lengths = ", ".join(str(n) for n in sorted({row["n"] for row in measured["connections"]}))
     rows = frame.reset_index()
-    notes = [note("table1", "counts"), lay_out(rows, COLUMNS, detail=True)]
+    notes = [note("table1", "counts"), lay_out(rows, LAYER_COLUMNS, detail=True)]
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
     notes += [power_grid(frame), note("table1", "sequential"), note("table1", "path")]
     for size, of_size in times.groupby("grid", sort=False):
@@ -34,7 +34,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
     caption = note("table1", "caption", lengths=lengths)
-    return Table("table1", TABLES["table1"], caption, lay_out(rows, COLUMNS), notes), frame
+    return Table("table1", TABLES["table1"], caption, lay_out(rows, LAYER_COLUMNS), notes), frame
 
 
 def lengths_of(name: str) -> Column:
@@ -48,7 +48,7 @@ def time_text(row: dict) -> str:
     return "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.1f} · d^{row['d_timed']:.1f}"
 
 
-COLUMNS = [
+LAYER_COLUMNS = [
     Column("Layer type", "layer", key=True),
     Column("Complexity, paper", "paper_complexity"),
     Column("Multiply-adds, ours", "multiply_adds", detail=True),
@@ -62,11 +62,11 @@ COLUMNS = [
 
 def read_complexities(path: str | Path) -> pd.DataFrame:
     """Read what the paper printed, by layer type. Raises InputError on a type that is not known."""
-    table = read_printed(path, PRINTED)
+    table = read_printed(path, COMPLEXITY)
     for layer in table["layer"]:
         if layer not in LAYERS:
             raise InputError(f"{path}: expected layer types among {', '.join(LAYERS)}, found {layer!r}")
-    return table.set_index("layer")[PRINTED[1:]]
+    return table.set_index("layer")[COMPLEXITY[1:]]
 
 
 def compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
@@ -89,7 +89,7 @@ def compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
 
 
 def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
-    """Fit b of values ~ sizes^b; find the least and the greatest b between neighbouring sizes, to `DIGITS`.
+    """Fit b of values ~ sizes^b; find the least and the greatest b between neighbouring sizes, to `POWER_DIGITS`.
 
     b is fitted by least squares between logarithms, over the larger half of the sizes: the middle one of an odd number
     counts as large. Raises InputError where these are fewer than two.
@@ -100,7 +100,7 @@ def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     x, y = np.log(large), np.log(values[large.index])
     slope, _ = np.polyfit(x, y, 1)
     between = np.diff(y) / np.diff(x)
-    return tuple(round(float(b), DIGITS) for b in (slope, between.min(), between.max()))
+    return tuple(round(float(b), POWER_DIGITS) for b in (slope, between.min(), between.max()))
 
 
 def power_grid(frame: pd.DataFrame) -> Grid:

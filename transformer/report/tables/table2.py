@@ -14,7 +14,7 @@ from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import limits
 from transformer.report.tables import TABLES
 from transformer.report.tables.cells import flops_text, from_paper, interval_95, mean, mean_draws, ours, read_printed
-from transformer.report.tables.notes import METRICS, gaps, interval_notes, ladder, note, provenance
+from transformer.report.tables.notes import BLEU_METRICS, gaps, interval_notes, ladder, note, provenance
 from transformer.report.tables.render import Column, Note, Table, lay_out
 
 
@@ -39,12 +39,12 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
 def columns_of(tasks: list[str], compared: bool) -> list[Column]:
     """List the columns: BLEU of all tasks, then FLOPs of all tasks, as the paper has them."""
     columns = [Column("Model", "model", key=True), Column("From", "by", key=True)]
-    columns += [Column("Seeds", seeds_of(tasks), detail=True), Column("Steps", steps_of(tasks), detail=True)]
+    columns += [Column("Seeds", seeds_text(tasks), detail=True), Column("Steps", steps_text(tasks), detail=True)]
     for task in tasks:
         name, prefix = task.upper(), f"{task}_"
         columns += [
             Column(f"{name} {heading}", mean(metric, 1, prefix), detail=metric != "bleu")
-            for metric, heading in METRICS.items()
+            for metric, heading in BLEU_METRICS.items()
         ]
         columns.append(Column(f"{name} 95 %", interval_95(prefix)))
         if compared:
@@ -57,7 +57,7 @@ def one_or_each(texts: list[str]) -> str:
     return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 
-def seeds_of(tasks: list[str]) -> Callable[[dict], str]:
+def seeds_text(tasks: list[str]) -> Callable[[dict], str]:
     """Show the seeds of ours; a task without runs has 0."""
 
     def text(row: dict) -> str:
@@ -67,7 +67,7 @@ def seeds_of(tasks: list[str]) -> Callable[[dict], str]:
     return text
 
 
-def steps_of(tasks: list[str]) -> Callable[[dict], str]:
+def steps_text(tasks: list[str]) -> Callable[[dict], str]:
     """Show the steps, the paper's as it printed them."""
 
     def text(row: dict) -> str:
@@ -102,7 +102,7 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     runs, then note. The paper's cells are text, as it printed them; its systems that say nothing about these tasks are
     left out, unless there are no runs.
     """
-    names = [f"{metric}{end}" for metric in METRICS for end in ("", "_sd")]
+    names = [f"{metric}{end}" for metric in BLEU_METRICS for end in ("", "_sd")]
     names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     printed = [row for row in paper if row.keys() & columns or not columns]
@@ -120,8 +120,8 @@ def our_systems(runs: pd.DataFrame, paper: list[dict], data_of_paper: bool) -> l
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
         row = {"model": system_name(experiment)}
         for task, seeds in of_experiment.groupby("task"):
-            values = {metric: seeds[metric].mean() for metric in (*METRICS, "flops")}
-            values |= {f"{metric}_sd": seeds[metric].std() for metric in METRICS}
+            values = {metric: seeds[metric].mean() for metric in (*BLEU_METRICS, "flops")}
+            values |= {f"{metric}_sd": seeds[metric].std() for metric in BLEU_METRICS}
             values["low"], values["high"] = limits(mean_draws(seeds))
             values["paper"] = float(papers.get(row["model"], {}).get(f"{task}_bleu", "nan"))
             values["difference"] = values["bleu"] - values["paper"] if data_of_paper else float("nan")

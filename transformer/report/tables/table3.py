@@ -28,7 +28,7 @@ from transformer.report.tables.differences import LEVEL, MARGIN, NO_VERDICT, Dif
 from transformer.report.tables.notes import MARK, UNTESTED, gaps, interval_notes, ladder, note, provenance, tests_note
 from transformer.report.tables.render import Column, Note, Table, lay_out
 
-PRINTED = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
+PAPERS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", NO_VERDICT: UNTESTED}
 
@@ -90,8 +90,8 @@ def papers_difference(row: dict) -> str:
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """Read what the paper printed, by experiment: row, changed and `PRINTED`, all text."""
-    columns = ["experiment", "row", "changed", *PRINTED]
+    """Read what the paper printed, by experiment: row, changed and `PAPERS`, all text."""
+    columns = ["experiment", "row", "changed", *PAPERS]
     return read_printed(path, columns)[columns].set_index("experiment")
 
 
@@ -136,7 +136,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     differences = from_base(runs)
     tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
     tested = ["difference", "difference_low", "difference_high", "p"]
-    printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
+    printed = paper.rename(columns={column: f"paper_{column}" for column in PAPERS})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
     frame = printed.reindex(experiments, fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])

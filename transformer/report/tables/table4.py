@@ -33,17 +33,17 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     learned from trees that no person made (`silver`); elsewhere_label, the name of the other trees, None without any;
     expected (runs); data_of_paper.
     """
-    runs, tasks, elsewhere = read_parses(input.score), params.task, params.elsewhere_label
-    others = {"constrained": read_parses(input.constrained)}
+    runs, tasks, elsewhere = read_f1(input.score), params.task, params.elsewhere_label
+    others = {"constrained": read_f1(input.constrained)}
     if elsewhere:
-        others["elsewhere"] = read_parses(input.elsewhere)
+        others["elsewhere"] = read_f1(input.elsewhere)
     for task in runs["task"]:
         if task not in tasks:
             raise InputError(f"expected scores of {', '.join(tasks)}, found one of {task}")
     frame = parsers(read_parsers(input.paper), runs, others, tasks, params.data_of_paper)
     labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
     compared = bool(frame["difference"].notna().any())
-    columns = [column for column in COLUMNS if compared or column.heading != "− paper"]
+    columns = [column for column in PARSER_COLUMNS if compared or column.heading != "− paper"]
     if elsewhere:
         columns.insert(-1, Column(f"F1, constrained, on {elsewhere}", mean("f1_elsewhere", 1), detail=True))
     details = lay_out(frame[frame["by"] == "ours"], columns, detail=True)
@@ -64,7 +64,7 @@ def evalb_cell(row: dict) -> Cell:
     return ours(f"{mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"])
 
 
-COLUMNS = [
+PARSER_COLUMNS = [
     Column("Parser", "parser", key=True),
     # Ours are named by their task, as the words for what they learned from may be many.
     Column("Training", lambda row: row["task"] if row["by"] == "ours" else row["training"], key=True),
@@ -91,7 +91,7 @@ def read_parsers(path: str | Path) -> pd.DataFrame:
     return table
 
 
-def read_parses(paths: list[str]) -> pd.DataFrame:
+def read_f1(paths: list[str]) -> pd.DataFrame:
     """Read a row per score file of a parser's run: `MEANS`, sentences, and `RUN`.
 
     Raises InputError on a file that is no whole score of a run, and on files that do not belong in one table.

@@ -24,8 +24,8 @@ from transformer.report.tables.notes import CONSTANTS, WORDS, gaps, missing, not
 from transformer.report.tables.render import Column, Note, Table, lay_out
 from transformer.report.tables.table3 import read_last
 
-EXPECTED = ("lower", "higher", "alike", "")
-NOT_RUN = "not run"
+EXPECTATIONS = ("lower", "higher", "alike", "")
+UNTESTABLE = "not run"
 PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
 
 
@@ -56,14 +56,18 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     rows = lines(compared)
-    notes: list[Note] = [note("table5", "detail"), lay_out(rows, COLUMNS, detail=True), *gaps(params.expected, runs)]
+    notes: list[Note] = [
+        note("table5", "detail"),
+        lay_out(rows, CLAIM_COLUMNS, detail=True),
+        *gaps(params.expected, runs),
+    ]
     notes += [*missing_analyses(params.probes, analysed), note("table5", "how")]
     notes += [[line.format(**CONSTANTS) for line in WORDS["table5"]["verdicts"]], note("scores", "chance")]
     notes += [tests_note(frame["value"], frame["p"]), note("scores", "perplexity"), *published(claims)]
     notes += analysis_notes(analysed)
     notes += provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, note("table5", "trained"))
     caption = note("table5", "caption", label=params.label)
-    return Table("table5", TABLES["table5"], caption, lay_out(rows, COLUMNS), notes), frame
+    return Table("table5", TABLES["table5"], caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
 
 
 def read_claims(path: str) -> list[Claim]:
@@ -71,7 +75,7 @@ def read_claims(path: str) -> list[Claim]:
     claims = []
     for line in read_printed(path, list(Claim._fields))[list(Claim._fields)].to_dict("records"):
         where = f"{path}: {line['row']}"
-        if line["expected"] not in EXPECTED:
+        if line["expected"] not in EXPECTATIONS:
             choices = "lower, higher, alike or nothing"
             raise InputError(f"{where}: expected: expected {choices}, found {line['expected']!r}")
         try:
@@ -101,7 +105,7 @@ def compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataF
         pairs = [(f"`{claim.row}` − `{claim.against}`", own, other, base)]
     rows = []
     for words, own, other, *alike in pairs or [("", runs[:0], runs[:0])]:
-        difference, said = None, NOT_RUN
+        difference, said = None, UNTESTABLE
         if len(own) and len(other):
             difference = paired(own, other, *alike)
             least = 0.0 if claim.row == PERPLEXITY else TRANSLATES
@@ -131,7 +135,7 @@ def lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def number(heading: str, text: str, detail: bool = False) -> Column:
+def difference_column(heading: str, text: str, detail: bool = False) -> Column:
     """Show a field of a difference in BLEU or perplexity, by a format that gets the fields as texts."""
 
     def cell(row: dict) -> Cell:
@@ -146,16 +150,16 @@ def number(heading: str, text: str, detail: bool = False) -> Column:
     return Column(heading, cell, detail)
 
 
-COLUMNS = [
+CLAIM_COLUMNS = [
     Column("Claim", "claim", key=True),
     Column("§", "section", key=True),
     Column("Compared", "compared", detail=True, text=True),
     Column("Expected", "expected", detail=True, text=True),
-    number("First", "{score}", detail=True),
-    number("Difference", "{value}"),
-    number("95 %", "{low} to {high}"),
-    number("p", "{p}", detail=True),
-    number("Seeds", "{seeds}", detail=True),
+    difference_column("First", "{score}", detail=True),
+    difference_column("Difference", "{value}"),
+    difference_column("95 %", "{low} to {high}"),
+    difference_column("p", "{p}", detail=True),
+    difference_column("Seeds", "{seeds}", detail=True),
     Column("Here", lambda row: ours(row["verdict"], " ".join(getattr(row["difference"], "runs", ()))), text=True),
 ]
 

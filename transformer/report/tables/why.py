@@ -34,7 +34,7 @@ NOT_RUN = "not run at this scale"
 
 
 @dataclass(frozen=True)
-class Base:
+class Configured:
     """The base model's runs on the test set, as configured: what every other choice is compared with."""
 
     runs: pd.DataFrame  # a row per seed, from scorefiles.read_scores
@@ -51,15 +51,17 @@ class Base:
 
     def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
         """Make the row of one choice, from its scores for each run; without scores it was not run."""
-        return choice_row(kind, choice, scores, average(scores) - average(self.bleu), p, list(self.runs["name"]))
+        return choice_row(
+            kind, choice, scores, mean_or_nan(scores) - mean_or_nan(self.bleu), p, list(self.runs["name"])
+        )
 
 
 def choice_row(kind: str, choice: str, scores: list[float], difference: float, p: float, runs: list[str]) -> dict:
-    values = {"kind": kind, "choice": choice, "bleu": average(scores), "difference": difference, "p": p}
+    values = {"kind": kind, "choice": choice, "bleu": mean_or_nan(scores), "difference": difference, "p": p}
     return values | {"runs": " ".join(runs) if scores else ""}
 
 
-def average(scores: list[float]) -> float:
+def mean_or_nan(scores: list[float]) -> float:
     return fmean(scores) if scores else math.nan
 
 
@@ -87,10 +89,10 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
         notes += [note("why", "configured", metric=metric, signature=variants[metric]["signature"]), *provenance(both)]
     labels = {"label": params.label, "dev_label": params.dev_label}
     caption = note("why", "caption", printed=printed_bleu(input.paper), **labels)
-    return Table("why", TABLES["why"], caption, lay_out(frame, COLUMNS), notes), frame
+    return Table("why", TABLES["why"], caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
 
 
-COLUMNS = [
+CHOICE_COLUMNS = [
     Column("Kind", "kind", key=True),
     Column("Choice", "choice", key=True),
     Column("BLEU", lambda row: ours(NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}", row["runs"])),
@@ -112,7 +114,7 @@ def of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame)
     """Measure the rows of the test set. Raises InputError on files that are not those that were scored."""
     for key in ("task", "experiment"):
         require_one(key, runs)
-    base = Base(runs, read_all(input.hyp, input.ref, runs), list(read_lines(input.ref)))
+    base = Configured(runs, read_all(input.hyp, input.ref, runs), list(read_lines(input.ref)))
     if not base.hypotheses:
         raise InputError(f"hyp: expected the translations that {input.score[0]} is of, found none")
     for path, expected in [(input.ref, runs["ref_sha256"].iloc[0]), *zip(input.hyp, runs["hyp_sha256"], strict=True)]:
@@ -153,7 +155,7 @@ def of_other_system(path: str | Path) -> list[dict]:
     ]
 
 
-def of_own_text(base: Base, run: Run, subsets: list[dict]) -> list[dict]:
+def of_own_text(base: Configured, run: Run, subsets: list[dict]) -> list[dict]:
     """Score subwords of the runs' own vocabulary, and the test set's parts."""
     experiment, vocabulary = load(run.experiment), Subwords(run.vocabulary)
     moses = Moses(experiment.target, experiment.preparation)
@@ -176,7 +178,7 @@ def of_words(hypotheses: list[str], references: list[str]) -> float:
     return measure(token_bleu(), hypotheses, references)["score"]
 
 
-def of_translations(base: Base, kind: str, choice: str, translations: list[list[str]]) -> dict:
+def of_translations(base: Configured, kind: str, choice: str, translations: list[list[str]]) -> dict:
     """Score other translations by the same models, for each run; without any they were not made."""
     if not translations:
         return base.row(kind, choice, [])
