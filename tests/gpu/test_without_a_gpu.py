@@ -147,8 +147,6 @@ def test_inductors_code_for_a_step(trace):
     assert result["tiles"] == [BLOCK]  # although the mask claims others
     assert launches["elementwise"] <= 479
     assert launches["products"] <= 219
-    assert 40 < result["gigabytes"] <= 50
-    assert 4 < result["planned_gigabytes"] <= 6.2
 
 
 @pytest.mark.slow

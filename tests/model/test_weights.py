@@ -115,6 +115,7 @@ def test_load_model(tmp_path, changes):
         ({"d_ff": 35}, r"decoder.0.feed_forward.inner.bias: expected shape \(35,\), found \(34,\)"),
         ({"N": 3}, r"decoder.2.\S+: expected shape \(\d+,\), found None"),
         ({"N": 1}, r"decoder.1.\S+: expected shape None, found \(\d+,\)"),
+        ({"tied": False}, r"untied_output: expected shape \(\d+, \d+\), found None"),
     ],
     ids=str,
 )

@@ -37,7 +37,6 @@ OPTIONS = {
     "compile_threads": 1,
     "force_disable_caches": True,
     "joint_graph_constant_folding": False,  # it would compute on the device
-    "profile_bandwidth": True,  # each kernel says how many bytes it moves
 }
 PATTERNS = (  # passes that try their patterns on the device
     (torch._inductor.fx_passes.fuse_attention, "_sfdp_init"),
