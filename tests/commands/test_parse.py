@@ -125,12 +125,6 @@ def test_parse_reads_plain_text_or_words(run, parse):
     assert parse([]) == ([], {"sentences": 0, "repaired": {}, "scores": []})
 
 
-def test_parse_constrained(run, parse):
-    trees, summary = parse(PLAIN, options=("--constrained", "--decoding", '{"extra_length": 500}'))
-    assert trees == expected(run, list(map(penn_words, PLAIN)), constrained=True, extra_length=500)[0]
-    assert summary["repaired"] == {}
-
-
 def test_inputs_follow_each_other_up_to_the_most(parse):
     trees, _ = parse(PLAIN)
     assert parse(PLAIN[:4], PLAIN[4:5], PLAIN[5:])[0] == trees

@@ -21,7 +21,7 @@ from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.attention import read_attention
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.records import RunRecord, read_json, read_of_run, read_parses, read_translated
+from transformer.records import Trained, read_json, read_of_run, read_parses, read_translated
 from transformer.report.tables import render
 from transformer.report.tables.table1 import read_measured
 from transformer.training import loop
@@ -32,7 +32,7 @@ TRAIN = f"train new --data {DATA} --threads 1"
 READERS: dict[str, Callable[[Path], Any]] = {
     f"{RUN}/experiment.yaml": load,
     f"{RUN}/decoding.yaml": partial(load, section=Decoding),
-    f"{RUN}/run.json": partial(read_json, kind=RunRecord),
+    f"{RUN}/run.json": partial(read_json, kind=Trained),
     f"{RUN}/test.json": read_translated,
     f"{DATA}/data.json": read_manifest,
     f"{DATA}/train.json": partial(read_json, kind=Counts),

@@ -104,16 +104,6 @@ def test_sample_by_collins_as_the_program_prints_it():
     assert printed(summaries["len40"]) == "80.00 84.21 82.05 46.67 0.07 93.33 100.00 95.00"
 
 
-def test_labels_and_places_by_hand():
-    """S 0-3, NP 0-1, VP 1-3, NP 2-3 against S 0-3, VP 0-1, VP 1-3: S and VP are right, 2 of 4 and 2 of 3."""
-    sentence = counted("(S (NP DT) (VP VBZ (NP NN)))", "(S (VP DT) (VP VBZ NN))")
-    assert counts(sentence) == (2, 4, 3)
-    score = summary([sentence])
-    assert (score["recall"], score["precision"]) == (50, pytest.approx(200 / 3))
-    assert score["f1"] == pytest.approx(100 * 2 * 2 / (4 + 3))
-    assert (score["complete"], score["tagging"]) == (0, 100)
-
-
 def test_means_are_over_brackets_not_sentences():
     """1 of 1 and 0 of 3: 1/4, not the mean of 100 and 0; a sentence of two is complete."""
     one, two = counted("(NP NN)", "(NP NN)"), counted("(S (NP NN) (VP VB))", "(A (B NN) (C VB))")
@@ -122,19 +112,9 @@ def test_means_are_over_brackets_not_sentences():
 
 
 def test_crossing_by_hand():
-    """Words 0 1 2 3. Of test, B 1-3 crosses gold's 0-2 and 2-4 and counts once; C 1-2 lies in 0-2, and crosses none."""
-    sentence = counted("(S (A NN NN) (A NN NN))", "(S NN (B (C NN) NN) NN)")
-    assert sentence.crossing == 1
-    assert counted("(S NN (B (C NN) NN) NN)", "(S (A NN NN) (A NN NN))").crossing == 2
     for crossing, none, few in ((0, 100, 100), (2, 0, 100), (3, 0, 0)):
         score = summary([Sentence(1, 5, "ok", crossing=crossing)])
         assert (score["crossing"], score["no_crossing"], score["two_or_less_crossing"]) == (crossing, none, few)
-
-
-def test_function_tags_are_cut_from_brackets_and_not_from_words():
-    sentence = counted("(S (NP-SBJ-1 NN-1 NN) (PP=2 IN))", "(S-X (NP=9 NN NN) (PP IN))")
-    assert counts(sentence) == (3, 3, 3)
-    assert (sentence.right_tags, sentence.words) == (2, 3)
 
 
 def test_adverbs_are_particles():
@@ -150,21 +130,6 @@ def test_short_sentences_have_40_words_with_punctuation_and_without_traces():
     assert [sentence.length for sentence in sentences] == [40, 41]
     summaries = scores(sentences)
     assert (summaries["all"]["sentences"], summaries["len40"]["sentences"]) == (2, 1)
-
-
-def test_errors_name_what_differs():
-    error = compare(read_line("(S (P this) (, ,) (Q is))"), read_line("(S (P this) (, ,) (Q was))"), 3)
-    assert (error.number, error.status, error.why) == (3, "error", "word 2 is 'is' in gold, 'was' in test")
-    assert counted("(S NN NN)", "(S NN)").why == "2 words in gold, 1 in test"
-    assert (error.gold, error.test, error.words, error.length) == (0, 0, 0, 3)
-
-
-def test_a_test_tree_without_words_is_skipped():
-    """That is an empty line, or a tree of punctuation alone."""
-    assert compare(tree("(S NN)"), [], 1).status == "skip"
-    assert compare(tree("(S NN)"), [], 1, by_gold=True).status == "skip"
-    assert counted("(S NN)", "(S .)").status == "skip"
-    assert counted("(S .)", "(S NN)").status == "error"
 
 
 def test_a_mistagged_comma_is_no_error_by_golds_tags():
@@ -202,17 +167,6 @@ def test_unparsed():
     assert (score["recall"], score["precision"], score["tagging"]) == (50, 100, 50)
     error = counted("(S NN)", "(S NN NN)")
     assert unparsed(error) == error
-
-
-def test_more_words_brackets_and_errors_than_the_program_bears():
-    """It has room for 200 words, 200 brackets and ten errors. Gold is 500 words wide, test 400 brackets deep."""
-    gold = f"(S {'(NP NN) ' * 300}{'(NP NN NN) ' * 100})"
-    test = f"{'(S (NP NN) ' * 400}{'NN ' * 100}{')' * 400}"
-    sentence = counted(gold, test)
-    assert (sentence.gold, sentence.test, sentence.words) == (401, 800, 500)
-    assert sentence.matched == 301  # the S of all words, and NPs of one
-    score = summary([counted("(S NN)", "(S NN NN)")] * 50 + [counted("(S NN)", "(S NN)")])
-    assert (score["errors"], score["valid"], score["f1"]) == (50, 1, 100)
 
 
 LABELS = ["S", "NP", "NP-SBJ", "PP=2", "ADVP", "PRT", "TOP"]
@@ -285,14 +239,6 @@ def write(folder, gold: str, test: str):
     (folder / "gold").write_text(gold)
     (folder / "test").write_text(test)
     return folder / "gold", folder / "test"
-
-
-def test_read(tmp_path):
-    paths = write(tmp_path, "(S (NN a))\n(S (NN b)) (S (NN c))\n", "\n(NN b) (NN c)\n")
-    (one, nothing), (two, words) = read_gold_and_test(*paths)
-    assert (one, nothing) == (read_line("(S (NN a))"), [])
-    assert two == [Open("S"), Leaf("NN", "b"), Close("S"), Open("S"), Leaf("NN", "c"), Close("S")]
-    assert words == [Leaf("NN", "b"), Leaf("NN", "c")]
 
 
 @pytest.mark.parametrize(

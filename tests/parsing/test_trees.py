@@ -8,7 +8,7 @@ from nltk.tree import Tree as NltkTree
 from support.trees import read, trees
 
 from transformer.files import InputError
-from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, read_trees, words
+from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, words
 
 CAT = [Open("TOP"), Open("NP"), Leaf("DT", "the"), Leaf("NN", "cat"), Close("NP"), Close("TOP")]
 
@@ -30,12 +30,6 @@ def as_nltk(tree: list) -> NltkTree:
                 children = stack.pop()
                 stack[-1].append(NltkTree(label, children))
     return stack[0][0]
-
-
-def test_a_tree():
-    assert read("(TOP (NP (DT the) (NN cat)))") == CAT
-    assert words(CAT) == ["the", "cat"]
-    assert bracketed(CAT) == "(TOP (NP (DT the) (NN cat)))"
 
 
 def test_trees_wherever_they_begin_and_end():
@@ -63,19 +57,6 @@ def test_trees_wherever_they_begin_and_end():
 def test_wrong_brackets(text, line, problem):
     with pytest.raises(InputError, match=rf"^a\.mrg, line {line}: {re.escape(problem)}$"):
         list(parse(text.split("\n"), "a.mrg"))
-
-
-def test_good_trees_come_before_the_error():
-    trees = parse(["(A b)", "(A"], "a.mrg")
-    assert next(trees) == (1, [Leaf("A", "b")])
-    with pytest.raises(InputError):
-        next(trees)
-
-
-def test_one_tree_a_line(tmp_path):
-    path = tmp_path / "a.trees"
-    path.write_text("(TOP (NP (DT the) (NN cat)))\n(A b)\n")
-    assert list(read_trees(path)) == [CAT, [Leaf("A", "b")]]
 
 
 @pytest.mark.parametrize(
