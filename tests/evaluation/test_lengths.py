@@ -7,7 +7,7 @@ from support.analysing import analyse, by_commands
 
 from transformer.config.experiment import Decoding, load, save
 from transformer.data.subwords import Subwords
-from transformer.evaluation.lengths import LongSentence, by_length, join, join_within, lengths
+from transformer.evaluation.lengths import LongSentence, groups_by_length, join_until, join_within, lengths
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS
 
@@ -26,9 +26,9 @@ def sentences(*sources: str) -> list[LongSentence]:
 @pytest.mark.parametrize(
     ("way", "limit", "given", "joined"),
     [
-        (join, 4, ("a b", "c", "d", "e f g", "h", "i j k"), ("a b c d", "e f g h")),  # "i j k" alone is too short
-        (join, 2, ("a b", "c d e"), ("a b", "c d e")),
-        (join, 3, ("a", "b"), ()),
+        (join_until, 4, ("a b", "c", "d", "e f g", "h", "i j k"), ("a b c d", "e f g h")),  # "i j k" alone is too short
+        (join_until, 2, ("a b", "c d e"), ("a b", "c d e")),
+        (join_until, 3, ("a", "b"), ()),
         (join_within, 4, ("a b", "c", "d", "e f g", "h i j k l", "m"), ("a b c d",)),  # the others stay alone
     ],
 )
@@ -38,15 +38,15 @@ def test_neighbours_are_joined(way, limit, given, joined):
 
 def test_tokens_of_the_whole_are_counted():
     """A count that is not the sum of the parts', as where a space between two is a token."""
-    assert join(sentences("a b", "c"), 5, len) == [("a b c", "A B C", 5)]
+    assert join_until(sentences("a b", "c"), 5, len) == [("a b c", "A B C", 5)]
 
 
 def test_groups_are_equal_and_in_order():
     given = sentences("a b c", "d", "e f g h i", "j k", "l m n o", "p q", "r s t u v w", "x y z", "1 2 3 4")
-    groups = [[sentence.tokens for sentence in group] for group in by_length(given)]
+    groups = [[sentence.tokens for sentence in group] for group in groups_by_length(given)]
     assert groups == [[1, 2, 2], [3, 3], [4, 4], [5, 6]]
     with pytest.raises(InputError, match=r"^expected 4 sentences at least, one for each group, found 3$"):
-        by_length(given[:3])
+        groups_by_length(given[:3])
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
     groups = {group["times"]: group["sentences"] for group in short["groups"]}
     once, twice = (group["sentences"] for group in found["groups"][4:])
     assert (3 in groups, groups[1]) == (False, once)
-    thrice = len(join([LongSentence(line, line, 0) for line in dev(own)], 3 * longest(own), counter(own)))
+    thrice = len(join_until([LongSentence(line, line, 0) for line in dev(own)], 3 * longest(own), counter(own)))
     assert short["skipped"] == (twice - groups.get(2, 0)) + thrice > thrice > 0
 
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 from support.commands import do
 from support.toy import write_text
-from transformer.commands import score
 
 PAIRS = 41  # in the dev set
 STEPS = 250  # so many that the run translates, but not all of it right
@@ -26,8 +25,7 @@ def by_commands(run: Path, sides: tuple[list[str], list[str]], folder: Path, **d
     files = {"hyp": folder / "by_commands.hyp", "json": folder / "by_commands.json"}
     ways = ["--decoding", json.dumps(decoding), "--threads", "1"]
     do("translate", "--run", run, "--input", source, "--output", files["hyp"], *ways)
-    texts = ["--hyp", str(files["hyp"]), "--ref", str(target), "--lang", "de"]
-    score.main([*texts, "--run", str(run), "--json", str(files["json"])])
+    do("score", "--hyp", files["hyp"], "--ref", target, "--lang", "de", "--run", run, "--json", files["json"])
     scores = json.loads(files["json"].read_text())
     paper = scores["scores"]["plain_quotes"]
     words = [sum(len(line.split()) for line in path.read_text().splitlines()) for path in (files["hyp"], target)]

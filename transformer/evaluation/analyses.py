@@ -79,7 +79,7 @@ class HeadsOfKind(TypedDict):
     curve: list[Step]
 
 
-class Kinds(TypedDict):
+class HeadsByKind(TypedDict):
     encoder: HeadsOfKind
     decoder: HeadsOfKind
     cross: HeadsOfKind
@@ -96,7 +96,7 @@ class Heads(Analysis):
     layers: Positive
     heads: Positive
     loss: float
-    kinds: Kinds
+    kinds: HeadsByKind
     bleu: list[Masked]
 
 

@@ -18,11 +18,11 @@ from transformer.text import draw, read_lines
 if TYPE_CHECKING:  # torch takes seconds, and reading the file needs none
     from transformer.model.transformer import Transformer
 
-DIGITS = 3  # of a weight
-SIDES = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
+WEIGHT_DIGITS = 3  # of a weight
+SIDES_OF = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
 CONTINUED = "@@"  # ends a token whose word goes on in the next
-NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
-Weights = list[list[list[list[float]]]]  # [N, h, queries, keys]
+TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
+HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
 
 # The words that a figure is about. One key is a keyword of Python.
 Words = TypedDict("Words", {"from": str, "to": list[str]})
@@ -36,9 +36,9 @@ class Pair(TypedDict):
     source: list[str]
     target: list[str]
     shifted: list[str]
-    encoder: Weights
-    decoder: Weights
-    cross: Weights
+    encoder: HeadWeights
+    decoder: HeadWeights
+    cross: HeadWeights
 
 
 class Attention(TypedDict):
@@ -81,7 +81,7 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
         "layers": experiment.model.N,
         "heads": experiment.model.h,
         "sentences": [
-            sentence | describe(model, translator.vocabulary, source, target)
+            sentence | describe_pair(model, translator.vocabulary, source, target)
             for sentence, source, ((target, _),) in zip(sentences, sources, translator.search(sources), strict=True)
         ],
     }
@@ -97,7 +97,7 @@ def sentences_of_figures(figures: dict[str, dict]) -> list[dict]:
     return sentences
 
 
-def describe(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
+def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
     """Return the tokens and the weights of a `Pair`, rounded. Raises InputError if a weight is no finite number."""
     from transformer.model.hooks import attention_weights
 
@@ -116,10 +116,10 @@ def describe(model: "Transformer", vocabulary: Subwords, source: list[int], targ
 
 def names(vocabulary: Subwords, ids: list[int]) -> list[str]:
     """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
-    pieces = [NAMES.get(token) or vocabulary.processor.id_to_piece(token) for token in ids]
-    begins = [token in NAMES or piece.startswith(SPACE) for token, piece in zip(ids, pieces, strict=True)]
+    pieces = [TOKEN_NAMES.get(token) or vocabulary.processor.id_to_piece(token) for token in ids]
+    begins = [token in TOKEN_NAMES or piece.startswith(SPACE) for token, piece in zip(ids, pieces, strict=True)]
     return [
-        html.unescape(piece.removeprefix(SPACE)) + ("" if next_begins or token in NAMES else CONTINUED)
+        html.unescape(piece.removeprefix(SPACE)) + ("" if next_begins or token in TOKEN_NAMES else CONTINUED)
         for token, piece, next_begins in zip(ids, pieces, [*begins[1:], True], strict=True)
     ]
 
@@ -128,14 +128,14 @@ def rounded_weights(values: list | float) -> list | float:
     """Round nested lists of numbers. Most are zero: they are written as 0, which is shorter than 0.0 on a page."""
     if isinstance(values, list):
         return [rounded_weights(value) for value in values]
-    return round(values, DIGITS) or 0
+    return round(values, WEIGHT_DIGITS) or 0
 
 
 def read_attention(path: str | Path) -> Attention:
     """Return attention.json. Raises InputError naming the file, the sentence and the shapes."""
     content = read_json(path, Attention)
     for number, sentence in enumerate(content["sentences"], start=1):
-        for kind, sides in SIDES.items():
+        for kind, sides in SIDES_OF.items():
             expected = (content["layers"], content["heads"], *(len(sentence[side]) for side in sides))
             if (actual := shape(sentence[kind])) != expected:
                 where = f"{path}, sentence {number}, {kind}"
@@ -151,11 +151,11 @@ def shape(numbers: list) -> tuple[int, ...] | str:
         return "ragged"
 
 
-def whole(content: Attention) -> dict[str, Any]:
+def whole_weights(content: Attention) -> dict[str, Any]:
     """Return the same with weights as whole numbers, of which `unit` make 1: on a page they take half the bytes."""
-    unit = 10**DIGITS
+    unit = 10**WEIGHT_DIGITS
     sentences = [
-        sentence | {kind: (np.array(sentence[kind]) * unit).round().astype(int).tolist() for kind in SIDES}
+        sentence | {kind: (np.array(sentence[kind]) * unit).round().astype(int).tolist() for kind in SIDES_OF}
         for sentence in content["sentences"]
     ]
     return content | {"unit": unit, "sentences": sentences}

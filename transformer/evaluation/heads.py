@@ -27,7 +27,7 @@ from transformer.training.batches import Batch, ParallelText, plan
 from transformer.training.loss import smoothed_cross_entropy
 
 SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
-DIGITS = 6  # of a loss or a distance
+DECIMALS = 6  # of a loss or a distance
 # Tokens on a side that are decoded together; change speed only. A processor is faster with less padding, for which the
 # sentences of a batch must have similar lengths; a batch must hold the longest sentence, however.
 BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
@@ -57,7 +57,7 @@ def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
     return subject.header | {
         "layers": model.config.N,
         "heads": model.config.h,
-        "loss": round(everything.loss(), DIGITS),
+        "loss": round(everything.loss(), DECIMALS),
         "kinds": kinds,
         "bleu": list(masked_scores(subject, kinds)),
     }
@@ -68,14 +68,14 @@ def importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "Tea
     config, loss = everything.model.config, everything.loss()
     layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
     steps = [
-        {"masked": masked, "layer": head.layer + 1, "head": head.head + 1, "loss": round(loss, DIGITS)}
+        {"masked": masked, "layer": head.layer + 1, "head": head.head + 1, "loss": round(loss, DECIMALS)}
         for masked, (head, loss) in enumerate(curve(chain.from_iterable(layers), chosen, everything), start=1)
     ]
     return {
-        "increase": [[round(everything.loss([head]) - loss, DIGITS) for head in layer] for layer in layers],
+        "increase": [[round(everything.loss([head]) - loss, DECIMALS) for head in layer] for layer in layers],
         "curve": steps,
-        "distance": [[round(distance, DIGITS) for distance in layer] for layer in far[:-1].tolist()],
-        "equal": round(far[-1, 0].item(), DIGITS),
+        "distance": [[round(distance, DECIMALS) for distance in layer] for layer in far[:-1].tolist()],
+        "equal": round(far[-1, 0].item(), DECIMALS),
     }
 
 

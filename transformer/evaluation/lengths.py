@@ -35,10 +35,10 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     longest = int(TokenArray.open(*Data(params.data).arrays("train")[:2]).lengths.max())
     rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
     sentences = [LongSentence(*row) for row in rows]
-    groups: list[tuple[int | None, list[LongSentence]]] = [(None, group) for group in by_length(sentences)]
+    groups: list[tuple[int | None, list[LongSentence]]] = [(None, group) for group in groups_by_length(sentences)]
     skipped = 0
     for times in params.times:
-        way = join_within if times == 1 else join
+        way = join_within if times == 1 else join_until
         joined = way(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
         fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
         skipped += len(joined) - len(fitting)
@@ -55,7 +55,7 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     return subject.header | found | {"groups": entries}
 
 
-def by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
+def groups_by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
     """Return the sentences in GROUPS groups of equal number, the shortest first."""
     if len(sentences) < GROUPS:
         raise InputError(f"expected {GROUPS} sentences at least, one for each group, found {len(sentences)}")
@@ -63,7 +63,7 @@ def by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
     return [[ordered[index] for index in part] for part in np.array_split(range(len(ordered)), GROUPS)]
 
 
-def join(sentences: list[LongSentence], least: int, count: Callable[[str], int]) -> list[LongSentence]:
+def join_until(sentences: list[LongSentence], least: int, count: Callable[[str], int]) -> list[LongSentence]:
     """Return neighbours joined by spaces until each source has `least` tokens by `count`; a rest with less is dropped.
 
     The tokens of the whole are counted, as they may differ from the sum of the parts'.

@@ -9,7 +9,7 @@ import pytest
 from support.scored import score
 
 from transformer.files import InputError
-from transformer.report.figures.heads import head_importance, short
+from transformer.report.figures.heads import head_importance, short_number
 from transformer.report.figures.lengths import bleu_length
 
 KINDS = ("encoder", "decoder", "cross")
@@ -59,7 +59,7 @@ def test_many_heads_have_no_numbers(tmp_path):
 
 def test_numbers_are_short_and_right():
     numbers = [(0.0314, 3), (-0.0125, 3), (1.26, 3), (-0.0004, 3), (10.44, 1), (0.55, 1), (0.04, 1)]
-    assert [short(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
+    assert [short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from markupsafe import escape
 
-from transformer.report.figures.style import save
+from transformer.report.figures.style import save_files
 
 RECORD, PAPER = Path("results/record/multi30k"), Path("workflow/paper")
 LABEL = "multi30k: multi30k-val"
@@ -80,7 +80,7 @@ def test_recorded_figures_are_drawn_again(name, tmp_path):
     module, input, params = DRAWN[name]
     draw = getattr(import_module(f"transformer.report.figures.{module}"), name)
     drawing = draw(SimpleNamespace(**input), SimpleNamespace(**params))
-    save(drawing.figure, tmp_path / name)
+    save_files(drawing.figure, tmp_path / name)
     drawn, recorded = (folder / f"{name}.svg" for folder in (tmp_path, RECORD / "figures"))
     if name == "timing":  # its last digits depend on the processor
         assert rounded(drawn.read_text()) == rounded(recorded.read_text())

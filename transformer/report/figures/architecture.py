@@ -17,8 +17,8 @@ LINE = 0.8  # points
 TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
 TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
 ENCODER_LAYER, DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
-POSITIONS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEncoding\nof word too"}
-POSITIONS |= {"learned": "Learned\nPositions", "none": ""}
+POSITION_TEXTS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEncoding\nof word too"}
+POSITION_TEXTS |= {"learned": "Learned\nPositions", "none": ""}
 
 # Figure 1, in inches.
 GAP, FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next one's residual connection
@@ -42,7 +42,7 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     memory = draw_stack(axes, ENCODER, -1, model, ENCODER_LAYER)
     draw_output(axes, draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory), model)
     if model.tied:
-        line(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
+        segment(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
         label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
     words = described(model)
     caption = f"The Transformer (§3), drawn from the modules of {run}: {words}"
@@ -63,7 +63,7 @@ def described(model: Model) -> str:
     )
     norm = " Each stack ends with norm." if model.norm == "pre" else ""
     rows = f"One matrix of {model.embedding_rows:,} × {model.d_model:,} embeds source and target and is the softmax' "
-    positions = POSITIONS[model.positions].lower().replace("\n", " ") or "no positions"
+    positions = POSITION_TEXTS[model.positions].lower().replace("\n", " ") or "no positions"
     return f"{'; '.join(stacks)}.{norm} {f'{rows}weights. ' if model.tied else ''}Added to the embeddings: {positions}."
 
 
@@ -155,12 +155,12 @@ def draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> 
     arrow(axes, (x, 0.17), (x, 0.29))
     above = box(axes, x, 0.29, WIDTH, f"{name}\nEmbedding", "embedding")
     y = above + 0.24
-    line(axes, (x, above), (x, BOTTOM))
+    segment(axes, (x, above), (x, BOTTOM))
     language = "+ language" if model.target_spaces and side < 0 else ""
-    if added := "\n".join(filter(None, (POSITIONS[model.positions], language))):
+    if added := "\n".join(filter(None, (POSITION_TEXTS[model.positions], language))):
         plus(axes, x, y)
         wave = x + side * 0.35
-        line(axes, (x, y), (wave, y))
+        segment(axes, (x, y), (wave, y))
         axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=LINE, zorder=3))
         if model.positions in ("sinusoid", "words"):
             t = np.linspace(-1, 1, 50)
@@ -269,13 +269,13 @@ def frame(axes: Axes, left: float, bottom: float, width: float, height: float, t
     axes.add_patch(patch)
 
 
-def line(axes: Axes, *points: tuple[float, float], **properties) -> None:
+def segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
     axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": LINE, "zorder": 1} | properties)
 
 
 def arrow(axes: Axes, *points: tuple[float, float]) -> None:
     """Draw a line through the points that ends in an arrowhead."""
-    line(axes, *points[:-1])
+    segment(axes, *points[:-1])
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.25", "color": "black", "lw": LINE}
     style |= {"shrinkA": 0, "shrinkB": 0}
     axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=3)
@@ -284,5 +284,5 @@ def arrow(axes: Axes, *points: tuple[float, float]) -> None:
 def plus(axes: Axes, x: float, y: float, radius: float = 0.07) -> None:
     """Draw a circle with a cross: a sum."""
     axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=LINE, zorder=3))
-    line(axes, (x - radius, y), (x + radius, y), zorder=4)
-    line(axes, (x, y - radius), (x, y + radius), zorder=4)
+    segment(axes, (x - radius, y), (x + radius, y), zorder=4)
+    segment(axes, (x, y - radius), (x, y + radius), zorder=4)

@@ -25,7 +25,7 @@ READING = f"The stronger a line, the larger the weight; those below {FAINTEST} a
 READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
 
-class Sentence(NamedTuple):
+class ShownSentence(NamedTuple):
     """A sentence of attention.json as words, in the layer that the figures show."""
 
     words: list[str]
@@ -66,7 +66,7 @@ class Sentence(NamedTuple):
         return f"Lines from “{self.ends['from']}” to {', '.join(listed)}"
 
 
-def sentence_of(attention: Attention, figure: str) -> Sentence:
+def sentence_of(attention: Attention, figure: str) -> ShownSentence:
     """Return the sentence that `figure` shows. Raises InputError if attention.json has no sentence for it."""
     for entry in attention["sentences"]:
         if figure in entry["figures"]:
@@ -78,7 +78,7 @@ def sentence_of(attention: Attention, figure: str) -> Sentence:
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
     where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
-    return Sentence(words, weights, number, where, entry["figures"][figure])
+    return ShownSentence(words, weights, number, where, entry["figures"][figure])
 
 
 def layer_of(layers: int) -> int:
@@ -176,7 +176,7 @@ def two_structured(weights: np.ndarray) -> tuple[int, ...]:
 def draw_attention(
     axes: Axes,
     left: float,
-    shown: Sentence,
+    shown: ShownSentence,
     heads: Sequence[int],
     title: str,
     starts: Sequence[int] = (),

@@ -13,7 +13,7 @@ from transformer.records import run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, MARKERS, Drawing, new, only
 
-SHOWN = 100  # positions
+SHOWN_POSITIONS = 100  # positions
 POINTS = 500  # of a curve
 
 
@@ -26,7 +26,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     if experiment.model.positions == "none":
         raise InputError(f"{run}: expected positions sinusoid, learned or words, found 'none'")
     model = load_model(only(input.weights), experiment.model)
-    table = model.embedding.position_table.detach().cpu().numpy()[:SHOWN]
+    table = model.embedding.position_table.detach().cpu().numpy()[:SHOWN_POSITIONS]
     figure, axes = new(COLUMN_INCHES, 2.6)
     most = abs(table).max()
     # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.

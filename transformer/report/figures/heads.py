@@ -69,13 +69,15 @@ def draw_maps(row: SubFigure, found: Heads, name: str) -> None:
         axes.spines[:].set_visible(False)
         for (layer, head), value in np.ndenumerate(table) if h <= NUMBERED else ():
             color = "white" if value > DARK * most else "black"
-            axes.text(head, layer, short(value, decimals), ha="center", va="center", size=CELL_POINTS, color=color)
+            axes.text(
+                head, layer, short_number(value, decimals), ha="center", va="center", size=CELL_POINTS, color=color
+            )
     panels[0].set_ylabel("layer")
     row.suptitle(title, size=MEDIUM, weight="bold")
     row.colorbar(image, ax=panels, aspect=10, pad=0.01, ticks=MaxNLocator(2))
 
 
-def short(value: float, decimals: int) -> str:
+def short_number(value: float, decimals: int) -> str:
     """Return a number with so many decimals, or with one if it is large; of three, without the zero before them."""
     text = f"{abs(value):.{decimals if abs(value) < 1 else 1}f}"
     if float(text) == 0:

@@ -104,7 +104,7 @@ def only(paths: str | Path | Sequence[str]) -> str | Path:
     return paths if isinstance(paths, str | Path) else paths[0]
 
 
-def save(figure: Figure, output: str | Path) -> None:
+def save_files(figure: Figure, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes.
 
     The order counts: each time, the layout comes a little closer to its limit.
@@ -121,7 +121,7 @@ def save(figure: Figure, output: str | Path) -> None:
 def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
     """Write the figure's files, and OUTPUT.json with its description."""
     figure, caption, alt, data = drawing
-    save(figure, output)
+    save_files(figure, output)
     about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth(), data=data)
     with replacing(f"{output}.json") as file:
         json.dump(about, file, indent=1, ensure_ascii=False)

@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.config.experiment import Experiment, load
-from transformer.evaluation.attention import describe
+from transformer.evaluation.attention import describe_pair
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.weights import load_model
@@ -65,7 +65,7 @@ class Trial:
         translator, source = self.translator, self.encode(text)
         (ranked,) = translator.search([source], translator.decoding.beam)
         texts = translator.decode([ids for ids, _ in ranked])
-        best = describe(translator.model, translator.vocabulary, source, ranked[0][0])
+        best = describe_pair(translator.model, translator.vocabulary, source, ranked[0][0])
         model = self.experiment.model
         return {
             "translations": [{"text": text, "score": score} for text, (_, score) in zip(texts, ranked, strict=True)],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from transformer.evaluation.attention import read_attention, whole
+from transformer.evaluation.attention import read_attention, whole_weights
 from transformer.records import Description, read_json
 from transformer.report.figures import COLORS, FIGURES
 from transformer.report.page.cards import read_run_records, run_cards
@@ -61,7 +61,7 @@ def make(input: Any, params: Any) -> str:
         figures=[figure_part(Path(path)) for path in input.figures],
         translations=translations,
         parses=parses,
-        attention=whole(read_attention(input.attention)) if input.attention else None,
+        attention=whole_weights(read_attention(input.attention)) if input.attention else None,
         colors=COLORS,
         cards=run_cards(runs, input.scores),
         gaps=gaps + no_translations + no_parses,
