@@ -2,6 +2,7 @@
 
 import html
 import os
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -38,14 +39,16 @@ def test_mistakes_by_hand():
 
 
 @pytest.fixture
-def mirror() -> str:
-    return os.environ.get("TRANSFORMER_MIRROR") or pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
+def mirror() -> Path:
+    if not (folder := os.environ.get("TRANSFORMER_MIRROR")):
+        pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
+    return Path(folder)
 
 
 @pytest.mark.slow
 def test_the_recorded_numbers_come_out_again(mirror, tmp_path):
     """To all digits, but for the last ones, which depend on the processor."""
-    main(["--downloads", mirror, "--output", str(tmp_path / "measures.csv")])
+    main(["--downloads", str(mirror), "--output", str(tmp_path / "measures.csv")])
     made, recorded = (pd.read_csv(path) for path in (tmp_path / "measures.csv", "workflow/paper/measures.csv"))
     pd.testing.assert_frame_equal(made, recorded)
 
