@@ -1,252 +1,287 @@
-"""The speed of translation, beside CTranslate2, JoeyNMT and Hugging Face's Transformers with the same weights.
+"""The speed of translation, beside CTranslate2 and Hugging Face's Transformers with the same weights.
 
-    python -m benchmarks.decode --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
-
-The sentences are the dev set's first, already cut into subwords. A chunk of them is one batch or, by the run's own
-`batch_tokens`, a batch for each thread. Every system, in a process of its own, translates a chunk before any goes on to
-the next; only one works at a time. Then the outputs are compared: how many are the same as this project's, greedy and
-by the run's beam, and BLEU.
+The sentences are the dev set's first, already cut into subwords. Each system is in a process of its own, because
+libraries that share one disturb each other's threads. Every system translates a chunk before any goes on to the next;
+only one works at a time. Then the outputs are compared: how many are the same as this project's, greedy and by the
+run's beam, and BLEU.
 """
 
-import argparse
+import json
 import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import torch
+from cyclopts.types import PositiveInt
+from msgspec import structs
+from torch import nn
 
-from benchmarks.decoders import ANY, CTranslate2, CTranslate2Int8, Ours, open_run
-from benchmarks.joey_decoder import JoeyDecoder
-from benchmarks.marian import Marian
-from benchmarks.results import circumstances, command, leave, markdown, open_systems, parser_of, ratio
-from benchmarks.workers import Apart, Worker
-from transformer.config.experiment import Decoding, load
+from benchmarks.results import LeftOut, command, leave, opened, require, timed
+from transformer.config.experiment import EOS, PAD, Decoding, load
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
 from transformer.evaluation.bleu import multi_bleu
-from transformer.layout import SIDES
+from transformer.files import InputError
+from transformer.layout import SIDES, Data, Run
+from transformer.model.transformer import Transformer
+from transformer.model.weights import load_model
+from transformer.runtime.device import best_device
+from transformer.translation.decoder import Weights
+from transformer.translation.marian import save_marian
+from transformer.translation.translator import by_length, search
 
-SYSTEMS = {
-    "ours": Ours,
-    "ctranslate2": CTranslate2,
-    "ctranslate2-int8": CTranslate2Int8,
-    "joeynmt": JoeyDecoder,
-    "transformers": Marian,
-}
 TOKENS = "tokens"  # the batch size that is the run's own
 GREEDY = 1  # beam
+ANY = 10**9  # tokens: all sentences of a call are one batch
+THREADS = os.cpu_count() or 1
+
+Ids = list[list[int]]
+
+
+class Ours:
+    """This project's search. Every system turns sentences, ids that end in EOS, into ids without EOS."""
+
+    def __init__(self, model: Transformer, rows: int, decoding: Decoding):
+        self.model, self.rows, self.decoding, self.weights = model, rows, decoding, Weights(model)
+
+    def translate(self, sentences: Ids, beam: int, tokens: int) -> Ids:
+        """Translate in batches of at most `tokens` padded tokens."""
+        decoding = structs.replace(self.decoding, beam=beam, batch_tokens=tokens)
+        return [ids for ids, _ in search(self.model, self.rows, sentences, decoding, weights=self.weights)]
+
+
+class Marian:
+    """MarianMTModel of an exported folder, a padded batch at a time."""
+
+    def __init__(self, folder: Path, decoding: Decoding):
+        from transformers import MarianMTModel
+
+        self.decoding = decoding
+        self.model = MarianMTModel.from_pretrained(folder).to(best_device()).eval()
+
+    @torch.inference_mode()
+    def translate(self, sentences: Ids, beam: int, tokens: int) -> Ids:
+        """Translate as Ours does. All sentences of a batch get the largest limit; outputs are cut."""
+        results, pad = [[]] * len(sentences), self.model.config.pad_token_id
+        for batch in by_length(sentences, tokens):
+            rows = [torch.tensor(sentences[index]) for index in batch]
+            limits = [len(row) + self.decoding.extra_length for row in rows]
+            source = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(self.model.device)
+            options = {"num_beams": beam, "length_penalty": self.decoding.alpha, "max_new_tokens": max(limits)}
+            options["attention_mask"] = (source != pad).long()
+            found = self.model.generate(input_ids=source, do_sample=False, **options)[:, 1:].tolist()
+            for index, ids, limit in zip(batch, found, limits, strict=True):
+                results[index] = (ids[: ids.index(EOS)] if EOS in ids else ids)[:limit]
+        return results
+
+
+class CTranslate2:
+    """CTranslate2's converter and `translate_batch` on an exported folder.
+
+    It translates sentences side by side, one a thread, if there are several for each thread; else all threads share
+    each product. It stops once as many hypotheses have ended as the beam is wide, its default.
+    """
+
+    def __init__(self, folder: Path, rows: int, decoding: Decoding, compute_type: str):
+        require("ctranslate2")
+        if best_device().type != "cpu":
+            raise LeftOut("compared on the processor alone")
+        import ctranslate2
+        from ctranslate2.converters import TransformersConverter
+
+        TransformersConverter(str(folder)).convert(str(folder / "ctranslate2"))
+        opened = partial(ctranslate2.Translator, str(folder / "ctranslate2"), compute_type=compute_type)
+        self.decoding, self.threads = decoding, torch.get_num_threads()
+        self.shared = opened(inter_threads=1, intra_threads=self.threads)
+        self.side_by_side = opened(inter_threads=self.threads, intra_threads=1)
+        vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+        self.ids, self.names = vocabulary, list(vocabulary)
+        self.never = [[self.names[row]] for row in (PAD, *range(rows, len(self.names) - 1))]
+
+    def translate(self, sentences: Ids, beam: int, tokens: int) -> Ids:
+        """Translate as Ours does."""
+        limits = [len(sentence) + self.decoding.extra_length for sentence in sentences]
+        share = -(-sum(map(len, sentences)) // self.threads)
+        engine = self.side_by_side if len(sentences) >= 4 * self.threads else self.shared
+        found = engine.translate_batch(
+            [[self.names[token] for token in sentence] for sentence in sentences],
+            beam_size=beam,
+            length_penalty=self.decoding.alpha,
+            suppress_sequences=self.never,
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=max(limits),
+            batch_type="tokens",
+            max_batch_size=max(min(share if engine is self.side_by_side else ANY, tokens), *map(len, sentences), 1),
+        )
+        return [
+            [self.ids[name] for name in each.hypotheses[0]][:limit] for each, limit in zip(found, limits, strict=True)
+        ]
+
+
+NAMES = {
+    "ours": "this project",
+    "ctranslate2": "CTranslate2, float32",
+    "ctranslate2-int8": "CTranslate2, int8",
+    "transformers": "Transformers (MarianMTModel)",
+}
+system: Any = None  # of this process, if it is a worker's
+
+
+def start(name: str, run: Run, weights: Path, data: Data, threads: int, folder: Path) -> None:
+    """Open a system in this worker. Raises LeftOut if it cannot translate with this model."""
+    global system
+    torch.set_num_threads(threads)
+    experiment, decoding = load(run.experiment), load(run.decoding, Decoding)
+    model, vocabulary = load_model(weights, experiment.model), Subwords(data.vocabulary)
+    if name == "ours":
+        system = Ours(model.to(best_device()), len(vocabulary), decoding)
+        return
+    require("transformers")
+    try:
+        save_marian(model, vocabulary, experiment, decoding, folder)
+    except InputError as refusal:
+        raise LeftOut(str(refusal)) from None
+    if name == "transformers":
+        system = Marian(folder, decoding)
+    else:
+        system = CTranslate2(folder, len(vocabulary), decoding, "int8" if name.endswith("int8") else "float32")
+
+
+def translate(*arguments: Any) -> tuple[float, Ids]:
+    """Translate in this worker; return the seconds and the outputs."""
+    return timed(lambda: system.translate(*arguments))
+
+
+class Apart:
+    """A system in a process of its own."""
+
+    def __init__(self, system: str):
+        self.name, self.system = NAMES[system], system
+
+    def __call__(self, work: tuple[ExitStack, tuple], folder: Path) -> Callable[..., tuple[float, Ids]]:
+        """Open the system; return its `translate`."""
+        stack, arguments = work
+        pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
+        pool.submit(start, self.system, *arguments, folder).result()
+        return lambda *sentences: pool.submit(translate, *sentences).result()
 
 
 @dataclass
 class Translated:
-    """One system's outputs by one setting: ids by the sentences' indices, and the seconds of each chunk."""
+    """One system's outputs, by the sentences' indices, and the seconds of each chunk."""
 
-    setting: str
     outputs: dict[int, list[int]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
 
-    @property
-    def tokens(self) -> int:
-        """Return the number of tokens in the outputs, EOS among them."""
-        return sum(map(len, self.outputs.values())) + len(self.outputs)
 
+def main(
+    *,
+    run: Path,
+    data: Path,
+    weights: Path | None = None,
+    systems: list[Literal["ours", "ctranslate2", "ctranslate2-int8", "transformers"]] | None = None,
+    batches: list[PositiveInt] | None = None,
+    sentences: PositiveInt = 512,
+    threads: PositiveInt = THREADS,
+    note: str = "",
+    output: Path | None = None,
+) -> None:
+    """Measure the speed of translation beside other systems'.
 
-@dataclass(frozen=True)
-class Text:
-    """Source sentences, and chunks of their indices to translate together, in batches of at most `tokens` tokens."""
+    python -m benchmarks.decode --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
 
-    sources: list[list[int]]
-    chunks: list[list[int]]
-    tokens: int
-
-    def sentences(self, chunk: list[int]) -> list[list[int]]:
-        return [self.sources[index] for index in chunk]
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Measure each batch size, compare the systems, and write and print the result."""
-    args = parse(argv)
-    torch.set_num_threads(args.threads)
-    decoding = load(args.run / "decoding.yaml", Decoding)
-    sources, references = (side(args.data, name, args.sentences) for name in SIDES)
-    texts = {size: chunked(sources, size, decoding.batch_tokens, args.threads) for size in [*args.batches, TOKENS]}
+    Args:
+        run: A trained run.
+        data: The folder of its data.
+        weights: The run's average.safetensors if not given.
+        batches: Sentences in a batch: 1, 8, 64 and 512 if not given. Batches by tokens come last.
+        sentences: How many of the dev set's first.
+        note: A line to keep with the numbers, such as what else was running.
+        output: The JSON file; results/decode-LABEL.json if not given.
+    """
+    trained, prepared = Run(run), Data(data)
+    decoding, experiment = load(trained.decoding, Decoding), load(trained.experiment)
+    sources, references = (side(prepared, name, sentences) for name in SIDES)
+    # OpenMP's threads would spin for milliseconds after a turn, and so into the next system's.
+    os.environ["OMP_WAIT_POLICY"] = "passive"
     with TemporaryDirectory() as folder, ExitStack() as stack:
-        work = partial(open_run, args.run, args.data, args.weights, args.threads)
-        kinds = {name: Apart(kind, args.threads, stack) for name, kind in SYSTEMS.items()}
-        workers, left_out = open_systems(kinds, args.systems, work, Path(folder))
-        warm_up(workers, sources, decoding.beam)
-        runs = {size: rounds(workers, text, decoding.beam) for size, text in texts.items()}
-        greedy = {name: each[0].outputs for name, each in rounds(workers, texts[TOKENS], GREEDY, settings=1).items()}
-        steps = {name: count_steps(worker, texts[TOKENS], decoding.beam) for name, worker in workers.items()}
-    label = f"{load(args.run / 'experiment.yaml').scale}-{args.run.parent.name}"
-    by_beam = {name: fastest(taken) for name, taken in runs[TOKENS].items()}
-    result = circumstances("decode", args) | {
-        "label": label,
-        "beam": decoding.beam,
-        "sentences": len(sources),
-        "left_out": left_out,
-        "names": {name: SYSTEMS[name].name for name in workers},
-        "batches": {str(size): speeds(taken) for size, taken in runs.items()},
-        "work": work_of(by_beam, steps),
-        "quality": quality(by_beam, greedy, references, Subwords(args.data / "vocabulary.model")),
-    }
-    leave(result, table(result), args, label)
+        work = (stack, (trained, weights or trained.average, prepared, threads))
+        workers, left_out = opened({name: Apart(name) for name in systems or NAMES}, work, Path(folder))
+        take_turns(workers, sources, [list(range(min(8, len(sources))))], decoding.beam, ANY)  # warm-up
+        taken = {
+            size: measured(workers, sources, size, decoding, threads, decoding.beam)
+            for size in [*(batches or (1, 8, 64, 512)), TOKENS]
+        }
+        greedy = measured(workers, sources, TOKENS, decoding, threads, GREEDY)
+    found = {name: {"name": NAMES[name]} | speeds(name, taken, len(sources)) for name in workers}
+    for name, scores in quality(taken[TOKENS], greedy, references, Subwords(prepared.vocabulary)).items():
+        found[name] |= scores
+    about = {"beam": decoding.beam, "sentences": len(sources), "left_out": left_out}
+    leave("decode", f"{experiment.scale}-{run.parent.name}", note, output, found, **about)
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Read the command line."""
-    parser = parser_of("decode", __doc__)
-    parser.add_argument("--run", type=Path, required=True, help="a trained run")
-    parser.add_argument("--weights", type=Path, metavar="FILE", help="RUN/average.safetensors if not given")
-    parser.add_argument("--data", type=Path, required=True, help="the folder of its data")
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
-    parser.add_argument("--batches", type=int, nargs="*", default=[1, 8, 64, 512], help="sentences in a batch")
-    parser.add_argument("--sentences", type=int, default=512, help="the dev set's first ones")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    return parser.parse_args(argv)
-
-
-def side(data: Path, name: str, count: int) -> list[list[int]]:
+def side(data: Data, name: str, count: int) -> Ids:
     """Return the dev set's first sentences on one side, as ids that end in EOS."""
-    array = TokenArray.open(*(data / f"dev.{name}.{kind}" for kind in ("ids", "offsets")))
+    array = TokenArray.open(data.ids("dev", name), data.offsets("dev", name))
     return [array[index].tolist() for index in range(min(count, len(array)))]
 
 
-def chunked(sources: list[list[int]], size: int | str, batch_tokens: int, threads: int) -> Text:
-    """Cut the sentences into chunks: by number, of one batch; by tokens, of one batch for each thread."""
+def measured(
+    workers: dict[str, Callable], sources: Ids, size: int | str, decoding: Decoding, threads: int, beam: int
+) -> dict[str, Translated]:
+    """Translate all sentences by every system: a batch at a time or, by tokens, a batch for each thread."""
+    tokens = decoding.batch_tokens
     if size == TOKENS:
-        return Text(sources, batches(sources, size, batch_tokens * threads), batch_tokens)
-    return Text(sources, batches(sources, size, batch_tokens), ANY)
+        return take_turns(workers, sources, by_length(sources, tokens * threads), beam, tokens)
+    order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+    return take_turns(workers, sources, [order[at : at + size] for at in range(0, len(order), size)], beam, ANY)
 
 
-def warm_up(workers: dict[str, Worker], sources: list[list[int]], beam: int) -> None:
-    """Translate a few sentences, so that no measurement has the work that is done only once."""
-    text = Text(sources, [list(range(min(8, len(sources))))], ANY)
-    rounds(workers, text, beam)
-
-
-def rounds(
-    workers: dict[str, Worker], text: Text, beam: int, settings: int | None = None
-) -> dict[str, list[Translated]]:
-    """Translate every chunk by every system, in turns, with each of its settings or the first `settings` of them."""
-    taken = {name: [Translated(each) for each in worker.settings[:settings]] for name, worker in workers.items()}
-    for chunk in text.chunks:
-        # Systems alternate within a turn, too: what ran just before would find the machine's caches full of its own.
-        for number in range(max(map(len, taken.values()))):
-            for name, each in taken.items():
-                if number < len(each):
-                    seconds, outputs = workers[name].timed(
-                        "translate", text.sentences(chunk), beam, text.tokens, number
-                    )
-                    each[number].seconds.append(seconds)
-                    each[number].outputs |= dict(zip(chunk, outputs, strict=True))
+def take_turns(
+    workers: dict[str, Callable], sources: Ids, chunks: list[list[int]], beam: int, tokens: int
+) -> dict[str, Translated]:
+    """Translate each chunk, a list of sentences' indices, by one system after another."""
+    taken = {name: Translated() for name in workers}
+    for chunk in chunks:
+        for name, worker in workers.items():
+            seconds, outputs = worker([sources[index] for index in chunk], beam, tokens)
+            taken[name].seconds.append(seconds)
+            taken[name].outputs |= dict(zip(chunk, outputs, strict=True))
     return taken
 
 
-def count_steps(worker: Worker, text: Text, beam: int) -> int:
-    """Count the decoder's steps, each of them once for every sentence in it."""
-    return sum(worker.timed("steps", text.sentences(chunk), beam, text.tokens)[1] for chunk in text.chunks)
+def speeds(name: str, taken: dict[int | str, dict[str, Translated]], sentences: int) -> dict[str, float]:
+    """Return a system's sentences a second by the size of batches, and its slowness beside the first system at best."""
+    best = {each: min(sum(of_size[each].seconds) for of_size in taken.values()) for each in next(iter(taken.values()))}
+    found = {f"sentences/s, {size} a batch": sentences / sum(each[name].seconds) for size, each in taken.items()}
+    return found | {"times_slower": best[name] / next(iter(best.values()))}
 
 
-def batches(sources: list[list[int]], size: int | str, batch_tokens: int) -> list[list[int]]:
-    """Return batches of the sentences' indices, sorted by length.
-
-    A batch has `size` sentences or, if `size` is TOKENS, at most `batch_tokens` padded tokens.
-    """
-    groups: list[list[int]] = []
-    for index in sorted(range(len(sources)), key=lambda index: -len(sources[index])):
-        most = max(1, batch_tokens // len(sources[groups[-1][0]])) if size == TOKENS and groups else size
-        if groups and len(groups[-1]) < most:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
-
-
-def fastest(taken: list[Translated]) -> Translated:
-    """Return the outputs of the setting that took the least time."""
-    return min(taken, key=lambda each: sum(each.seconds))
-
-
-def speeds(taken: dict[str, list[Translated]]) -> dict[str, dict]:
-    """Return each system's speed by its fastest setting: over all chunks, and beside the first system's."""
-    best = {name: fastest(settings) for name, settings in taken.items()}
-    first = next(iter(best.values()))
-    return {
-        name: {
-            "seconds": sum(each.seconds),
-            "tokens": each.tokens,
-            "sentences_per_second": len(each.outputs) / sum(each.seconds),
-            "tokens_per_second": each.tokens / sum(each.seconds),
-            "times_slower": ratio(each.seconds, first.seconds),
-            "setting": each.setting,
-            "seconds_by_setting": {outputs.setting: sum(outputs.seconds) for outputs in taken[name]},
-        }
-        for name, each in best.items()
-    }
-
-
-def work_of(by_beam: dict[str, Translated], steps: dict[str, int]) -> dict[str, dict]:
-    """Return two means for each system: the decoder's steps and the output's tokens, with EOS, per sentence."""
-    return {
-        name: {"steps": steps[name] / len(each.outputs), "tokens": each.tokens / len(each.outputs)}
-        for name, each in by_beam.items()
-    }
-
-
-def quality(
-    by_beam: dict[str, Translated], greedy: dict, references: list[list[int]], vocabulary: Subwords
-) -> dict[str, dict]:
+def quality(taken: dict, greedy: dict, references: Ids, vocabulary: Subwords) -> dict[str, dict]:
     """Return BLEU of each system's outputs, on tokens, and the shares that equal the first system's, word for word."""
     truth = vocabulary.decode(references)
-    outputs_of = {name: each.outputs for name, each in by_beam.items()}
     return {
         name: {
-            "bleu": multi_bleu(vocabulary.decode([outputs[i] for i in range(len(truth))]), truth, "dev")["score"],
-            "same_by_beam": same(outputs, outputs_of),
+            "bleu": multi_bleu(vocabulary.decode([each.outputs[i] for i in range(len(truth))]), truth, "dev")["score"],
+            "same_by_beam": same(each, taken),
             "same_greedy": same(greedy[name], greedy),
         }
-        for name, outputs in outputs_of.items()
+        for name, each in taken.items()
     }
 
 
-def same(outputs: dict[int, list[int]], of_all: dict[str, dict[int, list[int]]]) -> float:
+def same(one: Translated, of_all: dict[str, Translated]) -> float:
     """Return the share of the outputs that are the same as the first system's."""
-    first = next(iter(of_all.values()))
-    return sum(first[index] == ids for index, ids in outputs.items()) / len(outputs)
-
-
-def table(result: dict) -> str:
-    """Return the result in Markdown."""
-    rows = [row(name, title, result) for name, title in result["names"].items()]
-    title = f"Translating {result['sentences']} sentences with a beam of {result['beam']}: sentences/s by batch"
-    return markdown(title, rows, result)
-
-
-def row(name: str, title: str, result: dict) -> dict:
-    """Return a system's line of the table."""
-    ours = next(iter(result["names"].values()))
-    of_sizes = {size: systems[name] for size, systems in result["batches"].items()}
-    best = max(result["batches"][size][name]["sentences_per_second"] for size in of_sizes)
-    first = max(next(iter(systems.values()))["sentences_per_second"] for systems in result["batches"].values())
-    scores = result["quality"][name]
-    return {
-        "System": title,
-        **{heading(size): f"{each['sentences_per_second']:,.1f}" for size, each in of_sizes.items()},
-        f"{ours.capitalize()} is faster": f"{first / best:.2f} x",
-        "Steps": f"{result['work'][name]['steps']:.1f}",
-        "Tokens": f"{result['work'][name]['tokens']:.1f}",
-        "BLEU": f"{scores['bleu']:.2f}",
-        "Same by beam": f"{scores['same_by_beam']:.1%}",
-        "Same greedy": f"{scores['same_greedy']:.1%}",
-    }
-
-
-def heading(size: str) -> str:
-    return "By tokens" if size == TOKENS else f"{size} a batch"
+    first = next(iter(of_all.values())).outputs
+    return sum(first[index] == ids for index, ids in one.outputs.items()) / len(first)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,19 @@ others, so that whatever else the machine does slows all of them alike.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import torch
 from greenlet import getcurrent, greenlet
+
+from benchmarks.workload import Workload
+from transformer import layout
+from transformer.runtime.device import available_memory, best_device
+from transformer.runtime.distributed import World
+from transformer.training.evaluation import Evaluation
+from transformer.training.loop import Run
+from transformer.training.step import Update
 
 
 @dataclass
@@ -16,7 +26,7 @@ class Step:
     """The batch that one step learned from, and its loss.
 
     lengths: [2, pairs] tokens, source and target. positions: places in the padded grids of both sides, tokens or not.
-    loss: returns it, label-smoothed, per target token, in nats; None where it is not comparable. It may wait for a GPU.
+    loss: returns it, label-smoothed, per target token, in nats; None if it is not comparable. It may wait for a GPU.
     """
 
     lengths: np.ndarray
@@ -48,6 +58,35 @@ def pause(step: Step) -> None:
     getcurrent().parent.switch(step)
 
 
-def grid(lengths: np.ndarray) -> int:
-    """Return the number of places in the padded grids of a batch of these lengths [2, pairs]."""
-    return int(lengths.max(axis=1).sum() * lengths.shape[1])
+class Halting(Run):
+    """This project's training, halted before each step."""
+
+    def update(self, indices: np.ndarray, *rest) -> Update:
+        lengths = self.text.lengths[:, indices]
+        step = Step(lengths, positions=0)
+        pause(step)
+        update = super().update(indices, *rest)
+        step.positions = int(lengths.sum()) + update.padding
+        step.loss = lambda: update.smoothed / lengths[1].sum()
+        return update
+
+
+class Signals:
+    """Signals that never stop a training."""
+
+    received = None
+
+
+class Ours:
+    """This project's training, as its command runs it: a `loop`, and the `dtype` of its matrix products."""
+
+    name = "this project"
+
+    def __init__(self, workload: Workload, folder: Path):
+        world = World(0, 1, best_device())
+        evaluation = Evaluation(workload.dev, workload.vocabulary, workload.budgets, 0, world)
+        room = available_memory(world.device, torch.get_num_threads())
+        parts = (workload.experiment, workload.text, evaluation, workload.vocabulary)
+        run = Halting(*parts, world, "benchmark", layout.Run(folder), room)
+        self.dtype = run.learner.dtype
+        self.loop = Loop(lambda: run.train(Signals(), "benchmark"))

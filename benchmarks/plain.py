@@ -5,7 +5,7 @@ falls as this project's does, apart from dropout's random draws.
 """
 
 import math
-from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.loops import Loop, Step, grid, pause
-from benchmarks.results import LeftOut
-from benchmarks.weights import projections
+from benchmarks.loops import Loop, Step, pause
+from benchmarks.results import require_paper
 from benchmarks.workload import Workload
-from transformer.config.experiment import PAD, Model
+from transformer.config.experiment import PAD
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
@@ -32,26 +31,20 @@ class Network(nn.Module):
     def __init__(self, ours: Transformer):
         super().__init__()
         config = self.config = ours.config
-        refuse(config)
+        require_paper("torch.nn.Transformer", config)
         self.embedding = nn.Parameter(ours.embedding.weight.detach().clone())
         self.register_buffer("positions", sinusoids(POSITIONS, config.d_model, config.sinusoids))
         sizes = (config.d_model, config.h, config.N, config.N, config.d_ff, config.P_drop)
         self.layers = nn.Transformer(*sizes, layer_norm_eps=LAYER_NORM_EPSILON, batch_first=True)
         self.layers.encoder.norm = self.layers.decoder.norm = None  # which pre-norm needs
-        for mine, theirs in zip([*ours.encoder, *ours.decoder], self.stack(), strict=True):
-            copy_layer(theirs, mine)
-            self.drop_as_the_paper_does(theirs)
-
-    def stack(self) -> list[nn.Module]:
-        """Return the layers, the encoder's first."""
-        return [*self.layers.encoder.layers, *self.layers.decoder.layers]
-
-    def drop_as_the_paper_does(self, layer: nn.Module) -> None:
-        """Drop nothing in the feed-forward, and attention weights by P_drop_attention; PyTorch has one rate for all."""
-        layer.dropout.p = 0.0
-        for module in layer.modules():
-            if isinstance(module, nn.MultiheadAttention):
-                module.dropout = self.config.P_drop_attention
+        theirs = [*self.layers.encoder.layers, *self.layers.decoder.layers]
+        for layer, mine in zip(theirs, [*ours.encoder, *ours.decoder], strict=True):
+            copy_layer(layer, mine)
+            # PyTorch has one rate for all; the paper drops nothing in the feed-forward.
+            layer.dropout.p = 0.0
+            for module in layer.modules():
+                if isinstance(module, nn.MultiheadAttention):
+                    module.dropout = config.P_drop_attention
 
     def forward(self, source: Tensor, target: Tensor, labels: Tensor, epsilon: float) -> Tensor:
         """Return the mean smoothed cross-entropy. source: [B, L_s]. target, shifted right, and labels: [B, L_t]."""
@@ -68,16 +61,6 @@ class Network(nn.Module):
     def embed(self, ids: Tensor) -> Tensor:
         tokens = F.embedding(ids, self.embedding) * math.sqrt(self.config.d_model) * (ids != PAD).unsqueeze(-1)
         return F.dropout(tokens + self.positions[: ids.shape[1]], self.config.P_drop, self.training)
-
-
-def refuse(config: Model) -> None:
-    """Raise LeftOut where nn.Transformer has no such model."""
-    if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
-        raise LeftOut("torch.nn.Transformer has no d_k and d_v of their own")
-    if config.departures:
-        raise LeftOut(f"the loop around torch.nn.Transformer is of the paper's model, found {config.departures}")
-    if config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
-        raise LeftOut("the loop around torch.nn.Transformer has sinusoids and one full embedding matrix alone")
 
 
 @torch.no_grad()
@@ -100,43 +83,38 @@ def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAtt
     theirs.out_proj.load_state_dict(mine.output.state_dict())
 
 
+def projections(mine: SelfAttention | CrossAttention) -> tuple[Tensor, Tensor]:
+    """Return the weight and the bias of our queries, keys and values, side by side."""
+    parts = [mine.query_key_value] if isinstance(mine, SelfAttention) else [mine.query, mine.key_value]
+    return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+
+
 class Plain:
-    """The loop; its matrix products are float32, which is PyTorch's default."""
+    """The loop. Its products are float32, PyTorch's default; on a GPU they are this project's, under autocast."""
 
     name = "torch.nn.Transformer"
-    compiled = False
 
     def __init__(self, workload: Workload, folder: Path):
         self.workload, self.training = workload, workload.experiment.training
-        self.device = best_device()
-        self.dtype = self.product_dtype()
+        self.device, model = best_device(), workload.experiment.model
+        gpu = self.device.type == "cuda"
+        self.dtype = compute_dtype(self.device, model.d_model) if gpu else torch.float32
         torch.manual_seed(workload.experiment.seed)
-        self.network = Network(Transformer(workload.experiment.model)).to(self.device)
-        self.forward = torch.compile(self.network, dynamic=True) if self.compiled else self.network
+        self.network = Network(Transformer(model)).to(self.device)
         betas = (self.training.beta1, self.training.beta2)
         self.adam = torch.optim.Adam(self.network.parameters(), betas=betas, eps=self.training.epsilon)
         self.loop = Loop(self.train)
-        self.step, self.close = self.loop.step, self.loop.close
-
-    def product_dtype(self) -> torch.dtype:
-        return torch.float32
 
     def train(self) -> None:
-        for number, indices in enumerate(self.batches(), start=1):
-            lengths = self.workload.text.lengths[:, indices]
-            step = Step(lengths, grid(lengths))
-            pause(step)
-            step.loss = self.learn(indices, self.rate(number)).item
-
-    def batches(self) -> Iterator[np.ndarray]:
-        """Yield this project's batches, in its order."""
-        epoch, experiment = 0, self.workload.experiment
-        while True:
-            yield from plan(experiment.seed, epoch, self.workload.text.lengths, self.workload.budgets)
-            epoch += 1
-
-    def rate(self, step: int) -> float:
-        return rate(self.workload.experiment, step)
+        """Train on this project's batches, in its order."""
+        experiment, text, number = self.workload.experiment, self.workload.text, 0
+        for epoch in count():
+            for indices in plan(experiment.seed, epoch, text.lengths, self.workload.budgets):
+                number += 1
+                lengths = text.lengths[:, indices]
+                step = Step(lengths, int(lengths.max(axis=1).sum() * lengths.shape[1]))
+                pause(step)
+                step.loss = self.learn(indices, rate(experiment, number)).item
 
     def learn(self, indices: np.ndarray, rate: float) -> Tensor:
         """Make one step on the batch of these pairs, and return the loss."""
@@ -144,7 +122,7 @@ class Plain:
         source, labels = (self.pad([side[index] for index in indices]) for side in (text.source, text.target))
         target = F.pad(labels[:, :-1], (1, 0), value=PAD)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            loss = self.forward(source, target, labels, self.training.epsilon_ls)
+            loss = self.network(source, target, labels, self.training.epsilon_ls)
         for group in self.adam.param_groups:
             group["lr"] = rate
         self.adam.zero_grad()
@@ -156,27 +134,3 @@ class Plain:
         """Return the sentences as padded token ids [B, L]."""
         rows = [torch.from_numpy(sentence.astype(np.int64)) for sentence in sentences]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
-
-
-class PlainAsOurs(Plain):
-    """The plain loop with this project's type of products."""
-
-    name = "torch.nn.Transformer, products as this project's"
-
-    def product_dtype(self) -> torch.dtype:
-        dtype = compute_dtype(self.device, self.workload.experiment.model.d_model)
-        if dtype == torch.float32:
-            raise LeftOut("this project's products are float32 here, too")
-        return dtype
-
-
-class PlainCompiled(Plain):
-    """The plain loop with this project's type of products, compiled."""
-
-    name = "torch.nn.Transformer, compiled, products as this project's"
-    compiled = True
-
-    def product_dtype(self) -> torch.dtype:
-        if self.device.type != "cuda":
-            raise LeftOut("compiled for a GPU alone")
-        return compute_dtype(self.device, self.workload.experiment.model.d_model)

@@ -1,15 +1,18 @@
-"""The results that every benchmark leaves: a JSON file, and a table in Markdown beside it and on the screen."""
+"""What every benchmark needs: timing, peers that may be missing, and a JSON file of its results."""
 
-import argparse
 import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from time import perf_counter
+from typing import Any
 
+import cyclopts
 import torch
+from cyclopts import Parameter
 from tabulate import tabulate
 
 from transformer import provenance
@@ -18,106 +21,71 @@ from transformer.runtime.device import best_device
 
 FOLDER = Path(__file__).parent / "results"
 PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip knows them
-
-
-def command(main: Callable[[], None]) -> None:
-    """Run `main`; exit with one line on bad input."""
-    try:
-        main()
-    except InputError as error:
-        sys.exit(f"benchmarks.{Path(sys.argv[0]).stem}: error: {error}")
+PRODUCT = {"cuda": (8192, 8), "cpu": (1536, 1)}  # rows of a square matrix, and how often it is multiplied
 
 
 class LeftOut(Exception):
     """The reason why a system takes no part in a benchmark."""
 
 
+def command(main: Callable) -> None:
+    """Run a benchmark, whose options are its signature's. Exits with 1 and one line on bad input."""
+    app = cyclopts.App(help_format="plaintext", default_parameter=Parameter(consume_multiple=True, negative=""))
+    app.default(main)
+    try:
+        app()
+    except InputError as error:
+        sys.exit(f"{Path(sys.argv[0]).stem}: error: {error}")
+
+
 def require(distribution: str) -> str:
-    """Return the version of an installed peer. Raises LeftOut where it is not installed."""
+    """Return the version of an installed peer. Raises LeftOut if it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         raise LeftOut(f"{distribution} is not installed (make benchmarks)") from None
 
 
-def open_systems(kinds: dict, names: list[str], work: object, folder: Path) -> tuple[dict, dict[str, str]]:
-    """Open the named `kinds` of system for this work, each in a folder of its own.
+def require_paper(peer: str, config: object) -> None:
+    """Raise LeftOut if a model is not the paper's, the only one that toolkits have."""
+    found = config.departures
+    if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
+        found = f"d_k {config.d_k}, d_v {config.d_v}"
+    elif config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
+        found = found or "positions or embeddings of its own"
+    if found:
+        raise LeftOut(f"{peer} has the paper's model, found {found}")
 
-    Return those that can do it, and the reasons why the others cannot, by the others' titles.
-    """
+
+def opened(kinds: dict[str, Any], work: object, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Open systems, each in a folder of its own. Return them, and by title the reason of each that cannot take part."""
     systems, left_out = {}, {}
-    for name in names:
-        own = folder / name
-        own.mkdir()
+    for name, kind in kinds.items():
+        (folder / name).mkdir()
         try:
-            systems[name] = kinds[name](work, own)
+            systems[name] = kind(work, folder / name)
         except LeftOut as reason:
-            left_out[kinds[name].name] = str(reason)
+            left_out[kind.name] = str(reason)
     return systems, left_out
 
 
-def parser_of(benchmark: str, manual: str | None) -> argparse.ArgumentParser:
-    """Return the parser of `python -m benchmarks.BENCHMARK`, with the options that all benchmarks have."""
-    parser = argparse.ArgumentParser(
-        prog=f"benchmarks.{benchmark}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, metavar="JSON", help="results/BENCHMARK-LABEL.json if not given")
-    parser.add_argument("--note", default="", help="a line to keep with the numbers, such as what else was running")
-    return parser
+def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+    """Run `action`; return the seconds until the device has done it, and its value."""
+    synchronize = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    synchronize()
+    started = perf_counter()
+    value = action()
+    synchronize()
+    return perf_counter() - started, value
 
 
-def circumstances(benchmark: str, args: argparse.Namespace) -> dict:
-    """Return what the numbers depend on beside the data: code, libraries, machine, time, and what was asked for."""
-    return {
-        "benchmark": benchmark,
-        "measured": provenance.now(),
-        "commit": provenance.commit(),
-        "hardware": provenance.hardware(best_device()),
-        "threads": torch.get_num_threads(),
-        "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute, these among them
-        "versions": provenance.versions() | peers(),
-        "arguments": {name: plain(value) for name, value in vars(args).items()},
-    }
-
-
-def plain(value: object) -> object:
-    """Return an argument as JSON can hold it; a path becomes its name."""
-    return value.name if isinstance(value, Path) else value
-
-
-def peers() -> dict[str, str | None]:
-    """Return the version of each peer, None where it is not installed."""
-    versions = {}
-    for distribution in PEERS:
-        try:
-            versions[distribution] = require(distribution)
-        except LeftOut:
-            versions[distribution] = None
-    return versions
-
-
-def leave(result: dict, table: str, args: argparse.Namespace, label: str) -> None:
-    """Print the table, and replace both files."""
-    output = args.output or FOLDER / f"{result['benchmark']}-{label}.json"
-    with replacing(output) as file:
-        json.dump(result, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-    with replacing(output.with_suffix(".md")) as file:
-        file.write(table)
-    print(table, end="")
-
-
-def markdown(title: str, rows: list[dict], result: dict, notes: Iterable[str] = ()) -> str:
-    """Return a title, a table of `rows`, notes, the systems left out and why, and the circumstances."""
-    grid = tabulate(rows, headers="keys", tablefmt="pipe", disable_numparse=True, stralign="right")
-    absent = [f"Left out: {name}: {reason}." for name, reason in result.get("left_out", {}).items()]
-    versions = [f"{name} {version}" for name, version in result["versions"].items() if version]
-    commit, changes, _ = result["commit"].partition("+changes")
-    footer = (
-        f"{result['hardware']}; {result['measured'][:10]}; commit {commit[:12]}{changes}; {', '.join(versions)}."
-        f" {result['arguments']['note']}"
-    )
-    return "\n\n".join([f"**{title}**", grid, *notes, *absent, footer.strip()]) + "\n"
+def product_speed(dtype: torch.dtype) -> float:
+    """Return the floating-point operations a second in the product of two large square matrices."""
+    device = best_device()
+    size, times = PRODUCT[device.type]
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    seconds, _ = timed(lambda: [a @ b for _ in range(times)])
+    return 2 * size**3 * times / seconds
 
 
 def ratio(numerators: list[float], denominators: list[float]) -> float:
@@ -125,10 +93,24 @@ def ratio(numerators: list[float], denominators: list[float]) -> float:
     return median(top / bottom for top, bottom in zip(numerators, denominators, strict=True))
 
 
-def peak_memory() -> int:
-    """Return the most bytes that this process has held of its GPU or, without a GPU, of the machine's memory."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated()
-    # Not getrusage: its peak begins with that of the process which started this one.
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+def leave(benchmark: str, label: str, note: str, output: Path | None, systems: dict[str, dict], **more: Any) -> None:
+    """Print a table of the systems' numbers, and write them with what they depend on besides the data."""
+    installed = {each.metadata["Name"].lower(): each.version for each in importlib.metadata.distributions()}
+    about = {
+        "benchmark": benchmark,
+        "label": label,
+        "measured": provenance.now(),
+        "commit": provenance.commit(),
+        "hardware": provenance.hardware(best_device()),
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute, these among them
+        "versions": provenance.versions() | {peer: installed.get(peer) for peer in PEERS},
+        "note": note,
+    }
+    with replacing(output or FOLDER / f"{benchmark}-{label}.json") as file:
+        json.dump(about | more | {"systems": systems}, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+    rows = [{key: each for key, each in system.items() if not isinstance(each, list)} for system in systems.values()]
+    print(tabulate(rows, headers="keys", tablefmt="pipe", floatfmt=",.4g"))
+    for name, reason in more["left_out"].items():
+        print(f"Left out: {name}: {reason}.")
