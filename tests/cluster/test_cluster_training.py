@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, LONG, ROOT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake, write_profile
+from support.project import ENVIRONMENT, LONG, RUN, SNAKEMAKE, TRAINED, prepare, snakemake, write_profile
 from support.slurm import Cluster, until
 
 pytestmark = pytest.mark.slow
@@ -182,45 +182,6 @@ def test_node_taken_down(begin, weights, shown):
     assert workflow.job() == job
 
 
-def test_node_out_of_reach(begin, cluster, project, weights, shown):
-    """Slurm starts the job on the other node, while on the first the training lives on: one waits for the other.
-
-    The first is held still until the second has met it: it might end before Slurm has started the job again.
-    """
-    workflow = begin()
-    job = workflow.saved()
-    (process,) = re.findall(rf"job {job}, process (\d+)", (project / RUN / "state/lock").read_text())
-    workflow.control("kill", "-STOP", process)
-    node = workflow.state(job).split()[-1]
-    cluster.kill("slurmd", node)
-    try:
-        workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
-        (job_log,) = project.glob(f"logs/slurm/*/*/{job}.log")
-        until(lambda: f"is in use by job {job}, process {process}" in job_log.read_text(), workflow.log(), 120)
-        workflow.control("kill", "-CONT", process)
-        workflow.ends_well(weights(), shown, starts=1)
-    finally:
-        cluster.start("slurmd", node)
-    assert workflow.job() == job
-    assert node not in workflow.state(job)
-
-
-def test_controller_and_compute_daemon_killed(begin, cluster, weights, shown):
-    """One after the other, with KILL: the training does not notice."""
-    workflow = begin()
-    job = workflow.saved()
-    node = workflow.state(job).split()[-1]
-    cluster.wait_until_saved(job)
-    cluster.kill("slurmctld")
-    time.sleep(5)
-    cluster.start("slurmctld")
-    cluster.kill("slurmd", node)
-    time.sleep(2)
-    cluster.start("slurmd", node)
-    workflow.ends_well(weights(), shown, starts=1)
-    assert workflow.job() == job
-
-
 def test_snakemake_killed(begin, project, weights, shown):
     """Its job lives on. Started again, it submits another, which waits for the first to end, and trains nothing."""
     workflow = begin()
@@ -267,16 +228,3 @@ def steps(cluster: Cluster, job: str) -> list[str]:
     """Return the node and the GPUs of each step of a job that srun started."""
     listing = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
     return [line.split(" ", 1)[1].strip() for line in listing.splitlines() if re.match(r"\S+\.\d+ ", line)]
-
-
-def test_searches_in_one_job_share_its_gpus(cluster, tmp_path):
-    """Of five commands on four GPUs of two nodes, four run at once, each with its own GPU, and the fifth after them."""
-    script = tmp_path / "job"
-    search = "workflow/scripts/gpus step 1 1 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES; sleep 4'"
-    script.write_text(f"#!/bin/bash\nfor n in 1 2 3 4 5; do {search} & done\nwait\n")
-    options = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=4", "--gpus-per-node=2", "--partition=gpu"]
-    submit = ["sbatch", "--wait", *options, f"--output={tmp_path}/log", str(script)]
-    assert cluster.run(*submit, cwd=ROOT, timeout=120).returncode == 0
-    lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("gpu")]
-    assert sorted(lines[:4]) == ["gpu1 0", "gpu1 1", "gpu2 0", "gpu2 1"]
-    assert len(lines) == 5

@@ -1,9 +1,7 @@
-"""A real Slurm cluster on one machine, from Debian's packages, for tests and for trying things out by hand.
+"""A real Slurm cluster on one machine, from Debian's packages.
 
-    python tests/support/slurm.py install                                     the packages, with apt
-    python tests/support/slurm.py up DIR [--no-accounting] [--kill-wait S]    DIR then holds log/ and etc/slurm.conf
-    python tests/support/slurm.py run DIR sinfo                               any command: sbatch, snakemake, bash
-    python tests/support/slurm.py down DIR
+    python tests/support/slurm.py install          the packages, with apt
+    python tests/support/slurm.py run sinfo        any command, such as bash, in a cluster that lasts as long
 
 Nodes gpu1 and gpu2 are partitions `gpu`, and `preempt` and `grace`, whose jobs make way for those of `gpu` and are
 requeued, in `grace` after a minute; cpu1 is partition `cpu`, the default. Nodes claim CPUs, memory and GPUs, whether or
@@ -14,18 +12,15 @@ beyond loopback; whatever runs in it ends with its first process; and several cl
 save its logs, is in memory. Needs root and nothing outside Python's standard library.
 """
 
-import argparse
-import contextlib
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 PACKAGES = {  # each with a command by which it is known
     "munge": "munged",
@@ -92,7 +87,7 @@ SlurmdParameters=config_overrides
 GresTypes=gpu
 SlurmdTimeout=30
 ReturnToService=2
-KillWait={kill_wait}
+KillWait=30
 MinJobAge=3600
 JobRequeue=1
 PreemptType=preempt/partition_prio
@@ -146,7 +141,6 @@ sacctmgr -i add cluster test
 sacctmgr -i add account research
 sacctmgr -i add user root Account=research DefaultAccount=research
 """
-KILL = 'read pid < "$1"; kill -9 $pid; while [ -e /proc/$pid ]; do sleep 0.05; done'
 
 
 class ClusterError(Exception):
@@ -197,60 +191,34 @@ class Inside(subprocess.Popen):
 class Cluster:
     """A cluster, whose logs are in `folder`; as a context it is up inside the block. See the module's docstring."""
 
-    def __init__(self, folder: Path, accounting: bool = True, kill_wait: int = 30):
-        self.folder = Path(folder).resolve()
-        self.accounting, self.kill_wait = accounting, kill_wait
-        self.log, self.etc, self.pid_file = self.folder / "log", self.folder / "etc", self.folder / "pid"
+    def __init__(self, folder: Path, accounting: bool = True):
+        self.folder, self.accounting = Path(folder).resolve(), accounting
+        self.log, self.etc = self.folder / "log", self.folder / "etc"
         self.cgroup = FREEZER / f"transformer{str(self.folder).replace('/', '-')}"
         self.unshare: subprocess.Popen | None = None
-        self.seconds = 0.0  # from nothing to idle
+        self.first = 0  # the namespaces' first process, by its number on the machine
 
     def __enter__(self) -> "Cluster":
-        self.up(tied=True)
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.down()
-
-    def up(self, tied: bool = False) -> None:
-        """Start everything, and wait until each node is idle. If tied, the cluster ends with the calling thread."""
+        """Start everything, and wait until each node is idle. The cluster ends with the calling thread."""
         if reason := obstacle():
             raise ClusterError(reason)
-        started = time.monotonic()
-        self.down()
         self.configure()
         try:
-            with alone():
-                sweep()
-                self.unshared(tied)
+            self.unshared()
             self.daemons()
             self.wait_until_idle()
         except BaseException:
-            self.down()
+            self.__exit__()
             raise
-        self.seconds = time.monotonic() - started
+        return self
 
-    def down(self) -> None:
-        """Stop everything. A frozen process would not end, so each is thawed."""
-        if first := self.first():
-            os.kill(first, signal.SIGKILL)  # and unshare, its parent, ends with it
-        elif self.unshare:
-            self.unshare.kill()
-        until(lambda: thawed_away(self.cgroup) and not self.first(), f"processes of {self.folder} do not end", 30)
+    def __exit__(self, *_) -> None:
+        """Stop everything."""
         if self.unshare:
+            for first in children(self.unshare.pid) or [self.unshare.pid]:
+                os.kill(first, signal.SIGKILL)  # and unshare, its parent, ends with it
             self.unshare.wait()
-        self.pid_file.unlink(missing_ok=True)
-
-    def first(self) -> int | None:
-        """Return the namespaces' first process; None where it has ended, even if another has its number by now."""
-        try:
-            pid, namespace = self.pid_file.read_text().split()
-            return int(pid) if os.readlink(f"/proc/{pid}/ns/pid") == namespace else None
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-
-    def is_up(self) -> bool:
-        return self.first() is not None and self.run("sinfo", timeout=20).returncode == 0
+        until(lambda: thawed_away(self.cgroup), f"processes of {self.folder} do not end", 30)
 
     def configured(self) -> dict[str, str]:
         """Return Slurm's configuration, by file."""
@@ -264,7 +232,6 @@ class Cluster:
             "slurm.conf": SLURM_CONF.format(
                 host=HOST,
                 tracking="cgroup" if os.access(FREEZER, os.W_OK) else "linuxproc",
-                kill_wait=self.kill_wait,
                 accounting=ACCOUNTING if self.accounting else NO_ACCOUNTING,
                 nodes="\n".join(nodes),
             ),
@@ -276,27 +243,24 @@ class Cluster:
     def configure(self) -> None:
         for place in (self.etc, self.log):
             place.mkdir(parents=True, exist_ok=True)
-        for log in self.log.glob("*.log"):
-            log.unlink()
         for name, text in self.configured().items():
             path = self.etc / name
             path.write_text(text)
             path.chmod(0o600 if name == "slurmdbd.conf" else 0o644)  # else slurmdbd refuses it
 
-    def unshared(self, tied: bool) -> None:
+    def unshared(self) -> None:
         """Make the namespaces and what their processes find in them."""
         cgroup = str(self.cgroup) if os.access(FREEZER, os.W_OK) else ""
         command = [*UNSHARE, "sh", "-euc", INIT, "sh", str(self.folder), cgroup]
         self.unshare = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *command] if tied else command,
+            ["setpriv", "--pdeathsig", "KILL", *command],
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
             **{"text": True, "env": os.environ | {"PATH": PATH}, "start_new_session": True},
         )
         with self.unshare.stdout as output:
             if (line := output.readline()) != "ready\n":
                 raise ClusterError(f"no namespaces: {line.strip()}")
-        (first,) = children(self.unshare.pid)
-        self.pid_file.write_text(f"{first} {os.readlink(f'/proc/{first}/ns/pid')}")
+        (self.first,) = children(self.unshare.pid)
 
     def daemons(self) -> None:
         munge = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
@@ -310,32 +274,19 @@ class Cluster:
             self.start("slurmd", node)
 
     def must(self, *command: str) -> None:
-        """Run a command that starts or ends daemons; raise ClusterError with its last line when it fails."""
-        with (self.log / "start.log").open("a+") as log:
-            begin = log.tell()
-            with self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
-                try:
-                    failed = process.wait(60)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    failed = True
-            log.seek(begin)
-            if failed:
-                raise ClusterError(f"{command[0]} failed: {['', *log.read().splitlines()][-1]} (logs: {self.log})")
+        """Run a command that starts daemons; raise ClusterError when it fails."""
+        with (self.log / "start.log").open("a") as log:
+            process = self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            if process.wait(60):
+                raise ClusterError(f"{command[0]} failed (logs: {self.log})")
 
     def start(self, daemon: str, node: str | None = None) -> None:
         """Start `slurmctld`, or `slurmd` of a node."""
         self.must(daemon, *(["-N", node] if node else []))
 
-    def kill(self, daemon: str, node: str | None = None) -> None:
-        """Send a daemon KILL, and wait for its end. Jobs live on."""
-        self.must("sh", "-euc", KILL, "sh", f"/run/{daemon}-{node}.pid" if node else f"/run/{daemon}.pid")
-
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
         """Start a command inside, as Popen does with these options; signals sent by its methods reach the command."""
-        if not (first := self.first()):
-            raise ClusterError(f"no cluster is up in {self.folder}")
-        enter = ["nsenter", f"--target={first}", "--pid", "--net", "--mount", "--uts"]
+        enter = ["nsenter", f"--target={self.first}", "--pid", "--net", "--mount", "--uts"]
         where = f"--chdir={cwd or Path.cwd()}"
         env = dict(os.environ if env is None else env)
         env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
@@ -372,20 +323,12 @@ class Cluster:
     def wait_until_idle(self, timeout: float = 60) -> None:
         until(self.is_idle, f"the nodes are not idle (logs: {self.log})", timeout)
 
-    def wait_until_saved(self, job: str, timeout: float = 30) -> None:
-        """Wait until slurmctld, which takes some seconds, has written to disk that a job runs; killed before, it would
-        start the job a second time."""
-        mark = f"saved-{time.time_ns()}"
-        self.run("scontrol", "update", f"JobId={job}", f"AdminComment={mark}", timeout=20)
-        written = ["grep", "--quiet", mark, "/run/state/job_state"]
-        until(lambda: self.run(*written).returncode == 0, f"slurmctld has not saved job {job}", timeout)
-
     def clear(self) -> None:
         """Cancel all jobs, wait until they have ended, and let drained nodes work again."""
         self.run("scancel", "--user=root", timeout=20)
         for node in NODES:  # one that is not drained refuses to resume
             self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", timeout=20)
-        self.wait_until_idle(self.kill_wait + 60)
+        self.wait_until_idle(90)
 
 
 def thawed_away(cgroup: Path) -> bool:
@@ -401,25 +344,6 @@ def thawed_away(cgroup: Path) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Let one cluster at a time make its cgroup, which is empty at first, as one that was left behind is."""
-    folder = os.open(FREEZER if FREEZER.is_dir() else "/tmp", os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
-def sweep() -> None:
-    """Remove what clusters that ended without `down` left: a cgroup whose first process has ended."""
-    for cgroup in FREEZER.glob("transformer-*"):
-        with contextlib.suppress(FileNotFoundError):  # another has removed it
-            if not (cgroup / "cgroup.procs").read_text():
-                until(partial(thawed_away, cgroup), f"processes in {cgroup} do not end", 30)
-
-
 def install() -> None:
     """Install the packages that are missing, with apt, under a policy that lets it start no daemon."""
     missing = [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
@@ -432,78 +356,26 @@ def install() -> None:
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
     try:
-        apt("update")
-        apt("install", "--yes", "--no-install-recommends", *missing)
+        env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *missing]):
+            subprocess.run(["apt-get", "-qq", *arguments], check=True, env=env)
     finally:
         if ours:
             policy.unlink()
 
 
-def apt(*arguments: str) -> None:
-    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    result = subprocess.run(["apt-get", "-qq", *arguments], capture_output=True, text=True, env=env)
-    if result.returncode != 0:
-        raise ClusterError(f"apt-get {arguments[0]} failed: {[*result.stderr.splitlines(), ''][-1]}")
-
-
-def up(cluster: Cluster) -> str:
-    if not cluster.is_up():
-        cluster.up()
-        return f"up, {cluster.seconds:.1f} s from nothing to idle"
-    if (cluster.etc / "slurm.conf").read_text() != cluster.configured()["slurm.conf"]:
-        raise ClusterError(f"a cluster with other settings is up in {cluster.folder}: end it first (down)")
-    return "already up"
-
-
-def run(cluster: Cluster, command: list[str]) -> int:
-    """Run a command inside with this process's input, output and signals; return the exit code as a shell does."""
-    process, early = None, []
-
-    def pass_on(number: int, _) -> None:
-        process.send_signal(number) if process else early.append(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, pass_on)
-    process = cluster.popen(*command)
-    for number in early:
-        process.send_signal(number)
-    code = process.wait()
-    return code if code >= 0 else 128 - code
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="slurm.py", description=__doc__.splitlines()[0])
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="install | up | run | down")
-    verbs.add_parser("install")
-    folders = {verb: verbs.add_parser(verb) for verb in ("up", "run", "down")}
-    for verb in folders.values():
-        verb.add_argument("folder", type=Path, metavar="DIR")
-    folders["up"].add_argument("--no-accounting", action="store_true", help="without sacct and a database")
-    folders["up"].add_argument("--kill-wait", type=int, default=30, metavar="S", help="seconds from TERM to KILL")
-    folders["run"].add_argument("command", nargs=argparse.REMAINDER, metavar="CMD")
-    options = parser.parse_args()
-    if options.verb == "run" and not options.command:
-        parser.error("run DIR what?")
-    return options
-
-
-def main() -> int:
-    options = arguments()
-    if options.verb == "install":
+def main(command: list[str]) -> int:
+    if command == ["install"]:
         install()
-    elif os.geteuid() != 0:
-        raise ClusterError("only root can have a cluster")
-    elif options.verb == "up":
-        print(up(Cluster(options.folder, not options.no_accounting, options.kill_wait)))
-    elif options.verb == "run":
-        return run(Cluster(options.folder), options.command)
-    else:
-        Cluster(options.folder).down()
-    return 0
+        return 0
+    if len(command) < 2 or command[0] != "run":
+        raise ClusterError("expected `install`, or `run` and a command")
+    with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*command[1:]) as process:
+        return process.wait()
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
-    except (ClusterError, OSError) as error:
+        sys.exit(main(sys.argv[1:]))
+    except (ClusterError, OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"slurm.py: {error}")
