@@ -189,18 +189,6 @@ def test_a_page_without_any_run(tmp_path):
         assert gap in missing
 
 
-@pytest.mark.parametrize(("scale", "expected"), [("demo", False), ("multi30k", True), ("paper", True)])
-def test_scales_with_a_network_score_other_systems(tmp_path, scale, expected):
-    """The demo, which needs no network, leaves the table out, and the page says so."""
-    project = copy_project(tmp_path)
-    result = snakemake(project, "--dry-run", "--printshellcmds", "--config", f"scale={scale}")
-    assert result.returncode == 0, result.stderr
-    made = "-m transformer table measures --paper workflow/paper/table2.csv --system "
-    assert (made in result.stdout) == expected
-    assert ("--missing measures " in result.stdout) != expected
-    assert (f"--measures results/{scale}/tables/measures.csv" in result.stdout) == expected
-
-
 @pytest.mark.parametrize(
     ("base", "figure", "why"),
     [
