@@ -20,7 +20,6 @@ from support.tools import typeset
 from transformer.report.figures import FIGURES
 from transformer.report.tables import TABLES
 
-
 pytestmark = pytest.mark.slow
 
 ROWS = {
