@@ -101,15 +101,10 @@ class Translated(TypedDict):
     """The score file of a run's translation."""
 
     language: str
-    sentences: NotRequired[Positive]
     scores: dict[str, str | Variant]
     subsets: dict[str, Subset]
-    hyp: NotRequired[str]
     hyp_sha256: Checksum
-    hyp_marks: NotRequired[dict[str, int | bool]]
-    ref: NotRequired[str]
     ref_sha256: Checksum
-    ref_marks: NotRequired[dict[str, int | bool]]
     run: RunRecord
     draws: Draws  # BLEU
 
@@ -125,7 +120,7 @@ class Brackets(TypedDict):
     errors: Count
 
 
-class Lengths(TypedDict):
+class BothLengths(TypedDict):
     """Scores of all sentences, and of those of at most 40 words."""
 
     all: Brackets
@@ -135,16 +130,12 @@ class Lengths(TypedDict):
 class Parsed(TypedDict):
     """The score file of a run's parses."""
 
-    gold: NotRequired[str]
     gold_sha256: Checksum
-    test: NotRequired[str]
-    test_sha256: NotRequired[Checksum]
     by: str  # whose tags leave words out
-    scores: Lengths
-    errors: NotRequired[list[dict[str, Any]]]
+    scores: BothLengths
     repaired: list[int]  # lines
-    without_repair: Lengths
-    strict: Lengths  # by each tree's own tags
+    without_repair: BothLengths
+    strict: BothLengths  # by each tree's own tags
     run: RunRecord
     draws: Draws  # F1
 

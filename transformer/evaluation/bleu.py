@@ -144,30 +144,26 @@ def marks(sentences: list[str]) -> dict:
     }
 
 
-def warnings(
-    hypotheses: dict, references: dict, sentences: int, names: tuple[str, str] = ("--hyp", "--ref")
-) -> list[str]:
-    """Return a line for each metric, or all of them, that misleads, from `marks` of the two sides with these names."""
+def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
+    """Return a line for each metric, or all of them, that misleads, from `marks` of the two sides."""
     lines = []
-    hypothesis, reference = names
     if count := hypotheses["unicode_quotes"]:
         lines.append(
-            f"{hypothesis} has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: the paper's measure "
+            f"--hyp has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: the paper's measure "
             "(plain_quotes) knows only plain ones and counts each of them as wrong"
         )
-    for name, side in ((hypothesis, hypotheses), (reference, references)):
+    for name, side in (("--hyp", hypotheses), ("--ref", references)):
         if count := side["escaped_lines"]:
             lines.append(
                 f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: most measures score them as "
                 "they stand, so that each costs some; make them characters first"
             )
-        count = side["tokenized_lines"]
-        if count > FEW * sentences:
+        if (count := side["tokenized_lines"]) > FEW * sentences:
             lines.append(
                 f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
                 "write it; detokenise it first"
             )
     if hypotheses["capitals"] != references["capitals"]:
-        lower = reference if hypotheses["capitals"] else hypothesis
+        lower = "--ref" if hypotheses["capitals"] else "--hyp"
         lines.append(f"{lower} alone is in lower case: only the measures in lower case (_lc) compare the two")
     return lines

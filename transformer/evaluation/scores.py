@@ -20,18 +20,8 @@ RUN = (  # the columns of a run in a frame
     *("task", "experiment", "seed", "scale", "steps", "parameters", "dev_perplexity", "flops", "seconds", "hardware"),
     *("commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"),
 )
-SCORE = (  # and of its translation's score
-    "file",
-    "name",  # task/experiment/seed
-    "language",
-    "hyp_sha256",
-    "ref_sha256",
-    "draws",
-    "bleu",  # by the paper's measure
-    "sacrebleu",
-    "paper",  # the name of that variant
-    "variants",  # score and signature by name
-)
+# And of its translation's score. bleu is the paper's variant, of the name in paper.
+SCORE = ("file", "name", "language", "hyp_sha256", "ref_sha256", "draws", "bleu", "sacrebleu", "paper", "variants")
 
 
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:

@@ -87,12 +87,7 @@ def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
 
 def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
     """Return F1 in per cent on each resampled test set, from each sentence's brackets: matched, in gold, in test."""
-
-    def f1(sums: list[int]) -> float:
-        matched, gold, test = sums
-        return 200 * matched / (gold + test) if gold + test else 0.0
-
-    return draws(np.array(counts), f1)
+    return draws(np.array(counts), lambda sums: 200 * sums[0] / (sums[1] + sums[2]) if sums[1] + sums[2] else 0.0)
 
 
 def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
