@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from transformer.files import InputError, open_input, replacing
 
-Kind = TypeVar("Kind")
+Content = TypeVar("Content")
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
@@ -26,7 +26,7 @@ Checksum = Annotated[str, Meta(min_length=1)]
 Steps = Annotated[list[Count], Meta(min_length=1)]
 Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled test set
 
-AT = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
+ERROR = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
 class Start(TypedDict):
@@ -183,13 +183,13 @@ class MetricsLine(MetricsEntry):
     step: Count
 
 
-def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
+def read_json(path: str | Path, kind: type[Content] = Any) -> Content:
     """Read a JSON file. Raises InputError naming the file, the key and the value."""
     with open_input(path) as file:
         return parse_json(file.read(), kind, path)
 
 
-def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
+def parse_json(text: str | bytes, kind: type[Content], where: str | Path) -> Content:
     """Read a JSON text. Raises InputError, which begins with `where`."""
     try:
         return typed(msgspec.json.decode(text), kind, where)
@@ -205,7 +205,7 @@ def write_json(path: str | Path, record: Any, indent: int | None = None) -> None
         json.dump(record, file, indent=indent)
 
 
-def typed(content: Any, kind: type[Kind], where: str | Path) -> Kind:
+def typed(content: Any, kind: type[Content], where: str | Path) -> Content:
     """Check that the content is a `kind`; a struct or a dataclass is made of it.
 
     Raises InputError naming `where`, the key, and what was expected and found there.
@@ -214,17 +214,17 @@ def typed(content: Any, kind: type[Kind], where: str | Path) -> Kind:
     return content if isinstance(made, (dict, list, tuple)) else made
 
 
-def converted(content: Any, kind: type[Kind], where: str | Path) -> Kind:
+def converted(content: Any, kind: type[Content], where: str | Path) -> Content:
     """Make a `kind` of the content, in every part. Raises the same InputError as `typed`."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}{explained(str(error), content)}") from None
+        raise InputError(f"{where}{problem_of(str(error), content)}") from None
 
 
-def explained(error: str, content: Any) -> str:
+def problem_of(error: str, content: Any) -> str:
     """Return an error of msgspec in this project's words, beginning with the place."""
-    match = AT.fullmatch(error)
+    match = ERROR.fullmatch(error)
     place, problem = (match["place"] or "").removeprefix("."), match["problem"].replace("`", "")
     problem = problem[0].lower() + problem[1:]
     if missing := re.fullmatch("object missing required field (.*)", problem):
@@ -243,7 +243,7 @@ def read_scored(path: str | Path) -> Translated | Parsed:
     return read_of_run(path, Parsed) if isinstance(content, dict) and "by" in content else read_translated(path)
 
 
-def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
+def read_of_run(path: str | Path, kind: type[Content]) -> Content:
     """Read a file that names the run behind it. Raises InputError naming the file and the key."""
     content = read_json(path)
     if isinstance(content, dict) and content.get("run", "") is None:

@@ -135,7 +135,7 @@ def test_inputs_follow_each_other_up_to_the_most(parse):
 
 def test_sentences_of_many_chunks_keep_their_order_and_blank_lines_stay_blank(parse, monkeypatch):
     whole, _ = parse(PLAIN)
-    monkeypatch.setattr(module, "CHUNK", 3)
+    monkeypatch.setattr(module, "SENTENCES_AT_ONCE", 3)
     lines = [*PLAIN[:4], "", " \t", "", "", *PLAIN[4:], "cat " * module.POSITIONS, ""]
     trees, summary = parse(lines)
     flat = f"(TOP{' (XX cat)' * module.POSITIONS})"

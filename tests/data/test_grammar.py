@@ -32,7 +32,7 @@ from transformer.data.syntax import (
     trace,
 )
 from transformer.files import InputError
-from transformer.parsing.trees import bracketed, parse, words
+from transformer.parsing.trees import bracketed, parse_trees, words
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def test_stream_does_not_depend_on_the_hash_order(items):
 def test_trees_are_bracketed_over_the_moses_tokens(items):
     moses = MosesTokenizer(lang="en")
     for item in items:
-        ((_, tree),) = parse([item.tree], "a tree")
+        ((_, tree),) = parse_trees([item.tree], "a tree")
         assert bracketed(tree) == item.tree
         assert words(tree) == moses.tokenize(item.en, escape=False)
 

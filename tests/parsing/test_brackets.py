@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.files import InputError
-from transformer.parsing.brackets import Sentence, compare, read_gold_and_test, scores, summary, unparsed
-from transformer.parsing.trees import Close, Leaf, Open, Tree, parse
+from transformer.parsing.brackets import (
+    SentenceCounts,
+    bracket_scores,
+    compare,
+    evalb_summary,
+    read_gold_and_test,
+    unparsed,
+)
+from transformer.parsing.trees import Close, Leaf, Open, Tree, parse_trees
 
 
 def tree(text: str) -> Tree:
@@ -22,14 +29,14 @@ def tree(text: str) -> Tree:
 
 
 def read_line(line: str) -> Tree:
-    return [event for _, tree in parse([line], "a test") for event in tree]
+    return [event for _, tree in parse_trees([line], "a test") for event in tree]
 
 
-def counted(gold: str, test: str, by_gold: bool = False) -> Sentence:
+def counted(gold: str, test: str, by_gold: bool = False) -> SentenceCounts:
     return compare(tree(gold), tree(test), 1, by_gold)
 
 
-def counts(sentence: Sentence) -> tuple[int, int, int]:
+def counts(sentence: SentenceCounts) -> tuple[int, int, int]:
     assert sentence.status == "ok", sentence
     return sentence.matched, sentence.gold, sentence.test
 
@@ -74,7 +81,7 @@ TEST = [
 ]
 
 
-def sample(gold: list[str], test: list[str]) -> list[Sentence]:
+def sample(gold: list[str], test: list[str]) -> list[SentenceCounts]:
     pairs = zip(map(read_line, gold), map(read_line, test), strict=True)
     return [compare(*pair, number) for number, pair in enumerate(pairs, start=1)]
 
@@ -90,7 +97,7 @@ def test_sample_as_published():
         *((4, 4, 4), (3, 4, 4), (4, 4, 4), (3, 4, 4), (3, 4, 4)),
         *((2, 4, 3), (1, 4, 1), (0, 4, 0), (4, 4, 5), (4, 4, 8)),
     ]
-    summaries = scores(sentences)
+    summaries = bracket_scores(sentences)
     assert of_sentences(summaries["all"]) == (24, 5, 2, 17)
     assert of_sentences(summaries["len40"]) == (23, 5, 2, 16)
     assert printed(summaries["all"]) == "87.76 90.53 89.12 52.94 0.06 94.12 100.00 98.15"
@@ -98,7 +105,7 @@ def test_sample_as_published():
 
 
 def test_sample_by_collins_as_the_program_prints_it():
-    summaries = scores(sample(GOLD, TEST))
+    summaries = bracket_scores(sample(GOLD, TEST))
     assert of_sentences(summaries["all"]) == (24, 6, 2, 16)
     assert printed(summaries["all"]) == "87.23 90.11 88.65 50.00 0.06 93.75 100.00 97.12"
     assert printed(summaries["len40"]) == "80.00 84.21 82.05 46.67 0.07 93.33 100.00 95.00"
@@ -107,13 +114,13 @@ def test_sample_by_collins_as_the_program_prints_it():
 def test_means_are_over_brackets_not_sentences():
     """1 of 1 and 0 of 3: 1/4, not the mean of 100 and 0; a sentence of two is complete."""
     one, two = counted("(NP NN)", "(NP NN)"), counted("(S (NP NN) (VP VB))", "(A (B NN) (C VB))")
-    score = summary([one, two])
+    score = evalb_summary([one, two])
     assert (score["recall"], score["precision"], score["complete"]) == (25, 25, 50)
 
 
 def test_crossing_by_hand():
     for crossing, none, few in ((0, 100, 100), (2, 0, 100), (3, 0, 0)):
-        score = summary([Sentence(1, 5, "ok", crossing=crossing)])
+        score = evalb_summary([SentenceCounts(1, 5, "ok", crossing=crossing)])
         assert (score["crossing"], score["no_crossing"], score["two_or_less_crossing"]) == (crossing, none, few)
 
 
@@ -128,7 +135,7 @@ def test_short_sentences_have_40_words_with_punctuation_and_without_traces():
     exact, more = (f"(S {'NN ' * 39}{last} -NONE- -NONE-)" for last in (".", ". ."))
     sentences = [counted(text, text) for text in (exact, more)]
     assert [sentence.length for sentence in sentences] == [40, 41]
-    summaries = scores(sentences)
+    summaries = bracket_scores(sentences)
     assert (summaries["all"]["sentences"], summaries["len40"]["sentences"]) == (2, 1)
 
 
@@ -151,19 +158,19 @@ def test_all_words_must_be_the_same_by_golds_tags():
 
 def test_nothing_found():
     """No bracket of two is right, so F1 is 0; without any bracket it is nothing, and so is recall."""
-    score = summary([counted("(S NN)", "(X NN)")])
+    score = evalb_summary([counted("(S NN)", "(X NN)")])
     assert (score["recall"], score["precision"], score["f1"]) == (0, 0, 0)
-    score = summary([counted("(TOP NN)", "(TOP NN)")])
+    score = evalb_summary([counted("(TOP NN)", "(TOP NN)")])
     assert (score["recall"], score["precision"], score["f1"], score["complete"]) == (None, None, None, 100)
-    score = summary([counted("(S NN)", "(TOP NN)")])
+    score = evalb_summary([counted("(S NN)", "(TOP NN)")])
     assert (score["recall"], score["precision"], score["f1"]) == (0, None, 0)
-    assert set(list(summary([]).values())[4:]) == {None}
+    assert set(list(evalb_summary([]).values())[4:]) == {None}
 
 
 def test_unparsed():
     """Two sentences of 3 brackets, all right; without one of them recall is 3 of 6, and precision still 100."""
     sentence = counted("(S (NP NN) (VP VB))", "(S (NP NN) (VP VB))")
-    score = summary([sentence, unparsed(sentence)])
+    score = evalb_summary([sentence, unparsed(sentence)])
     assert (score["recall"], score["precision"], score["tagging"]) == (50, 100, 50)
     error = counted("(S NN)", "(S NN NN)")
     assert unparsed(error) == error

@@ -8,7 +8,7 @@ from nltk.tree import Tree as NltkTree
 from support.trees import read, trees
 
 from transformer.files import InputError
-from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse, phrases, words
+from transformer.parsing.trees import Close, Leaf, Open, bracketed, clean, one_a_line, parse_trees, phrases, words
 
 CAT = [Open("TOP"), Open("NP"), Leaf("DT", "the"), Leaf("NN", "cat"), Close("NP"), Close("TOP")]
 
@@ -34,7 +34,7 @@ def as_nltk(tree: list) -> NltkTree:
 
 def test_trees_wherever_they_begin_and_end():
     lines = ["", "( (S", "\t(NP (DT", "the)) )", ")(X (Y z)) (A b)", "( (X", "  (Y z)))", ""]
-    trees = [(line, bracketed(tree)) for line, tree in parse(lines, "text", first=10)]
+    trees = [(line, bracketed(tree)) for line, tree in parse_trees(lines, "text", first=10)]
     assert trees == [(11, "( (S (NP (DT the))))"), (14, "(X (Y z))"), (14, "(A b)"), (15, "( (X (Y z)))")]
 
 
@@ -56,7 +56,7 @@ def test_trees_wherever_they_begin_and_end():
 )
 def test_wrong_brackets(text, line, problem):
     with pytest.raises(InputError, match=rf"^a\.mrg, line {line}: {re.escape(problem)}$"):
-        list(parse(text.split("\n"), "a.mrg"))
+        list(parse_trees(text.split("\n"), "a.mrg"))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from transformer.parsing.trees import Close, Leaf, Open, parse
+from transformer.parsing.trees import Close, Leaf, Open, parse_trees
 
 # Plain sentences and their trees, under TOP and written as ours are.
 TREEBANK = {
@@ -40,5 +40,5 @@ trees = st.recursive(leaves, constituents)
 
 def read(text: str) -> list:
     """Return the one tree in a text."""
-    ((_, tree),) = parse(text.split("\n"), "text")
+    ((_, tree),) = parse_trees(text.split("\n"), "text")
     return tree

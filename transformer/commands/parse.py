@@ -16,8 +16,7 @@ from cyclopts.validators import Number
 
 from transformer.files import InputError, replacing, write_columns
 from transformer.layout import SIDES
-from transformer.parsing import trees as reading
-from transformer.parsing.trees import Tree, bracketed, clean, from_brackets, phrases, read_trees, words
+from transformer.parsing.trees import Tree, bracketed, clean, from_brackets, parse_trees, phrases, read_trees, words
 from transformer.records import Parses, parse_json, read_parses, write_json
 from transformer.text import decode_lines, draw, printable, read_lines, split_lines
 
@@ -185,7 +184,7 @@ def parse(
     if most and not input:
         raise InputError(f"--most: expected with --input, found {most} without")
     torch.set_num_threads(threads or os.cpu_count())
-    lines = evenly(input, most) if most else read(input)
+    lines = evenly(input, most) if most else input_lines(input)
     sentences = (list(map(from_brackets, line.split())) if tokenized else penn_words(line) for line in lines)
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
@@ -201,7 +200,7 @@ def parse(
             write_json(json, summary | {"sentences": len(summary["scores"])})
 
 
-def read(paths: list[Path] | None) -> Iterator[str]:
+def input_lines(paths: list[Path] | None) -> Iterator[str]:
     """Yield the lines of all files, or of standard input."""
     from transformer.data.subwords import noting_spaces
 
@@ -251,5 +250,5 @@ def silver(
 
 def count_words(line: str, path: Path) -> int:
     """Count the words of the tree on a line."""
-    ((_, tree),) = reading.parse([line], path)
+    ((_, tree),) = parse_trees([line], path)
     return len(words(tree))

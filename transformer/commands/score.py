@@ -13,7 +13,6 @@ from transformer.files import InputError, replacing, sha256
 from transformer.records import read_parses
 from transformer.text import read_lines, read_pairs
 
-PRINT = "-"  # the --json that is no file
 # What is printed, and what each is for. The paper's is followed by what is known in a language, and its interval.
 PRINTED = {
     "sacrebleu": "the number to report, with its signature",
@@ -25,7 +24,7 @@ IN_LANGUAGE = {
     "de": "; only on all 3,003 sentences of newstest2014 comparable with their 27.3 and 28.4",
     "fr": " German; how their French 41.8 was counted is not known",
 }
-BRACKETS = {  # as they are printed
+BRACKET_LABELS = {  # as they are printed
     "sentences": "sentences",
     "errors": "left out: other words than in gold",
     "skipped": "left out: no tree",
@@ -73,17 +72,17 @@ def score(
 
     about = describe(run, weights)
     sides = [list(side) for side in zip(*read_pairs(hyp, ref), strict=True)]
-    content = {"language": lang} | measured(*sides, lang)
+    content = {"language": lang} | all_scores(*sides, lang)
     draws = bleu_draws(paper_tokens(sides[0], lang), paper_reference(sides[1], lang))
     low, high = limits(draws)
     content["scores"][PAPER] |= {"low": low, "high": high}
-    content["subsets"] = {name: measured(*part_of(sides, path), lang) for name, path in subset}
+    content["subsets"] = {name: all_scores(*part_of(sides, path), lang) for name, path in subset}
     for name, path, side in (("hyp", hyp, sides[0]), ("ref", ref, sides[1])):
         content |= {name: path, f"{name}_sha256": sha256(path), f"{name}_marks": marks(side)}
-    write(content | {"run": about}, draws, listing(content), json)
+    print_or_write(content | {"run": about}, draws, listing(content), json)
 
 
-def measured(hypotheses: list[str], references: list[str], language: str) -> dict:
+def all_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Return the number of sentences and all their scores."""
     from transformer.evaluation.bleu import scores
 
@@ -155,7 +154,7 @@ def evalb(
         json: a file for the scores, the checksums of both files, the account of --run, and F1 on resampled test sets;
             `-` prints that instead
     """
-    from transformer.parsing.brackets import compare, read_gold_and_test, scores, unparsed
+    from transformer.parsing.brackets import bracket_scores, compare, read_gold_and_test, unparsed
 
     pairs = list(read_gold_and_test(gold, test))
     sentences = [compare(*pair, number, gold_tags) for number, pair in enumerate(pairs, start=1)]
@@ -165,24 +164,26 @@ def evalb(
         "test": test,
         "test_sha256": sha256(test),
         "by": "gold tags" if gold_tags else "evalb",
-        "scores": scores(sentences),
+        "scores": bracket_scores(sentences),
         "errors": [{"line": each.number, "why": each.why} for each in sentences if each.status == "error"],
     }
     if parses:
         lines = content["repaired"] = sorted(map(int, read_parses(parses, test, len(sentences))["repaired"]))
         failed = set(lines)
-        content["without_repair"] = scores(unparsed(each) if each.number in failed else each for each in sentences)
+        content["without_repair"] = bracket_scores(
+            unparsed(each) if each.number in failed else each for each in sentences
+        )
     if gold_tags:
-        content["strict"] = scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
+        content["strict"] = bracket_scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
     draws = f1_draws([(each.matched, each.gold, each.test) for each in sentences])
-    write(content | {"run": describe(run, weights)}, draws, table(content, test), json)
+    print_or_write(content | {"run": describe(run, weights)}, draws, bracket_listing(content, test), json)
 
 
-def table(content: dict, test: str) -> str:
+def bracket_listing(content: dict, test: str) -> str:
     """List the scores of all sentences and of the short ones; then a line per error."""
     from transformer.parsing.brackets import SHORT
 
-    rows = [(label, content["scores"], name) for name, label in BRACKETS.items()]
+    rows = [(label, content["scores"], name) for name, label in BRACKET_LABELS.items()]
     if "without_repair" in content:
         rows.append((f"F1 if the {len(content['repaired'])} repaired had no bracket", content["without_repair"], "f1"))
     if "strict" in content:
@@ -201,14 +202,14 @@ def rounded(value: float | None) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def write(content: dict, draws: list[float], listing: str, file: str | None) -> None:
+def print_or_write(content: dict, draws: list[float], listing: str, file: str | None) -> None:
     """Print the listing and write the score file, or print that. A score of a run ends with its draws, in one line."""
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
-    if file == PRINT:
+    if file == "-":
         sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
-    print(text if file == PRINT else listing)
-    if file not in (None, PRINT):
+    print(text if file == "-" else listing)
+    if file not in (None, "-"):
         with replacing(file) as written:
             written.write(text + "\n")

@@ -22,7 +22,7 @@ UNICODE_QUOTES = "".join(QUOTES.values())
 ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
 TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
-FEW = 0.1  # of the lines; of text as people write it, one in 200 has such marks
+FEW_LINES = 0.1  # of the lines; of text as people write it, one in 200 has such marks
 
 
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
@@ -158,7 +158,7 @@ def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
                 f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: most measures score them as "
                 "they stand, so that each costs some; make them characters first"
             )
-        if (count := side["tokenized_lines"]) > FEW * sentences:
+        if (count := side["tokenized_lines"]) > FEW_LINES * sentences:
             lines.append(
                 f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
                 "write it; detokenise it first"

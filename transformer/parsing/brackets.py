@@ -13,19 +13,19 @@ from itertools import zip_longest
 from pathlib import Path
 
 from transformer.files import InputError
-from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse, with_words_of
+from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
 from transformer.text import count_lines, read_lines
 
 DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 SAME = {"PRT": "ADVP"}  # labels that count as another
 SHORT = 40  # words at most in the sentences that are also scored apart
-KEPT = "not deleted"  # a tag that no treebank has, so that it is always wrong
+NEVER_RIGHT = "not deleted"  # a tag that no treebank has, so that it is always wrong
 
 Constituent = tuple[str, int, int]  # label, words before it, words before its end
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class SentenceCounts:
     """The counts of one sentence, which are 0 unless its status is "ok"."""
 
     number: int
@@ -40,20 +40,20 @@ class Sentence:
     right_tags: int = 0
 
 
-def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> Sentence:
+def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> SentenceCounts:
     """Return the counts of sentence `number`; its status is "skip" if `test` has no words.
 
     by_gold: leave words out, in both trees, by their tags in gold; all words must then be equal, even those left out.
     """
     gold, test = ([event for event in tree if getattr(event, "tag", "") != TRACE] for tree in (gold, test))
-    sentence = Sentence(number, len(leaves(gold)), "skip")
+    sentence = SentenceCounts(number, len(leaves(gold)), "skip")
     why = None
     if by_gold and test:
-        why = difference(leaves(gold), leaves(test))
+        why = first_difference(leaves(gold), leaves(test))
         test = test if why else with_deletions_of(gold, test)
     if not why and not counted(test):
         return sentence
-    why = why or difference(counted(gold), counted(test))
+    why = why or first_difference(counted(gold), counted(test))
     if why:
         return replace(sentence, status="error", why=why)
     expected, proposed = constituents(gold), constituents(test)
@@ -79,7 +79,7 @@ def counted(tree: Tree) -> list[Leaf]:
     return [leaf for leaf in leaves(tree) if leaf.tag not in DELETED]
 
 
-def difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
+def first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
     """Name the first difference between the words."""
     if len(gold) != len(test):
         return f"{len(gold)} words in gold, {len(test)} in test"
@@ -99,7 +99,7 @@ def with_deletions_of(gold: Tree, test: Tree) -> Tree:
             if tag in DELETED:
                 event = replace(event, tag=tag)
             elif event.tag in DELETED:
-                event = replace(event, tag=KEPT)
+                event = replace(event, tag=NEVER_RIGHT)
         result.append(event)
     return result
 
@@ -133,18 +133,21 @@ def cross(one: Constituent, other: Constituent) -> bool:
     return start < other_start < end < other_end or other_start < start < other_end < end
 
 
-def unparsed(sentence: Sentence) -> Sentence:
+def unparsed(sentence: SentenceCounts) -> SentenceCounts:
     """Count the sentence as if its parser had found no bracket and no tag; those of gold still count."""
     return replace(sentence, test=0, matched=0, crossing=0, right_tags=0)
 
 
-def scores(sentences: Iterable[Sentence]) -> dict:
+def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
     """Summarise all sentences, and those of at most 40 words, as "all" and "len40"; both include errors and skips."""
     sentences = list(sentences)
-    return {"all": summary(sentences), "len40": summary([each for each in sentences if each.length <= SHORT])}
+    return {
+        "all": evalb_summary(sentences),
+        "len40": evalb_summary([each for each in sentences if each.length <= SHORT]),
+    }
 
 
-def summary(sentences: list[Sentence]) -> dict:
+def evalb_summary(sentences: list[SentenceCounts]) -> dict:
     """Return EVALB's summary: counts of sentences, percentages, and the mean number of crossing brackets.
 
     A value is None if its denominator is 0; EVALB prints 0.00, or nan for F1. If no bracket matches, F1 is 0; EVALB
@@ -156,7 +159,7 @@ def summary(sentences: list[Sentence]) -> dict:
         return sum(getattr(sentence, name) for sentence in valid)
 
     gold, test, matched = total("gold"), total("test"), total("matched")
-    recall, precision = percent(matched, gold), percent(matched, test)
+    recall, precision = percentage(matched, gold), percentage(matched, test)
     return {
         "sentences": len(sentences),
         "errors": sum(sentence.status == "error" for sentence in sentences),
@@ -164,16 +167,16 @@ def summary(sentences: list[Sentence]) -> dict:
         "valid": len(valid),
         "recall": recall,
         "precision": precision,
-        "f1": 2 * precision * recall / (precision + recall) if matched else percent(0, gold + test),
-        "complete": percent(sum(s.gold == s.test == s.matched for s in valid), len(valid)),
+        "f1": 2 * precision * recall / (precision + recall) if matched else percentage(0, gold + test),
+        "complete": percentage(sum(s.gold == s.test == s.matched for s in valid), len(valid)),
         "crossing": total("crossing") / len(valid) if valid else None,
-        "no_crossing": percent(sum(s.crossing == 0 for s in valid), len(valid)),
-        "two_or_less_crossing": percent(sum(s.crossing <= 2 for s in valid), len(valid)),
-        "tagging": percent(total("right_tags"), total("words")),
+        "no_crossing": percentage(sum(s.crossing == 0 for s in valid), len(valid)),
+        "two_or_less_crossing": percentage(sum(s.crossing <= 2 for s in valid), len(valid)),
+        "tagging": percentage(total("right_tags"), total("words")),
     }
 
 
-def percent(part: int, whole: int) -> float | None:
+def percentage(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
@@ -182,7 +185,7 @@ def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tre
 
     An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError on
     files of unequal length or without a line, and, naming file and line, on an empty line in `gold` and on what
-    `trees.parse` cannot read.
+    `trees.parse_trees` cannot read.
     """
     number = 0
     for number, (right, guess) in enumerate(zip_longest(read_lines(gold), read_lines(test)), start=1):
@@ -200,4 +203,4 @@ def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tre
 
 def parse_line(line: str, name: str | Path, number: int) -> Tree:
     """Read the trees on a line as one."""
-    return [event for _, tree in parse([line], name, number) for event in tree]
+    return [event for _, tree in parse_trees([line], name, number) for event in tree]

@@ -14,7 +14,7 @@ import re
 from transformer.parsing.trees import TOP, Close, Leaf, Open, Tree, words
 
 UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
-SYMBOL = re.compile(r"(?P<bracket>[()]?)(?P<label>[^\s()]+)")
+WRITTEN = re.compile(r"(?P<bracket>[()]?)(?P<label>[^\s()]+)")
 
 
 def encode(tree: Tree) -> tuple[list[str], list[str]]:
@@ -58,7 +58,7 @@ class Builder:
 
     def follow(self, text: str) -> None:
         """Carry out one symbol, as far as possible."""
-        match = SYMBOL.fullmatch(text)
+        match = WRITTEN.fullmatch(text)
         if not match:
             self.faults.append("an unreadable symbol")
         elif match["bracket"] == "(":

@@ -32,7 +32,7 @@ from transformer.translation.search import Decoder
 from transformer.translation.translator import search
 
 TOO_LONG = "more subwords than the model has positions for"
-CHUNK = 10_000  # sentences in memory, among which those of similar length are parsed together
+SENTENCES_AT_ONCE = 10_000  # sentences in memory, among which those of similar length are parsed together
 DEEPEST = 100  # brackets open at once in a constrained search; treebanks have about thirty
 
 
@@ -73,7 +73,7 @@ class Parser:
     def parse_all(self, sentences: Iterable[list[str]]) -> Iterator[Parse | None]:
         """Yield a parse for each sentence, None for one without words, in constant memory."""
         sentences = iter(sentences)
-        while chunk := list(islice(sentences, CHUNK)):
+        while chunk := list(islice(sentences, SENTENCES_AT_ONCE)):
             parses = iter(self.parse([words for words in chunk if words]))
             yield from (next(parses) if words else None for words in chunk)
 

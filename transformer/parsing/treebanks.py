@@ -12,7 +12,7 @@ from pathlib import Path
 
 from transformer.data.archive import open_bytes, read_members
 from transformer.files import InputError
-from transformer.parsing.trees import Tree, clean, one_a_line, parse
+from transformer.parsing.trees import Tree, clean, one_a_line, parse_trees
 from transformer.text import decode_lines, read_lines, split_lines
 
 LICENCE = (
@@ -21,7 +21,7 @@ LICENCE = (
 )
 GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
 GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents whose words are withheld
-SPLIT = re.compile(r"## +(\S+)")
+SPLIT_HEADING = re.compile(r"## +(\S+)")
 DOCUMENT = re.compile(r" *\* +(\S+)")
 
 
@@ -29,7 +29,7 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
     path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
-    Raises InputError like `parse` and, before anything is read, if a section has no files. A missing file is not
+    Raises InputError like `parse_trees` and, before anything is read, if a section has no files. A missing file is not
     noticed, as the treebank's own numbering has gaps: count the trees.
     """
     files = {f"{number:02}": section_files(Path(path), f"{number:02}") for number in range(first, last + 1)}
@@ -57,7 +57,7 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
     path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
-    of each split in splits.md. Raises InputError like `read_members` and `parse`, and naming what the archive lacks.
+    of each split in splits.md. Raises InputError like `read_members` and `parse_trees`, naming what the archive lacks.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, GUM_MEMBER.fullmatch)}
     documents = split_documents(path, contents.get("splits.md"), split)
@@ -79,7 +79,7 @@ def split_documents(path: str | Path, table: bytes | None, split: str) -> list[s
     documents: dict[str, list[str]] = {}
     listed: list[str] = []
     for line in decode_lines(split_lines(io.BytesIO(table)), f"{path}: splits.md"):
-        if heading := SPLIT.match(line):
+        if heading := SPLIT_HEADING.match(line):
             listed = documents.setdefault(heading[1], [])
         elif item := DOCUMENT.match(line):
             listed.append(item[1])
@@ -95,5 +95,5 @@ def read_plain(path: str | Path) -> Iterator[Tree]:
 
 
 def parse_cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
-    """Yield the trees in `lines` that hold words, cleaned. Raises InputError like `parse`."""
-    return filter(None, (clean(tree) for _, tree in parse(lines, name)))
+    """Yield the trees in `lines` that hold words, cleaned. Raises InputError like `parse_trees`."""
+    return filter(None, (clean(tree) for _, tree in parse_trees(lines, name)))

@@ -19,7 +19,7 @@ TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers'
 TRACE = "-NONE-"  # the tag of an empty category
 WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
 
-TOKEN = re.compile(r"[()]|[^\s()]+")
+BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+")
 BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
 
 
@@ -54,15 +54,15 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
 
 def one_a_line(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
-    """Yield the tree on each of `lines`. Raises InputError like `parse`, and where a line has not exactly one tree."""
+    """Yield the tree on each of `lines`. Raises InputError like `parse_trees`, and if a line has not one tree."""
     for number, line in enumerate(lines, start=1):
-        trees = [tree for _, tree in parse([line], name, number)]
+        trees = [tree for _, tree in parse_trees([line], name, number)]
         if len(trees) != 1:
             raise InputError(f"{name}, line {number}: expected one tree, found {len(trees)}")
         yield trees[0]
 
 
-def parse(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tuple[int, Tree]]:
+def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tuple[int, Tree]]:
     """Yield the trees in `lines`, wherever they begin and end, each with the number of the line where it begins.
 
     first: the number of the first line. Raises InputError, naming `name` and the line, on brackets that do not match, a
@@ -73,7 +73,7 @@ def parse(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tu
     inside: list[str] | None = None  # label and word in the last bracket, until it is clear what it is
     begin, problem = 0, ""
     for number, line in enumerate(lines, start=first):
-        for token in TOKEN.findall(line):
+        for token in BRACKET_OR_WORD.findall(line):
             begin = begin or number
             match token, inside:
                 case "(", None:

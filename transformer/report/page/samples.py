@@ -6,7 +6,7 @@ A translation is ranked by chrF, as BLEU of a single sentence is 0 more often th
 import random
 from typing import NamedTuple
 
-from transformer.parsing.brackets import Sentence, compare, read_gold_and_test
+from transformer.parsing.brackets import SentenceCounts, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
 from transformer.text import read_pairs
 
@@ -73,7 +73,7 @@ def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
     return Samples(run, metric, choose(sentences, most))
 
 
-def sentence_f1(sentence: Sentence) -> float | None:
+def sentence_f1(sentence: SentenceCounts) -> float | None:
     """Compute F1 in per cent: 0 for a tree that is missing or over other words, None without a bracket to compare."""
     if sentence.status != "ok":
         return 0.0
