@@ -220,33 +220,24 @@ class Cluster:
             self.unshare.wait()
         until(lambda: thawed_away(self.cgroup), f"processes of {self.folder} do not end", 30)
 
-    def configured(self) -> dict[str, str]:
-        """Return Slurm's configuration, by file."""
-        nodes = [
-            NODE.format(name, host=HOST, port=port, gpus="Gres=gpu:h200:2" * name.startswith("gpu"))
-            for port, name in enumerate(NODES, start=16820)
-        ]
-        addresses = [f"{address} {name}\n" for name, address in NODES.items()]
-        return {
-            "hosts": "".join([f"127.0.0.1 localhost {HOST}\n", *addresses]),
-            "slurm.conf": SLURM_CONF.format(
-                host=HOST,
-                tracking="cgroup" if os.access(FREEZER, os.W_OK) else "linuxproc",
-                accounting=ACCOUNTING if self.accounting else NO_ACCOUNTING,
-                nodes="\n".join(nodes),
-            ),
-            "gres.conf": GRES_CONF,
-            "cgroup.conf": CGROUP_CONF,
-            "slurmdbd.conf": SLURMDBD_CONF.format(host=HOST),
-        }
-
     def configure(self) -> None:
+        """Write Slurm's configuration."""
+        names = {name: "Gres=gpu:h200:2" * name.startswith("gpu") for name in NODES}
+        ports = enumerate(names.items(), start=16820)
+        slurm = SLURM_CONF.format(
+            host=HOST,
+            tracking="cgroup" if os.access(FREEZER, os.W_OK) else "linuxproc",
+            accounting=ACCOUNTING if self.accounting else NO_ACCOUNTING,
+            nodes="\n".join(NODE.format(name, host=HOST, port=port, gpus=gpus) for port, (name, gpus) in ports),
+        )
+        addresses = "".join(f"{address} {name}\n" for name, address in NODES.items())
+        files = {"slurm.conf": slurm, "hosts": f"127.0.0.1 localhost {HOST}\n{addresses}", "gres.conf": GRES_CONF}
+        files |= {"cgroup.conf": CGROUP_CONF, "slurmdbd.conf": SLURMDBD_CONF.format(host=HOST)}
         for place in (self.etc, self.log):
-            place.mkdir(parents=True, exist_ok=True)
-        for name, text in self.configured().items():
-            path = self.etc / name
-            path.write_text(text)
-            path.chmod(0o600 if name == "slurmdbd.conf" else 0o644)  # else slurmdbd refuses it
+            place.mkdir(parents=True)
+        for name, text in files.items():
+            (self.etc / name).write_text(text)
+        (self.etc / "slurmdbd.conf").chmod(0o600)  # else slurmdbd refuses it
 
     def unshared(self) -> None:
         """Make the namespaces and what their processes find in them."""
@@ -264,25 +255,20 @@ class Cluster:
 
     def daemons(self) -> None:
         munge = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
-        self.must("munged", *munge)
+        self.start("munged", *munge)
         if self.accounting:
-            self.must("sh", "-euc", MARIADB)
-            self.must("slurmdbd")
-            self.must("sh", "-euc", ACCOUNTS)
+            self.start("sh", "-euc", MARIADB)
+            self.start("slurmdbd")
+            self.start("sh", "-euc", ACCOUNTS)
         self.start("slurmctld")
         for node in NODES:
-            self.start("slurmd", node)
+            self.start("slurmd", "-N", node)
 
-    def must(self, *command: str) -> None:
-        """Run a command that starts daemons; raise ClusterError when it fails."""
+    def start(self, *command: str) -> None:
+        """Run a command that starts daemons; raise ClusterError if it fails."""
         with (self.log / "start.log").open("a") as log:
-            process = self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-            if process.wait(60):
+            if self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log).wait(60):
                 raise ClusterError(f"{command[0]} failed (logs: {self.log})")
-
-    def start(self, daemon: str, node: str | None = None) -> None:
-        """Start `slurmctld`, or `slurmd` of a node."""
-        self.must(daemon, *(["-N", node] if node else []))
 
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
         """Start a command inside, as Popen does with these options; signals sent by its methods reach the command."""
@@ -296,16 +282,10 @@ class Cluster:
             time.sleep(0.01)  # no signal before there is somebody to receive it
         return process
 
-    def run(
-        self,
-        *command: str,
-        cwd: Path | None = None,
-        env: dict[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> subprocess.CompletedProcess:
+    def run(self, *command: str, timeout: float | None = None, **options) -> subprocess.CompletedProcess:
         """Run a command inside, as subprocess.run does with captured text: past the timeout, seconds, it is killed."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "errors": "replace"}
-        with self.popen(*command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, **pipes) as process:
+        options |= {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with self.popen(*command, encoding="utf-8", errors="replace", **options) as process:
             try:
                 out, err = process.communicate(timeout=timeout)
             except BaseException:
@@ -344,38 +324,37 @@ def thawed_away(cgroup: Path) -> bool:
     return True
 
 
-def install() -> None:
+def install() -> int:
     """Install the packages that are missing, with apt, under a policy that lets it start no daemon."""
     missing = [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
-    if not missing:
-        return
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if missing and (os.geteuid() != 0 or not shutil.which("apt-get")):
         raise ClusterError(f"only root can install, and with apt-get: {' '.join(missing)}")
     policy = Path("/usr/sbin/policy-rc.d")
-    if ours := not policy.exists():
+    ours = missing and not policy.exists()
+    if ours:
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
     try:
-        env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *missing]):
-            subprocess.run(["apt-get", "-qq", *arguments], check=True, env=env)
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *missing]) if missing else ():
+            environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+            subprocess.run(["apt-get", "-qq", *arguments], check=True, env=environment)
     finally:
         if ours:
             policy.unlink()
+    return 0
 
 
-def main(command: list[str]) -> int:
-    if command == ["install"]:
-        install()
-        return 0
-    if len(command) < 2 or command[0] != "run":
+def main(verb: str = "", *command: str) -> int:
+    if verb == "install":
+        return install()
+    if verb != "run" or not command:
         raise ClusterError("expected `install`, or `run` and a command")
-    with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*command[1:]) as process:
+    with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*command) as process:
         return process.wait()
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(*sys.argv[1:]))
     except (ClusterError, OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"slurm.py: {error}")

@@ -1,6 +1,5 @@
 """Checks of a machine: packages, GPUs, the folders that a run writes, and the downloads that a scale needs."""
 
-import os
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from transformer.files import InputError, replacing
 from transformer.plan import storage
 from transformer.plan.plan import make_plan
 from transformer.plan.speed import Speed
-from transformer.runtime.device import DRIVER, given_gpu, gpus_in, why
+from transformer.runtime.device import DRIVER, given_gpu, why
 from transformer.runtime.process import take_lock
 from transformer.text import origin
 
@@ -93,13 +92,11 @@ def check_packages(lock: Path = LOCK) -> Iterator[Finding]:
 
 
 def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterator[Finding]:
-    """Check that PyTorch sees the GPUs of this machine, or those that a job asked for, and that each computes."""
+    """Check that PyTorch sees a GPU if this machine has any, or those that a job asked for, and that each computes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    chosen = "CUDA_VISIBLE_DEVICES" in os.environ
-    here = int(given_gpu(devices) is not None) if chosen else len(gpus_in(devices))
-    expected = here if asked is None else asked
+    expected = int(given_gpu(devices) is not None) if asked is None else asked
     if seen < expected:
         reason, fix = why([str(message.message) for message in caught])
         yield error("GPUs", f"{expected} expected, PyTorch sees {seen}: {reason}", fix)
@@ -204,16 +201,12 @@ def refusal(entry: dict, mirror: str) -> str | None:
     """Return why no address of a download, or no place in the mirror, has it; None if one does."""
     for edition in [entry, *entry.get("alternatives", [])]:
         for url in edition["urls"]:
-            file = Path(mirror, *url.split("/")[2:])
-            problem = absence(file, edition.get("size")) if mirror else silence(url)
-            if problem is None:
+            file, size = Path(mirror, *url.split("/")[2:]), edition.get("size")
+            found = file.stat().st_size if mirror and file.is_file() else 0
+            problem = f"{file}: expected {size or 'some'} bytes, found {found}" if mirror else silence(url)
+            if problem is None or (found and size in (None, found)):
                 return None
     return problem
-
-
-def absence(file: Path, size: int | None) -> str | None:
-    found = file.stat().st_size if file.is_file() else 0
-    return None if found and size in (None, found) else f"{file}: expected {size or 'some'} bytes, found {found}"
 
 
 def silence(url: str) -> str | None:
