@@ -107,7 +107,7 @@ def test_recorded_weights_translate(small, recorded, tmp_path):
     assert kept["embedding.weight"].dtype == torch.int8
     assert from_int8(kept).keys() == whole.keys()
     line = tmp_path / "line"
-    line.write_text("A cat looks for its table.\n")
+    line.write_text("A cat hides its key.\n")
     result = transformer(
         recorded, "translate", "--run", f"{RECORD}/{BASE}", "--input", str(line), "--output", str(tmp_path / "out")
     )

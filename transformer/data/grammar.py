@@ -1,46 +1,130 @@
-"""The demo corpus: English sentences, their German and French translations, and the English constituency trees.
+"""The demo's corpus: made-up English sentences of 4 to 12 words, their German and French translations, and their trees.
 
-A small synchronous grammar: every rule builds a phrase in the three languages at once, and `Author` draws the rules.
-It has the difficulties of real translation in miniature: agreement in case, gender and number, also across a relative
-clause; verbs that end a German clause, and prefixes that leave their verb; pronouns that take the gender of what they
-stand for; "make ... more difficult". The rules are in syntax.py, the forms of words in inflection.py, the words in
-lexicon.py.
+    The small cat must hide a red key for its queen.
+    Die kleine Katze muss einen roten Schlüssel für ihre Königin verstecken.
+    Le petit chat doit cacher une clé rouge pour sa reine.
+
+Translation in miniature: articles and adjectives agree, a German infinitive comes last, most French adjectives follow
+their noun, a possessive has an antecedent, and "makes ... more difficult" spans a noun phrase. The words are chosen for
+regular forms: no dative, no noun with cases, no elision.
 """
 
 import random
-from collections.abc import Iterable, Iterator
+import re
+from collections import namedtuple
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
-from transformer.data.inflection import LEAF, NOTHING, Clause, Part, Phrase
-from transformer.data.lexicon import ADJECTIVES, BE, NOUNS, PREPOSITIONS, VERBS, Row, is_name
-from transformer.data.syntax import (
-    Item,
-    clause,
-    compound,
-    finished,
-    governed,
-    located,
-    made,
-    noun_phrase,
-    pair,
-    place,
-    pronoun,
-    quality,
-    related,
-    statement,
-    subordinate,
-    trace,
-)
 from transformer.files import InputError
 
-TRIES = 10_000  # after this many drafts in a row without a new sentence, the grammar is taken to have no more
-LENGTHS = range(4, 26)  # English tokens before the full stop
+# Words. Kinds: p person, a animal, t thing, x abstract; an adjective has the kinds of noun that it describes.
+
+Noun = namedtuple("Noun", "kind en de_gender de de_plural fr_gender fr")
+Adjective = namedtuple("Adjective", "kinds en de fr fr_feminine fr_side")
+Verb = namedtuple("Verb", "en_singular en de_singular de fr_singular fr_plural fr")  # "de" is infinitive and plural
+
+
+def rows(kind: type, table: str) -> list:
+    """Return the rows of a table as named tuples; "-" is an absent word."""
+    return [kind(*(cell.strip("-") for cell in line.split())) for line in table.strip().split("\n")]
+
+
+NOUNS = rows(
+    Noun,
+    """
+    p king     m König     Könige     m roi
+    p queen    f Königin   Königinnen f reine
+    p father   m Vater     Väter      m père
+    p mother   f Mutter    Mütter     f mère
+    p teacher  m Lehrer    Lehrer     m professeur
+    a dog      m Hund      Hunde      m chien
+    a cat      f Katze     Katzen     m chat
+    a cow      f Kuh       Kühe       f vache
+    a hen      n Huhn      Hühner     f poule
+    a frog     m Frosch    Frösche    f grenouille
+    t key      m Schlüssel Schlüssel  f clé
+    t book     n Buch      Bücher     m livre
+    t letter   m Brief     Briefe     f lettre
+    t table    m Tisch     Tische     f table
+    t house    n Haus      Häuser     f maison
+    t garden   m Garten    Gärten     m jardin
+    t lamp     f Lampe     Lampen     f lampe
+    t bottle   f Flasche   Flaschen   f bouteille
+    x task     f Aufgabe   Aufgaben   f tâche
+    x question f Frage     Fragen     f question
+    x problem  n Problem   Probleme   m problème
+    x plan     m Plan      Pläne      m plan
+    """,
+)
+ADJECTIVES = rows(
+    Adjective,
+    """
+    pat big         groß        grand     grande     before
+    pat small       klein       petit     petite     before
+    pa  young       jung        jeune     jeune      before
+    pa  hungry      hungrig     affamé    affamée    after
+    pa  strong      stark       fort      forte      after
+    at  black       schwarz     noir      noire      after
+    t   red         rot         rouge     rouge      after
+    t   heavy       schwer      lourd     lourde     after
+    x   difficult   schwierig   difficile difficile  after
+    x   useful      nützlich    utile     utile      after
+    x   popular     beliebt     populaire populaire  after
+    x   complicated kompliziert compliqué compliquée after
+    """,
+)
+VERBS = rows(
+    Verb,
+    """
+    sees    see    sieht     sehen      voit    voient    voir
+    finds   find   findet    finden     trouve  trouvent  trouver
+    loves   love   liebt     lieben     aime    aiment    aimer
+    hides   hide   versteckt verstecken cache   cachent   cacher
+    draws   draw   zeichnet  zeichnen   dessine dessinent dessiner
+    hears   hear   hört      hören      entend  entendent entendre
+    cleans  clean  putzt     putzen     lave    lavent    laver
+    forgets forget vergisst  vergessen  oublie  oublient  oublier
+    """,
+)
+MODALS = rows(Verb, "must must muss müssen doit doivent devoir\ncan can kann können peut peuvent pouvoir")
+BE, MAKE = rows(Verb, "is are ist sind est sont être\nmakes make macht machen rend rendent rendre")
+Determiner = namedtuple("Determiner", "owner tag en en_plural de ending fr")  # owner: whom a possessive refers to
+DETERMINERS = rows(  # German by form, with the ending of adjectives; French for masculine, feminine, plural
+    Determiner,
+    """
+    -      DT   the   the   der/den/die/das/die            e/en/e/e/en   le/la/les
+    -      DT   this  these dieser/diesen/diese/dieses/diese e/en/e/e/en ce/cette/ces
+    -      DT   a     -     ein/einen/eine/ein/            er/en/e/es/en un/une/
+    -      CD   -     two   zwei/zwei/zwei/zwei/zwei       e/e/e/e/e     deux/deux/deux
+    pm     PRP$ his   his   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
+    pf     PRP$ her   her   ihr/ihren/ihre/ihr/ihre        er/en/e/es/en son/sa/ses
+    am     PRP$ its   its   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
+    af     PRP$ its   its   ihr/ihren/ihre/ihr/ihre        er/en/e/es/en son/sa/ses
+    an     PRP$ its   its   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
+    plural PRP$ their their ihr/ihren/ihre/ihr/ihre        er/en/e/es/en leur/leur/leurs
+    """,
+)
+FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
+DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
+PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
+
+# The stream of sentences
+
+
+class Item(NamedTuple):
+    """A sentence in three languages; the leaves of `tree` are the tokens of the English one."""
+
+    en: str
+    de: str
+    fr: str
+    tree: str
 
 
 def take(seed: int, skip: int, count: int) -> list[Item]:
     """Return items `skip` to `skip + count` of `sentences(seed)`: slices that do not overlap share no sentence.
 
-    Raises InputError if `skip` or `count` is negative, or the grammar has fewer sentences.
+    Raises InputError if `skip` or `count` is negative.
     """
     if skip < 0 or count < 0:
         raise InputError(f"grammar: skip and take must be at least 0, found {skip} and {count}")
@@ -48,163 +132,122 @@ def take(seed: int, skip: int, count: int) -> list[Item]:
 
 
 def sentences(seed: int) -> Iterator[Item]:
-    """Yield items, the same on every machine; no English, German or French sentence comes twice."""
-    return distinct(drafts(Author(seed)))
-
-
-def distinct(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items whose three sentences are all new. Raises InputError after `TRIES` in a row that are not."""
-    seen, count, failures = set(), 0, 0
-    for item in items:
-        sides = {("en", item.en), ("de", item.de), ("fr", item.fr)}
-        if seen.isdisjoint(sides):
-            seen |= sides
-            count, failures = count + 1, 0
-            yield item
-        elif (failures := failures + 1) == TRIES:
-            raise InputError(f"grammar: only {count} distinct sentences found, then {TRIES} tries gave nothing new")
-
-
-def drafts(author: "Author") -> Iterator[Item]:
-    """Yield sentences of a proper length in which no content word repeats (no "the king sees the old king")."""
+    """Yield items, the same on every machine, without end; no English, German or French sentence comes twice."""
+    uniform = random.Random(seed).random  # the one method whose stream Python promises not to change
+    seen: set[tuple[int, str]] = set()
     while True:
-        sentence = author.sentence()
-        tokens = LEAF.findall(sentence.en)
-        words = (word for tag, word in tokens if tag[:2] in ("NN", "JJ", "VB") and word not in ("is", "are"))
-        content = [word.removesuffix("s") for word in words]
-        if len(tokens) in LENGTHS and len(content) == len(set(content)):
-            yield finished(sentence)
+        item = draw(lambda choices: choices[int(uniform() * len(choices))])
+        content = re.findall(r"(?:NN|JJ)S? (\w+?)s?\)", item.tree)
+        sides = set(enumerate(item[:3]))
+        if seen.isdisjoint(sides) and len(content) == len(set(content)):  # no "the king sees two kings"
+            seen |= sides
+            yield item
 
 
-# A letter is a kind of noun (see the lexicon); everything is drawn as often as it is listed.
-
-SHAPES = ("plain", "plain", "plain", "plain", "compound", "opening", "closing", "reason")
-SUBJECTS = "ppppppppppaaaaaaxxlsotvf"
-FRAMES = {
-    "p": ("do",) * 7 + ("give",) * 3 + ("that",) * 3 + ("make", "be"),
-    "a": ("do",) * 6 + ("be",),
-    "x": ("make", "make", "be"),
-}
-SINGULAR = ("the", "the", "the", "the", "a", "a", "a", "this", "every")
-PLURAL = ("the", "the", "the", "this", "some", "two")
+# Phrases in three languages at once; `pick` draws one of several choices, each with the same probability.
 
 
-class Author:
-    """A random generator of sentences; `depth` is how many more clauses may be nested.
+class Phrase(NamedTuple):
+    """A noun phrase; the English one is its tree."""
 
-    All choices come from `random()`, the one method whose stream Python promises not to change.
-    """
+    en: str
+    de: str
+    fr: str
+    noun: Noun
+    plural: bool
 
-    def __init__(self, seed: int):
-        self.random = random.Random(seed).random
 
-    def chance(self, probability: float) -> bool:
-        return self.random() < probability
+def draw(pick: Callable) -> Item:
+    """Draw a sentence: a subject and a predicate."""
+    predicate, kinds = pick(((do, "pa"), (do, "pa"), (must, "pa"), (must, "pa"), (make, "px"), (be, "patx")))
+    subject = noun_phrase(pick, kinds)
+    english, german, french = predicate(pick, subject)
+    bracketed = tree("S", subject.en, tree("VP", english), "(. .)")
+    bracketed = re.sub(r" [^(]", lambda match: match[0].upper(), bracketed, count=1)
+    texts = join(*re.findall(r" (\w+)\)", bracketed)), f"{subject.de} {german}", f"{subject.fr} {french}"
+    return Item(*(f"{text[0].upper()}{text[1:]}." for text in texts), bracketed)
 
-    def pick(self, items):
-        """Return one of `items`, each with the same probability."""
-        return items[int(self.random() * len(items))]
 
-    def sentence(self) -> Part:
-        """Draw a sentence, without its capital and full stop."""
-        match self.pick(SHAPES):
-            case "compound":
-                return compound(statement(self.clause(0)), self.pick(("and", "but")), statement(self.clause(0)))
-            case "opening":
-                return statement(self.clause(1), opening=self.subordinate())
-            case "closing":
-                return statement(self.clause(1), closing=self.subordinate())
-            case "reason":
-                return self.reasoned()
-        return statement(self.clause(2))
+def do(pick: Callable, subject: Phrase) -> list[str]:
+    """Draw "hides a key"."""
+    return joined(finite(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
 
-    def subordinate(self) -> Part:
-        """Draw a subordinate clause of reason, condition or time."""
-        return subordinate(self.pick(("because", "if", "while")), self.clause(0))
 
-    def reasoned(self) -> Part:
-        """Draw "... because it is too heavy", where only the adjective tells whether "it" is subject or object."""
-        subject, kind = self.phrase(self.pick("pa"), 1), self.pick("paftov")
-        verb, thing = self.verb("do", subject, kind), self.phrase(kind, 1, subject)
-        it, other = (subject, thing) if self.chance(0.5) else (thing, subject)
-        apt = [a for a in ADJECTIVES if it.noun.kind in a.kinds and other.noun.kind not in a.kinds]
-        if not apt:
-            return statement(clause(subject, verb, governed(verb, thing)))
-        reason = clause(pronoun(it), BE, quality(self.pick(apt), it, "too"))
-        return statement(clause(subject, verb, governed(verb, thing)), closing=subordinate("because", reason))
+def must(pick: Callable, subject: Phrase) -> list[str]:
+    """Draw "must hide a key", where the German infinitive comes last."""
+    modal, verb, thing = pick(MODALS), pick(VERBS), objects(pick, "pat", subject)
+    _, german, french = finite(modal, subject)
+    english = join(tree("MD", modal.en), tree("VP", tree("VB", verb.en), thing.en))
+    return [english, join(german, thing.de, verb.de), join(french, verb.fr, thing.fr)]
 
-    def clause(self, depth: int, subject: Phrase | None = None) -> Clause:
-        """Draw a clause, of the given subject if there is one."""
-        subject = subject or self.phrase(self.pick(SUBJECTS), depth)
-        kind = subject.noun.kind
-        frame = self.pick(FRAMES.get(kind, ("be",)))
-        verb = self.verb("do" if frame == "that" and not depth else frame, subject)
-        match verb.frame:
-            case "be":
-                return clause(subject, verb, quality(self.adjective(kind), subject, self.pick(("", "too", "very"))))
-            case "that":
-                return clause(subject, verb, after=subordinate("that", self.clause(depth - 1)))
-            case "make":
-                return clause(subject, verb, made(self.phrase("x", depth, subject), self.adjective("x", "after")))
-            case "give":  # a longer object would rather follow the recipient
-                thing, recipient = self.phrase(self.pick(verb.of), 0, subject), self.nominal("p", subject)
-                return clause(subject, verb, governed(verb, thing, recipient))
-        thing = self.phrase(self.pick(verb.of), depth, subject) if verb.of else None
-        place = self.place(subject) if self.chance(0.3) else NOTHING
-        return clause(subject, verb, governed(verb, thing), place)
 
-    def verb(self, frame: str, subject: Phrase, thing: str = "") -> Row:
-        """Draw a verb that fits the frame, the subject and an object of the kind `thing`."""
-        return self.pick([v for v in VERBS if v.frame == frame and subject.noun.kind in v.by and thing in v.of])
+def make(pick: Callable, subject: Phrase) -> list[str]:
+    """Draw "makes the task more difficult"."""
+    thing, adjective = objects(pick, "x", subject), quality(pick, "x")
+    english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
+    french = join(thing.fr, "plus", french_adjective(adjective, thing.noun, thing.plural))
+    return joined(finite(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
 
-    def place(self, binder: Phrase | None = None) -> Part:
-        preposition = self.pick(PREPOSITIONS)
-        return place(preposition, self.nominal(self.pick(preposition.kinds), binder))
 
-    def phrase(self, kind: str, depth: int, binder: Phrase | None = None) -> Phrase:
-        """Draw a noun phrase. A possessive pronoun in it refers to the `binder`, the subject of its clause."""
-        phrase = self.nominal(kind, binder)
-        if self.chance(0.08) and (other := self.nominal(kind, binder)).noun is not phrase.noun:
-            return pair(phrase, other)
-        if not depth or is_name(phrase.noun):
-            return phrase
-        if kind not in "lx" and self.chance(0.1):
-            return located(phrase, self.place())
-        return self.related(phrase, depth - 1) if self.chance(0.17) else phrase
+def be(pick: Callable, subject: Phrase) -> list[str]:
+    """Draw "is too hungry"."""
+    (en, de, fr), adjective = pick(DEGREES), quality(pick, subject.noun.kind)
+    english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
+    french = join(fr, french_adjective(adjective, subject.noun, subject.plural))
+    return joined(finite(BE, subject), (english, join(de, adjective.de), french))
 
-    def related(self, phrase: Phrase, depth: int) -> Phrase:
-        """Give a noun phrase a relative clause."""
-        gap, kind = trace(phrase), phrase.noun.kind
-        if kind in "pa" and self.chance(0.6):
-            return related(phrase, self.clause(depth, gap))
-        subject = self.nominal("p" if kind == "x" else self.pick("ppa"))
-        verb = self.verb("do", subject, kind)
-        return related(phrase, clause(subject, verb, governed(verb, gap)), verb)
 
-    def nominal(self, kind: str, binder: Phrase | None = None) -> Phrase:
-        """Draw a noun with its determiner and adjectives."""
-        noun = self.noun(kind)
-        if is_name(noun):
-            return noun_phrase(noun)
-        plural, adjectives = self.chance(0.3), self.adjectives(kind)
-        if binder and self.chance(0.25):
-            return noun_phrase(noun, "own", adjectives, plural, binder)
-        if self.chance(0.07):
-            owner = self.noun("p")
-            return noun_phrase(noun, "'s", adjectives, plural, noun_phrase(owner, "" if is_name(owner) else "the"))
-        return noun_phrase(noun, self.pick(PLURAL if plural else SINGULAR), adjectives, plural)
+def finite(verb: Verb, subject: Phrase) -> tuple[str, str, str]:
+    if subject.plural:
+        return tree("VBP", verb.en), verb.de, verb.fr_plural
+    return tree("VBZ", verb.en_singular), verb.de_singular, verb.fr_singular
 
-    def noun(self, kind: str) -> Row:
-        return self.pick([noun for noun in NOUNS if noun.kind == kind])
 
-    def adjectives(self, kind: str) -> tuple[Row, ...]:
-        """Draw up to two adjectives; of two, French puts one before and one after the noun."""
-        if self.chance(0.65):
-            return ()
-        if self.chance(0.8):
-            return (self.adjective(kind),)
-        return (self.adjective(kind, "before"), self.adjective(kind, "after"))
+def objects(pick: Callable, kinds: str, subject: Phrase) -> Phrase:
+    """Draw "a red key" or "a red key for its queen"."""
+    phrase = noun_phrase(pick, kinds, "accusative", subject)
+    if pick((False, True)):
+        return phrase
+    (en, de, fr), other = pick(PREPOSITIONS), noun_phrase(pick, "pa", "accusative", subject, plain=True)
+    english = tree("NP", phrase.en, tree("PP", tree("IN", en), other.en))
+    return phrase._replace(en=english, de=join(phrase.de, de, other.de), fr=join(phrase.fr, fr, other.fr))
 
-    def adjective(self, kind: str, side: str = "") -> Row:
-        """Draw an adjective that fits the kind of noun, and stands on this side of it in French."""
-        return self.pick([a for a in ADJECTIVES if kind in a.kinds and side in a.fr_side])
+
+def noun_phrase(pick: Callable, kinds: str, case: str = "", owner: Phrase | None = None, plain: bool = False) -> Phrase:
+    """Draw a noun with a determiner, maybe a possessive that refers to the owner, and maybe an adjective."""
+    noun, plural = pick([noun for noun in NOUNS if noun.kind in kinds]), pick((False, False, True))
+    whose = "" if owner is None else "plural" if owner.plural else owner.noun.kind + owner.noun.de_gender
+    choices = [row for row in DETERMINERS if row.owner in ("", whose) and (row.en_plural if plural else row.en)]
+    determiner, adjective = pick(choices), None if plain or pick((False, True)) else quality(pick, noun.kind)
+    form = FORMS.index("p" if plural else "a" if (case, noun.de_gender) == ("accusative", "m") else noun.de_gender)
+    english = tree("NNS", f"{noun.en}s") if plural else tree("NN", noun.en)
+    german, french = noun.de_plural if plural else noun.de, noun.fr + "s" * plural
+    if adjective:
+        english = join(tree("JJ", adjective.en), english)
+        german = join(adjective.de + determiner.ending.split("/")[form], german)
+        agreed = french_adjective(adjective, noun, plural)
+        french = join(agreed, french) if adjective.fr_side == "before" else join(french, agreed)
+    english = tree("NP", tree(determiner.tag, determiner.en_plural if plural else determiner.en), english)
+    german = join(determiner.de.split("/")[form], german)
+    french = join(determiner.fr.split("/")["mfp".index("p" if plural else noun.fr_gender)], french)
+    return Phrase(english, german, french, noun, plural)
+
+
+def quality(pick: Callable, kind: str) -> Adjective:
+    return pick([adjective for adjective in ADJECTIVES if kind in adjective.kinds])
+
+
+def french_adjective(adjective: Adjective, noun: Noun, plural: bool) -> str:
+    return (adjective.fr if noun.fr_gender == "m" else adjective.fr_feminine) + "s" * plural
+
+
+def joined(*parts: tuple[str, str, str]) -> list[str]:
+    return [join(*words) for words in zip(*parts, strict=True)]
+
+
+def tree(label: str, *children: str) -> str:
+    return f"({label} {join(*children)})"
+
+
+def join(*words: str) -> str:
+    return " ".join(filter(None, words))
