@@ -3,29 +3,36 @@
 Modules are imported only when their subcommand runs: PyTorch alone takes seconds.
 """
 
+import ast
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 
 import cyclopts
 from cyclopts import Parameter
 
 from transformer.files import InputError
 from transformer.provenance import identity
+from transformer.runtime.process import manners
 from transformer.text import out_of_memory, reason
 
-PREPARE = ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode")
-COMMANDS: dict[str, str] = {  # name: module:function
-    **{name: f"transformer.commands.train:{name}" for name in ("resolve", "train", "average")},
-    **{name: f"transformer.commands.prepare:{name}" for name in PREPARE},
-    "doctor": "transformer.commands.doctor:doctor",
-    "doctor-node": "transformer.commands.doctor:doctor_node",
-    "explain": "transformer.commands.explain:explain",
-    **{name: f"transformer.commands.score:{name}" for name in ("score", "evalb")},
-    **{name: f"transformer.commands.parse:{name}" for name in ("treebank", "linearize", "parse", "silver")},
-    "export": "transformer.commands.translate:export",
-    "serve": "transformer.commands.serve:serve",
-    "translate": "transformer.commands.translate:translate",
+MODULES = {  # the subcommands, each a function of its module
+    "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
+    "train": ("resolve", "train", "average"),
+    "translate": ("translate", "export"),
+    "parse": ("treebank", "linearize", "parse", "silver"),
+    "score": ("score", "evalb"),
+    "analyse": ("analyse", "attend"),
+    "explain": ("explain",),
+    "record": ("record",),
+    "plan": ("plan", "params"),
+    "doctor": ("doctor", "doctor_node"),
+    "serve": ("serve",),
+}
+COMMANDS = {
+    name.replace("_", "-"): f"transformer.commands.{module}:{name}" for module in MODULES for name in MODULES[module]
 }
 
 app = cyclopts.App(
@@ -40,18 +47,62 @@ for name, place in COMMANDS.items():
     app.command(place, name=name)
 
 
-def run(argv: Iterable[str]) -> None:
-    """Run one subcommand. Exits with 2 and one line on a bad command line, with 1 and one line on bad input."""
-    words = list(argv)
+def overview() -> str:
+    """Return a line for each subcommand, from its docstring; the modules are not imported."""
+    lines = ["usage: python -m transformer COMMAND [--help] ...", "       python -m transformer --version", ""]
+    for name, place in sorted(COMMANDS.items()):
+        module, function = place.split(":")
+        tree = ast.parse(find_spec(module).loader.get_source(module))
+        (node,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+        lines.append(f"  {name:12} {ast.get_docstring(node).splitlines()[0]}")
+    return "\n".join(lines)
+
+
+def main(argv: Iterable[str] | None = None) -> None:
+    """Run one subcommand; without one, list them.
+
+    Exits with 2 and one line on a bad command line, with 1 and one line on bad input.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(overview())
+        return
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
-        app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        with one_line_errors(words[0]):
+            app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
         print(f"transformer: error: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def program() -> None:
+    """Run the command line of this process: `python -m transformer`, and the command `transformer`."""
+    with manners(" ".join(["transformer", *sys.argv[1:2]])):
+        main()
+
+
+@contextmanager
+def one_line_errors(name: str) -> Iterator[None]:
+    """End the program with one line where input is bad, a file cannot be read or written, or memory is short."""
+    try:
+        yield
     except BrokenPipeError:
         raise  # whoever read the output has left: no error
     except (InputError, OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not out_of_memory(error):
             raise
-        sys.exit(f"transformer {words[0]}: error: {reason(error)}")
+        sys.exit(f"transformer {name}: error: {reason(error)}")
+
+
+@contextmanager
+def job(name: str, log: str) -> Iterator[None]:
+    """Run the body of one of Snakemake's scripts: messages and errors go to standard error and to the job's log."""
+    handlers = [logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")]
+    logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=handlers, force=True)
+    try:
+        with one_line_errors(name):
+            yield
+    except SystemExit as end:
+        logging.getLogger(__name__).error(end.code)
+        sys.exit(1)

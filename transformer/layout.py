@@ -121,7 +121,7 @@ class Run(Folder):
         return self.folder / f"{split}{suffix}.parses.json"
 
     def scores(self, split: str, suffix: str = "") -> Path:
-        """Return the scores of a split's translations or trees."""
+        """Return the scores of translations or trees, such as test.json or dev.last.json."""
         return self.folder / f"{split}{suffix}.json"
 
     def analysis(self, name: str) -> Path:
@@ -149,6 +149,11 @@ class Data(Folder):
     def counts(self, split: str) -> Path:
         """Return the counts of the sentences that were kept and left out."""
         return self.folder / f"{split}.json"
+
+    @property
+    def subsets(self) -> Path:
+        """Return the scores of the references on the subsets of the test set, which show that they are subsets."""
+        return self.folder / "test.subsets.json"
 
     def ids(self, split: str, side: str) -> Path:
         """Return the token ids of one side of a split, one after another."""

@@ -10,8 +10,7 @@ from support.project import ENVIRONMENT, SNAKEMAKE, copy_project, own_corpus, wr
 from support.slurm import Cluster
 from support.small import make_small
 
-from transformer.report.figures import FIGURES
-from transformer.report.tables import TABLES
+from transformer.registry import FIGURES, TABLES
 
 pytestmark = pytest.mark.slow
 

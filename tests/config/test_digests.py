@@ -8,7 +8,7 @@ import pytest
 
 from transformer.config import settings
 from transformer.config.experiment import load, resolve, save
-from transformer.config.runs import parts, runs_of_tables
+from transformer.config.runs import all_runs, parts
 from transformer.config.scales import at
 from transformer.layout import Run
 
@@ -33,7 +33,7 @@ def test_all_runs_of_a_scale_are_resolved_to_the_same_bytes(scale, tmp_path, mon
     monkeypatch.chdir(ROOT)
     config = at(settings.read([], []), scale)
     found = {}
-    for run in dict.fromkeys(run for runs in runs_of_tables(config).values() for run in runs):
+    for run in all_runs(config):
         save(resolve(parts(config, run)), tmp_path / "experiment.yaml")
         sum = hashlib.sha256((tmp_path / "experiment.yaml").read_bytes()).hexdigest()
         found["/".join(map(str, (scale, *run)))] = sum

@@ -12,10 +12,10 @@ from support.project import own_corpus
 from support.server import Handler, serving, status
 from support.toy import PROCESSOR
 
-from transformer import __main__
+from transformer import cli
 from transformer.config import settings
 from transformer.doctor import machine
-from transformer.plan.storage import LINE
+from transformer.plan import LINE
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch) -> Path:
 def refused(*arguments: str) -> str:
     """Return the message or exit code that the program ends with."""
     with pytest.raises(SystemExit) as end:
-        __main__.main(["doctor", *arguments])
+        cli.main(["doctor", *arguments])
     return str(end.value)
 
 
@@ -108,7 +108,7 @@ def test_a_folder_that_is_too_small_or_read_only_for_locks(tmp_path: Path, monke
 def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path, capsys):
     """One disk has to hold everything; a file with two names takes space once."""
     config = settings.read([], ["scale=paper"])
-    __main__.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
+    cli.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
     (total,) = re.search(r"^disk, at most +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
     whole = sum(machine.needed_space(config).values())
     assert whole == pytest.approx(float(total) * 1e9, rel=0.05)

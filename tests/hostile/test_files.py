@@ -13,7 +13,7 @@ import torch
 import yaml
 from support.made import DATA, RUN, train_run, write_others
 
-from transformer import __main__
+from transformer import cli
 from transformer.commands import translate
 from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Counts, read_manifest
@@ -92,7 +92,7 @@ def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
 def refused(command: str) -> str:
     """Return the one line with which a command ends."""
     with pytest.raises(SystemExit) as error:
-        __main__.main(command.split())
+        cli.main(command.split())
     message = str(error.value)
     assert message.startswith(f"transformer {command.split()[0]}: error: ")
     assert len(message.splitlines()) == 1
@@ -173,7 +173,7 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
     good = log.read_bytes().splitlines(keepends=True)
     bad = [b"\x00\xff\n", b'{"step": "1"}\n', b'{"step": 1, "rate": NaN}\n', b'{"step": 2, "ra']
     log.write_bytes(b"".join([good[0], bad[0], *good[1:], *bad[1:]]))
-    __main__.main(TRAIN.split())
+    cli.main(TRAIN.split())
     assert (place / "new/metrics.jsonl").read_bytes().splitlines(keepends=True) == good
     dropped = [line for line in caplog.messages if line.startswith("dropped a damaged line")]
     numbers = [2, *range(len(good) + 2, len(good) + 5)]
@@ -183,10 +183,10 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
 
 
 def test_a_mark_at_the_start_of_a_text_is_no_part_of_it(place: Path):
-    __main__.main(TRANSLATE.split())
+    cli.main(TRANSLATE.split())
     expected = (place / "new.hyp").read_bytes()
     (place / "test.en").write_bytes(b"\xef\xbb\xbf" + (place / "test.en").read_bytes())
-    __main__.main(TRANSLATE.split())
+    cli.main(TRANSLATE.split())
     assert (place / "new.hyp").read_bytes() == expected
 
 

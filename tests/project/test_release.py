@@ -82,7 +82,7 @@ def licence(package: str) -> str:
 def test_version_is_printed_with_the_commit_and_without_torch():
     git = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
     commit = rf", commit {git.stdout.strip()}(\+changes)?" if git.returncode == 0 else ""
-    program = "import sys; from transformer.__main__ import program; program(); sys.exit('torch' in sys.modules)"
+    program = "import sys; from transformer.cli import program; program(); sys.exit('torch' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", program, "--version"], cwd=ROOT, capture_output=True, text=True, timeout=60
     )

@@ -2,14 +2,14 @@
 
 import pytest
 
-from transformer import __main__
+from transformer import cli
 
 errors: list[str] = []  # all that `error` returned
 
 
 def do(*argv) -> None:
     """Run `python -m transformer` with these words."""
-    __main__.main([str(word) for word in argv])
+    cli.main([str(word) for word in argv])
 
 
 def error(*argv) -> str:

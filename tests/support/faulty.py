@@ -71,7 +71,7 @@ def main(fault: str, rank: str, step: str, *arguments: str) -> None:
 
     Run.update = struck
     with manners("transformer"):
-        cli.run(["train", *arguments])
+        cli.main(["train", *arguments])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pandas as pd
 from support.page import attention
 from support.scored import score
 from support.toy import make_data, make_experiment, make_run, random_lines
-from transformer import __main__
+from transformer import cli
 from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.layers import COSTS, LAYERS
 from transformer.report.tables.cells import Cell
@@ -53,13 +53,11 @@ def train_run(folder: Path) -> None:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        __main__.main(["train", RUN, "--data", DATA, "--threads", "1"])
-        __main__.main(["average", "--run", RUN])
-        __main__.main(
-            ["translate", "--run", RUN, "--input", "test.en", "--output", f"{RUN}/test.hyp", "--threads", "1"]
-        )
+        cli.main(["train", RUN, "--data", DATA, "--threads", "1"])
+        cli.main(["average", "--run", RUN])
+        cli.main(["translate", "--run", RUN, "--input", "test.en", "--output", f"{RUN}/test.hyp", "--threads", "1"])
         texts = ["--hyp", f"{RUN}/test.hyp", "--ref", "test.en", "--lang", "de"]
-        __main__.main(["score", *texts, "--run", RUN, "--json", f"{RUN}/test.json"])
+        cli.main(["score", *texts, "--run", RUN, "--json", f"{RUN}/test.json"])
     finally:
         os.chdir(before)
 

@@ -8,7 +8,6 @@ import yaml
 
 from support.project import ROOT, copy_project
 from support.toy import write_text
-from transformer import cli
 from transformer.data.grammar import take
 
 HOST = "example.org"
@@ -30,7 +29,6 @@ def make_small(place: Path) -> Path:
         write_text(project / f"half.{language}", lines[:4])
         name = f"test.{language}.gz"
         config["downloads"][name] = mirrored(project, name, gzip.compress("\n".join([*lines, ""]).encode(), mtime=0))
-    config["scales"]["small"]["tasks"]["en-fr"]["from"] = made_elsewhere(project)
     (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return project
 
@@ -58,15 +56,3 @@ def mirrored(project: Path, name: str, content: bytes) -> dict:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return {"urls": [f"https://{HOST}/{name}"], "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-
-
-def made_elsewhere(project: Path) -> dict:
-    """Make a folder with a vocabulary that another project learned; return its entry in config.yaml."""
-    folder = project / "elsewhere"
-    folder.mkdir()
-    model = folder / "vocabulary.model"
-    text = [str(project / f"train.{language}") for language in ("en", "fr")]
-    cli.run(["vocabulary", "--text", *text, "--size", "180", "--sentences", "1000", "--output", str(model)])
-    listing = f"{hashlib.sha256(model.read_bytes()).hexdigest()}  {model.name}\n".encode()
-    (folder / "SHA256SUMS").write_bytes(listing)
-    return {"path": folder.name, "sha256": hashlib.sha256(listing).hexdigest()}

@@ -155,7 +155,7 @@ def write_text(path: Path, lines: list[str]) -> Path:
 def make_vocabulary(path: Path, size: int = 28) -> Path:
     """Learn a vocabulary of WORDS."""
     text = write_text(path.with_suffix(".txt"), random_lines(0, 200))
-    cli.run(["vocabulary", "--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
+    cli.main(["vocabulary", "--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
     return path
 
 
@@ -167,7 +167,7 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
         for side in SIDES:
             write_text(data / f"{split}.{side}.tok", lines)
         (data / f"{split}.json").write_text(json.dumps({"read": len(lines), "kept": len(lines)}))
-    cli.run(["encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1"])
+    cli.main(["encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1"])
     return data
 
 

@@ -17,8 +17,7 @@ from support import browsing
 from support.project import copy_project, snakemake
 from support.tools import typeset
 
-from transformer.report.figures import FIGURES
-from transformer.report.tables import TABLES
+from transformer.registry import FIGURES, TABLES
 
 pytestmark = pytest.mark.slow
 

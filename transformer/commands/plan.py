@@ -1,166 +1,139 @@
-"""Say what a scale costs before anything starts: hours, money, downloads and disk space.
+"""The commands `plan` and `params`: what a scale costs, and the sizes of Table 3's models."""
 
-    python -m transformer plan --config scale=paper --gpu h200 --gpus 8
-    python -m transformer plan --config scale=paper --gpu a100 --price 1.5
-    python -m transformer plan --configfile mine.yaml --config scale=mine
-
-Reads config.yaml, --configfile and --config as Snakemake does. Without --gpu it plans for this machine's cores. Trains,
-fetches and writes nothing.
-"""
-
-import argparse
+import csv
 import os
 from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+from cyclopts.types import NonNegativeFloat, PositiveInt
+from cyclopts.validators import Number
 from tabulate import tabulate
 
-from transformer.commandline import positive, stage_parser
-from transformer.config import settings
-from transformer.plan import speed, storage
-from transformer.plan.plan import SENTENCE, Plan, make_plan
+from transformer.config.experiment import Model, resolve
+from transformer.config.runs import RunName, parts
+from transformer.config.scales import at
+from transformer.config.settings import read
+from transformer.files import InputError, open_input
+from transformer.model.cost import agreeing_rows, parameters
+from transformer.pipeline import Pipeline, names
+from transformer.plan import (
+    LINE,
+    SENTENCE,
+    STATES,
+    TOKENISED,
+    TOKENS,
+    UNPACKED,
+    Plan,
+    array_bytes,
+    core_speed,
+    download_sizes,
+    gpu_speed,
+    make_plan,
+    run_bytes,
+    text_bytes,
+)
 
-UTILISATION = "of the GPU's peak, or without --gpu of what bare products reach; above 0 and at most 1"
+Share = Annotated[float, Parameter(validator=Number(gt=0, lte=1))]
 PRICE = {"GPU": "gpu_hour", "core": "core_hour"}  # the key of a unit's price in config.yaml's report
-BATCHES = f"""\
-Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.
-Only training is counted: preparing, translating and scoring come on top."""
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print the plan."""
-    args = parse(argv)
-    config = settings.read(args.configfile, args.config)
-    if args.gpu:
-        unit_speed, units = speed.gpu_speed(args.gpu, args.utilisation), args.gpus or 1
-    else:
-        unit_speed, units = speed.core_speed(args.utilisation), len(os.sched_getaffinity(0))
-    configured = config["report"][PRICE[unit_speed.unit]]
-    price = args.price if args.price is not None or configured == "unknown" else configured
-    print(page(make_plan(config, unit_speed, units), config, price))
+def plan(
+    *,
+    config: list[str] | None = None,
+    configfile: list[str] | None = None,
+    gpu: str | None = None,
+    gpus: PositiveInt = 1,
+    utilisation: Share | None = None,
+    price: NonNegativeFloat | None = None,
+) -> None:
+    """Say what a scale costs before anything starts: hours, money, downloads and disk space.
 
+        python -m transformer plan --config scale=paper --gpu h200 --gpus 8
+        python -m transformer plan --configfile mine.yaml --config scale=mine
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = stage_parser("plan", __doc__)
-    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as Snakemake's")
-    parser.add_argument("--configfile", nargs="+", action="extend", default=[], metavar="YAML", help="as Snakemake's")
-    parser.add_argument(
-        "--gpu", type=str.lower, metavar="NAME", help=f"{', '.join(speed.GPUS)}; this machine's cores if not given"
-    )
-    parser.add_argument("--gpus", type=positive, metavar="COUNT", help="how many there are; 1 if not given")
-    parser.add_argument("--utilisation", type=share, metavar="SHARE", help=UTILISATION)
-    parser.add_argument("--price", type=amount, help="of a GPU's hour, or a core's; config.yaml's if not given")
-    args = parser.parse_args(argv)
-    if args.gpus and not args.gpu:
-        parser.error("--gpus: expected --gpu, too")
-    return args
+    Reads config.yaml, --configfile and --config as Snakemake does. Trains, fetches and writes nothing.
 
-
-def share(text: str) -> float:
-    """Return an argument that is above 0 and at most 1."""
-    if not 0 < (value := amount(text)) <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number above 0 and at most 1, found {text}")
-    return value
-
-
-def amount(text: str) -> float:
-    """Return an argument that is a finite number of at least 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of at least 0, found {text}")
-    return value
-
-
-def page(plan: Plan, config: dict, price: float | None) -> str:
-    """Return all that is printed."""
-    unit = plan.speed.unit
-    title = f"Scale {config['scale']} on {plan.units} {plan.speed.name}{'s' if plan.units > 1 else ''}"
+    Args:
+        config: KEY=VALUE, as Snakemake's
+        configfile: YAML files, as Snakemake's
+        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; this machine's cores if not given
+        gpus: how many there are
+        utilisation: share of the GPU's peak
+        price: of a GPU's hour, or a core's; config.yaml's if not given
+    """
+    pipeline = Pipeline(read(configfile or [], config or []))
+    speed = gpu_speed(gpu.lower(), utilisation) if gpu else core_speed()
+    planned = make_plan(pipeline, speed, gpus if gpu else len(os.sched_getaffinity(0)))
+    report = pipeline.config["report"]
+    configured = report[PRICE[speed.unit]]
+    price = configured if price is None and configured != "unknown" else price
+    title = f"Scale {pipeline.name} on {planned.units} {speed.name}{'s' if planned.units > 1 else ''}"
     if price is not None:
-        title += f", at {number(price)} {config['report']['currency']} per {unit}-hour"
-    return "\n\n".join([title, table(plan, price), notes(plan), disk(plan, config)])
+        title += f", at {number(price)} {report['currency']} per {speed.unit}-hour"
+    print("\n\n".join([title, costs(planned, price), notes(planned), disk(planned)]))
 
 
-def table(plan: Plan, price: float | None) -> str:
-    """Return a row for each table, for the figures that need trainings, and for all."""
-    rows = [row(plan, name, runs, price, len(plan.shared(name))) for name, runs in plan.tables.items()]
-    rows += [row(plan, name, runs, price, len(runs)) for name, runs in plan.figures.items()]
-    rows.append(row(plan, "all", plan.all, price, 0))
-    sides = ["left", *["right"] * (len(rows[-1]) - 1)]
+def costs(planned: Plan, price: float | None) -> str:
+    """Return a row for each table, and one for all trainings, each once."""
+    rows = [cost(planned, name, runs, price) for name, runs in {**planned.tables, "all": list(planned.runs)}.items()]
+    sides = ["left", *["right"] * (len(rows[0]) - 1)]
     return tabulate(rows, headers="keys", tablefmt="simple", disable_numparse=True, colalign=sides)
 
 
-def row(plan: Plan, name: str, runs: Collection, price: float | None, shared: int) -> dict[str, str]:
-    """Return the cells of one row by column; Table 1 has no runs."""
-    if not runs:
-        return {"": name, "runs": "0"}
-    hours = plan.hours(runs)
+def cost(planned: Plan, name: str, runs: Collection[RunName], price: float | None) -> dict[str, str]:
+    hours = planned.hours(runs)
     cells = {
         "": name,
         "runs": str(len(runs)),
-        "shared": str(shared or ""),
-        "steps": f"{plan.steps(runs):,}",
-        "FLOPs": f"{plan.flops(runs):.2e}".replace("e+", "e"),
-        f"{plan.speed.unit}-hours": number(hours),
-        "wall time": duration(plan.wall(runs)),
-        "disk": size(plan.disk(runs)),
+        "steps": f"{planned.steps(runs):,}",
+        "FLOPs": f"{planned.flops(runs):.2e}".replace("e+", "e"),
+        f"{planned.speed.unit}-hours": number(hours),
+        "disk": size(planned.disk(runs)),
     }
     return cells | ({} if price is None else {"cost": number(hours * price)})
 
 
-def notes(plan: Plan) -> str:
+def notes(planned: Plan) -> str:
     """Return how to read the table."""
+    longest = max(planned.runs, key=lambda run: planned.hours([run]))
+    together = duration(planned.hours(planned.runs) / planned.units)
     lines = [
-        f"Speed: {plan.speed.source}",
-        f"Wall time: {wall(plan)}",
-        "Shared runs belong to another row, too: `all` trains each run once.",
+        f"Speed: {planned.speed.source}",
+        f"The longest training, {names([longest])[0]}, takes {duration(planned.hours([longest]))} on one "
+        f"{planned.speed.unit}; all on {planned.units}, {together} at best.",
+        "Tables share runs: `all` trains each once.",
+        f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
+        "Only training is counted: preparing, translating and scoring come on top.",
     ]
-    if plan.absent:
-        lines.append(f"`all` leaves out table4: no folder {plan.absent} with the Penn Treebank.")
-    return "\n".join([*lines, BATCHES])
+    if planned.pipeline.absent_treebank:
+        folder = planned.pipeline.absent_treebank
+        lines.append(f"`all` leaves out table4: no folder {folder} with the Penn Treebank.")
+    return "\n".join(lines)
 
 
-def wall(plan: Plan) -> str:
-    """Return how runs are spread over GPUs or cores."""
-    if plan.speed.unit != "GPU" or plan.units == 1:
-        return "trainings one after another; side by side they take as long together."
-    longest = max(plan.all, key=lambda run: plan.hours([run]))
-    return (
-        f"each training on one GPU, {plan.units} at a time, as a cluster runs them.\n"
-        f"The longest, {'/'.join(map(str, longest))}, takes {duration(plan.hours([longest]))}."
-        f" One after another, each on all {plan.units} GPUs,"
-        f" all take {duration(plan.hours(plan.all) / plan.units)} at best."
-    )
-
-
-def disk(plan: Plan, config: dict) -> str:
+def disk(planned: Plan) -> str:
     """Return the most that lies on the disk, item by item."""
-    tasks = {run.task for run in plan.all}
-    downloads = storage.download_sizes(config, tasks)
-    unknown = [name for name, bytes_of_file in downloads.items() if bytes_of_file is None]
-    each = [plan.disk([run]) for run in plan.all]
+    tasks = {run.task for run in planned.runs}
+    downloads = download_sizes(planned.pipeline.config, tasks)
+    unknown = [name for name, count in downloads.items() if count is None]
+    each = [run_bytes(run) for run in planned.runs.values()]
+    uncounted = f"; of unknown size and not counted: {', '.join(unknown)}" if unknown else ""
     items = {
-        "downloads": (
-            sum(filter(None, downloads.values())),
-            f"{len(downloads)} files" + (f"; of unknown size and not counted: {', '.join(unknown)}" if unknown else ""),
-        ),
+        "downloads": (sum(filter(None, downloads.values())), f"{len(downloads)} files{uncounted}"),
         "plain text": (
-            storage.text_bytes(config, tasks),
-            f"about {storage.LINE} bytes a line; {storage.UNPACKED} times the download where the lines are not known",
+            text_bytes(planned.pipeline, tasks),
+            f"about {LINE} bytes a line; {UNPACKED} times the download if the lines are not known",
         ),
         "prepared text": (
-            storage.array_bytes(config, tasks),
-            f"about {storage.TOKENISED} bytes a line tokenised, and {storage.TOKENS} tokens of {storage.ID} bytes"
-            f" with an offset of {storage.OFFSET}",
+            array_bytes(planned.pipeline, tasks),
+            f"about {TOKENISED} bytes a line tokenised, and {TOKENS} tokens a line in arrays",
         ),
         "trainings": (
             sum(each),
-            f"{size(min(each))} to {size(max(each))} each: {storage.STATES} states, the checkpoints to be averaged,"
-            " and the average",
+            f"{size(min(each))} to {size(max(each))} each: {STATES} states, checkpoints to be averaged, the average",
         ),
-        "being saved": (plan.saving, "a further state of each run that trains"),
     }
     total = sum(count for count, _ in items.values())
     lines = [("disk, at most", size(total), ""), *((name, size(count), why) for name, (count, why) in items.items())]
@@ -185,3 +158,69 @@ def duration(hours: float) -> str:
 def size(count: float) -> str:
     """Return bytes in GB or MB of powers of ten."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
+
+
+# ------------------------------------------------------------------ params
+
+
+def params(
+    *,
+    config: list[str] | None = None,
+    configfile: list[str] | None = None,
+    paper: Path = Path("workflow/paper/table3.csv"),
+) -> None:
+    """Count the parameters of Table 3's models in full size, the paper's counts beside ours.
+
+        python -m transformer params --config fidelity=paper-code
+
+    The table of learned positions, for which the paper prints no count, is left out.
+
+    Args:
+        config: KEY=VALUE, as Snakemake's
+        configfile: YAML files, as Snakemake's
+        paper: what the paper printed
+    """
+    models, printed = full_size(read(configfile or [], config or [])), read_paper(paper)
+    rows, spans = [], {}
+    for name, model in models.items():
+        letter, millions = printed.get(name, ("", None))
+        exact = parameters(model)
+        spans |= {name: agreeing_rows(model, millions)} if millions else {}
+        agree = ("yes" if round(exact / 1e6) == millions else "no") if millions else ""
+        rows.append([letter, name, f"{exact:,}", round(exact / 1e6), millions or "", agree, span(spans.get(name))])
+    if not spans:
+        raise InputError(f"{paper}: expected the parameters of experiments of config.yaml, found none")
+    heads = ["row", "experiment", "parameters", "millions", "paper", "agree", "embedding rows that agree"]
+    sides = ["left", "left", "right", "right", "right", "left", "left"]
+    print(tabulate(rows, headers=heads, tablefmt="simple", disable_numparse=True, colalign=sides))
+    print(f"\n{sum(row[5] == 'yes' for row in rows)} of {len(spans)} agree\n")
+    least, most = max(spans, key=lambda n: spans[n].start), min(spans, key=lambda n: spans[n].stop)
+    if together := range(spans[least].start, spans[most].stop):
+        print(f"All agree with {span(together)} embedding rows.")
+    else:
+        needs = f"{most} needs {spans[most][-1]:,} at most, {least} {spans[least][0]:,} at least"
+        print(f"No number of embedding rows makes all agree: {needs}.")
+
+
+def full_size(config: dict) -> dict[str, Model]:
+    """Return the model of each experiment as the paper's scale has it for its first task."""
+    if "paper" not in config["scales"]:
+        raise InputError("config.yaml: scales: expected `paper`, whose models are counted, found none")
+    config = at(config, "paper")
+    task = Pipeline(config).first_task
+    return {name: resolve(parts(config, RunName(task, name, 1))).model for name in config["experiments"]}
+
+
+def span(rows: range | None) -> str:
+    """Return a range as in `40,932 to 41,160`; blank for none."""
+    return f"{rows[0]:,} to {rows[-1]:,}" if rows else ""
+
+
+def read_paper(path: Path) -> dict[str, tuple[str, int | None]]:
+    """Return the letter and the millions of each experiment of table3.csv. Raises InputError naming the file."""
+    try:
+        with open_input(path) as file:
+            lines = list(csv.DictReader(file.read().decode("utf-8").splitlines()))
+        return {line["experiment"]: (line["row"], int(line["parameters"] or 0) or None) for line in lines}
+    except (KeyError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read as Table 3: {error!r}") from None

@@ -1,112 +1,97 @@
-"""Keep what a scale's finished runs say of themselves, and nothing large, so that its tables can be made again.
+"""The command `record`: keeps what is small of a scale's finished runs, so that its tables can be made again."""
 
-    python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/3
-    snakemake --cores all --configfile results/record/multi30k/config.yaml
-
-Copies settings, log, translations, scores and measurements of every run that was trained in results/SCALE, what was
-measured beside them, and tables, figures and page. A parser's trees come without their words, which are the treebank's:
-they are put back when the trees are scored. Of --weights, it copies the averaged weights, too, rounded to 8 bits. What
-the folder holds of other runs stays. TO/config.yaml then takes all runs from there (`from` in
-config/README.md): the second command makes everything again without training. Recorded once more, without --weights,
-tables, figures and page are those that this command makes from then on, byte for byte.
-"""
-
-import argparse
+import logging
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
 
-from transformer.commandline import stage_parser
-from transformer.config.elsewhere import SUMS
 from transformer.config.experiment import load
-from transformer.files import InputError, replacing, sha256
+from transformer.files import InputError, replacing
+from transformer.layout import Run, Scale
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
-from transformer.records import Trained, read_json
+from transformer.records import RunRecord, read_json
 from transformer.text import read_lines
 
-OF_RUN = (
-    ".yaml",
-    ".json",
-    ".jsonl",
-    ".hyp",
-    ".trees",
-)  # of a run's files: what is small, and what the tables are made from
-WEIGHTS = "average.safetensors"
-MEASURED = ("attention.json", "layers.json")
-MADE = ("tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "report.html")
+logger = logging.getLogger(__name__)
+SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # what the tables are made from
+OF_SCALE = ("data/*/data.json", "tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "attention.json")
+OF_SCALE += ("layers.json", "report.html")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Copy the runs, then what was made of them, and list both."""
-    args = parse(argv)
-    results = Path("results", args.scale)
-    runs = trained_runs(results)
-    if unknown := set(args.weights) - set(runs):
-        raise InputError(f"{results}/runs: expected a trained run {min(unknown)}, found {', '.join(runs) or 'none'}")
-    for name, run in runs.items():
-        target = args.to / "runs" / name
-        # Weights that were recorded before come along again.
-        record_run(run, target, weights=name in args.weights or (target / WEIGHTS).exists())
-    for pattern in ("data/*/data.json", *MEASURED, *MADE):
-        for path in sorted(results.glob(pattern)):
-            copy(path, args.to / path.relative_to(results))
-    write_list(args.to, [args.to / name for name in MEASURED])
-    write_config(args.to, args.scale)
-    print(f"{args.to}: {len(runs)} runs of {results}; {len(recorded_runs(args.to))} in all")
+def record(scale: str, /, *, to: Path, weights: list[str] | None = None) -> None:
+    """Keep what is small of a scale's finished runs, so that its tables can be made again.
 
+        python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/3
+        snakemake --cores all --configfile results/record/multi30k/config.yaml
 
-def trained_runs(results: Path) -> dict[str, Path]:
-    """Return the folders of the finished runs by task/experiment/seed, without those taken from elsewhere.
+    Copies settings, log, translations, scores and analyses of every run in results/SCALE, and tables, figures and page.
+    A parser's trees come without their words, which are the treebank's. What the folder holds of other runs stays. The
+    second command makes tables, figures and page again in the folder, without training.
 
-    Say which are left out because their settings have changed since.
+    Args:
+        scale: the scale whose results are kept
+        to: the folder that keeps them; its name is the scale's
+        weights: task/experiment/seed of runs whose averaged weights come along, rounded to 8 bits
     """
-    trained = {}
-    for folder in (path.parent for path in sorted(results.glob("runs/*/*/*/run.json"))):
-        run = read_json(folder / "run.json", Trained)
-        if "taken" in run:
-            continue
-        if load(folder / "experiment.yaml").digest(run["data_sha256"]) == run["digest"]:
-            trained["/".join(folder.parts[-3:])] = folder
+    if to.name != scale:
+        raise InputError(f"--to: expected a folder named {scale}, found {to}")
+    results, chosen = Scale(f"results/{scale}"), set(weights or ())
+    runs = finished_runs(results)
+    if unknown := chosen - {run.name for run in runs}:
+        raise InputError(f"{results.folder}/runs: expected a trained run {min(unknown)}, found none")
+    for run in runs:
+        kept = Run(to / "runs" / run.name)
+        record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
+    for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
+        copy(path, to / path.relative_to(results.folder))
+    with replacing(to / "config.yaml") as file:
+        yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
+    print(f"{to}: {len(runs)} runs of {results.folder}")
+
+
+def finished_runs(results: Scale) -> list[Run]:
+    """Return the finished runs. Leaves out, and says so, those whose settings have changed since they were trained."""
+    found = []
+    for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
+        trained = read_json(run.record, RunRecord)
+        if load(run.experiment).digest(trained["data_sha256"]) == trained["digest"]:
+            found.append(run)
         else:
-            print(f"left out: {folder}, whose experiment.yaml has changed since it was trained")
-    return trained
+            logger.warning("left out: %s, whose settings have changed since it was trained", run.folder)
+    return found
 
 
-def record_run(run: Path, target: Path, weights: bool) -> None:
-    """Copy a run's small files and list them, and when all are there, put them in place of older ones.
+def record_run(run: Run, target: Run, with_weights: bool) -> None:
+    """Copy a run's small files, and when all are there, put them in the place of older ones.
 
     The vocabulary comes with base, whose translations the table `why` splits again.
     """
-    aside = target.with_name(f".{target.name}.part")
-    if aside.exists():  # of an attempt that failed
-        shutil.rmtree(aside)
-    kept = [path for path in sorted(run.iterdir()) if path.suffix in OF_RUN and path.is_file()]
-    if weights or run.parts[-2] == "base":
-        kept.append(run / "vocabulary.model")
+    aside = Run(target.folder.with_name(f".{target.folder.name}.part"))
+    if aside.folder.exists():  # of an attempt that failed
+        shutil.rmtree(aside.folder)
+    kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in SMALL and path.is_file()]
+    if with_weights or run.folder.parent.name == "base":
+        kept.append(run.vocabulary)
     for path in kept:
-        (withhold if path.suffix == ".trees" else copy)(path, aside / path.name)
-    if weights:
-        shrink(run / WEIGHTS, aside / WEIGHTS)
-    write_list(aside, aside.iterdir())
-    if target.exists():
-        shutil.rmtree(target)
-    aside.rename(target)
+        (copy_without_words if path.suffix == ".trees" else copy)(path, aside.folder / path.name)
+    if with_weights:
+        shrink(run.average, aside.average)
+    if target.folder.exists():
+        shutil.rmtree(target.folder)
+    aside.folder.rename(target.folder)
 
 
 def shrink(path: Path, target: Path) -> None:
-    """Copy weights in 8 bits, with the header that they have."""
+    """Copy weights in 8 bits, with their header."""
     from transformer.model import weights  # here, as it takes seconds
-    from transformer.model.weights import to_int8
 
     tensors, header = weights.load(path)
-    weights.save(target, to_int8(tensors), header | {"rounded": True})
+    weights.save(target, weights.int8(tensors), header | {"rounded": True})
 
 
-def withhold(path: Path, target: Path) -> None:
-    """Copy a parser's trees without their words, which `parsing.brackets` puts back from the treebank."""
+def copy_without_words(path: Path, target: Path) -> None:
     with replacing(target) as file:
         for number, line in enumerate(read_lines(path), start=1):
             file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")
@@ -115,37 +100,3 @@ def withhold(path: Path, target: Path) -> None:
 def copy(path: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, target)
-
-
-def write_list(folder: Path, paths: Iterable[Path]) -> None:
-    """Write SHA256SUMS of those of the paths that are there, as sha256sum does."""
-    there = sorted(path for path in paths if path.is_file() and path.name != SUMS)
-    with replacing(folder / SUMS) as file:
-        file.writelines(f"{sha256(path)}  {path.name}\n" for path in there)
-
-
-def recorded_runs(folder: Path) -> dict[str, Path]:
-    return {"/".join(path.parts[-4:-1]): path.parent for path in sorted(folder.glob(f"runs/*/*/[0-9]*/{SUMS}"))}
-
-
-def write_config(folder: Path, scale: str) -> None:
-    """Write the configuration that takes everything in the folder."""
-    taken = {name: entry(run) for name, run in recorded_runs(folder).items()}
-    content = {"scale": scale, "partial": True, "scales": {scale: {"from": taken, "measured": entry(folder)}}}
-    with replacing(folder / "config.yaml") as file:
-        file.write(f"# Made by `python -m transformer record {scale} --to {folder}`: all that is here is taken.\n")
-        yaml.safe_dump(content, file, sort_keys=False, width=1000)
-
-
-def entry(folder: Path) -> dict[str, str]:
-    return {"path": folder.as_posix(), "sha256": sha256(folder / SUMS)}
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = stage_parser("record", __doc__)
-    parser.add_argument("scale", help="the scale whose results are kept")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder that keeps them")
-    parser.add_argument(
-        "--weights", default=[], nargs="+", metavar="RUN", help="task/experiment/seed of runs whose weights come along"
-    )
-    return parser.parse_args(argv)

@@ -10,18 +10,7 @@ from transformer.config.scales import parsing_of, scale_of
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-# The experiments with which Table 5 compares the claims, or that it measures.
-TABLE_5 = ("base", "big", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
-# What is measured on trained runs for Table 5 (transformer/evaluation), and on which experiments.
-PROBED = {
-    "averaging": ("base", "big"),
-    "heads": ("base",),
-    "lengths": ("base", "learned-positions", "no-positions"),
-    "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
-}
 THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
-CURVES = ("table3", "table2", "table4")  # the tables whose trainings the figure `curves` draws
-TABLES = ("table1", "why", "table2", "table4", "table3", "table5")  # in the order in which `plan` lists them
 
 
 class RunName(NamedTuple):
@@ -32,23 +21,23 @@ class RunName(NamedTuple):
     seed: int
 
 
-def runs_of_tables(config: dict) -> dict[str, list[RunName]]:
-    """Return the trainings that each table takes, which may be none, of the tables that the scale has.
+def runs_of(config: dict, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
+    """Return a run of each task and experiment with each of the experiment's seeds."""
+    scale, experiments = scale_of(config), list(experiments)
+    return [RunName(task, name, seed) for task in tasks for name in experiments for seed in seeds_of(scale, name)]
 
-    Table 4 is there where the scale parses.
-    """
-    scale, parsing = scale_of(config), parsing_of(config)
-    first, of_parser = next(iter(scale["tasks"])), dict.fromkeys([PARSER], parsing["seeds"])
-    compared = [name for name in TABLE_5 if name in config["experiments"]]
-    runs = {
-        "table1": [],
-        "why": crossed([first], seeds_of(scale, WHY)),
-        "table2": crossed(scale["tasks"], seeds_of(scale, TABLE_2)),
-        "table4": crossed(parsing["tasks"], of_parser),
-        "table3": crossed([first], seeds_of(scale, config["experiments"])),
-        "table5": crossed([first], seeds_of(scale, [*compared, *tested_claims(config)])),
-    }
-    return {table: runs[table] for table in TABLES if table != "table4" or runs["table4"]}
+
+def parser_runs(config: dict) -> list[RunName]:
+    """Return the trainings of parsers."""
+    parsing = parsing_of(config)
+    return [RunName(task, PARSER, seed) for task in parsing["tasks"] for seed in parsing["seeds"]]
+
+
+def all_runs(config: dict) -> list[RunName]:
+    """Return all trainings of a scale, each once: rows of Tables 3 and 5 are trained on the first task alone."""
+    tasks = list(scale_of(config)["tasks"])
+    rows = runs_of(config, tasks[:1], [*config["experiments"], *tested_claims(config)])
+    return list(dict.fromkeys([*rows, *runs_of(config, tasks, TABLE_2), *parser_runs(config)]))
 
 
 def tested_claims(config: dict) -> list[str]:
@@ -63,14 +52,9 @@ def tested_claims(config: dict) -> list[str]:
     return [name for name, row in rows.items() if name in tested or contradiction(row)]
 
 
-def seeds_of(scale: dict, experiments: Iterable[str]) -> dict[str, list[int]]:
-    """Return the seeds of each experiment at a scale: its own, or those of all."""
-    return {name: scale.get("seeds_of", {}).get(name, scale["seeds"]) for name in experiments}
-
-
-def crossed(tasks: Iterable[str], seeds: dict[str, list[int]]) -> list[RunName]:
-    """Return a run of each task and experiment with each of the experiment's seeds."""
-    return [RunName(task, experiment, seed) for task in tasks for experiment in seeds for seed in seeds[experiment]]
+def seeds_of(scale: dict, experiment: str) -> list[int]:
+    """Return the seeds of an experiment at a scale: its own, or those of all."""
+    return scale.get("seeds_of", {}).get(experiment, scale["seeds"])
 
 
 def experiments_of(config: dict) -> dict[str, dict]:

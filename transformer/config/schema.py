@@ -4,7 +4,7 @@ The workflow goes on with the mappings; the structs only check them. A key witho
 """
 
 from collections.abc import Collection
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -144,7 +144,6 @@ class Task(Keys):
     subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
     decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
-    from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
 
 class Silver(Keys):
@@ -173,7 +172,6 @@ class Treebanks(Keys):
     elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
     phrases: Maybe[Annotated[Many, says("Constituents that are learned from as if they were sentences.")]] = UNSET
     silver: Maybe[Annotated[Silver, says("Trees that no person made.")]] = UNSET
-    from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
 
 class OwnParsing(Keys):
@@ -222,8 +220,6 @@ class Scale(Keys):
     probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
     figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
     parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET
-    measured: Maybe[Any] = UNSET
-    from_: Maybe[Any] = msgspec.field(name="from", default=UNSET)
 
 
 class Source(Keys):

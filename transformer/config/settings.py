@@ -15,7 +15,7 @@ import yaml
 from transformer.config.corpora import all_places, files_of, languages_of, shared_by_splits
 from transformer.config.experiment import resolve
 from transformer.config.reading import hint, read_yaml, structured
-from transformer.config.runs import TABLE_2, WHY, RunName, experiments_of, parts, runs_of_tables
+from transformer.config.runs import TABLE_2, WHY, RunName, all_runs, experiments_of, parts
 from transformer.config.scales import at, parsing_of, scale_of
 from transformer.config.schema import Config
 from transformer.files import InputError
@@ -162,8 +162,7 @@ def check_corpora(config: dict, task: dict, where: str) -> None:
 
 def check_models(config: dict, where: str) -> None:
     """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
-    runs = [run for of_table in runs_of_tables(config).values() for run in of_table]
-    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in runs):
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):
         try:
             layers, base = (
                 resolve(parts(config, RunName(task, name, seed=0))).model.N

@@ -17,9 +17,8 @@ import torch
 from transformer.config.corpora import downloads_of, sources
 from transformer.config.scales import tasks_of
 from transformer.files import InputError, replacing
-from transformer.plan import storage
-from transformer.plan.plan import make_plan
-from transformer.plan.speed import Speed
+from transformer.pipeline import Pipeline
+from transformer.plan import Speed, array_bytes, make_plan, text_bytes
 from transformer.runtime.device import DRIVER, given_gpu, why
 from transformer.runtime.process import take_lock
 from transformer.text import origin
@@ -157,11 +156,12 @@ def check_folder(folder: Path, needed: int = 0) -> Finding:
 
 def needed_space(config: dict) -> dict[Path, int]:
     """Return the bytes that the scale still needs in results/ and resources/; all in results/ if they share a disk."""
-    plan = make_plan(config, Speed("GPU", "any", 1.0, ""), units=1)  # the speed is not used
-    tasks = {run.task for run in plan.all}
-    results = storage.array_bytes(config, tasks) + plan.disk(plan.all)
-    texts = storage.text_bytes(config, tasks, CORPORA)
-    here = [path.stat(follow_symlinks=False) for path in Path("results", config["scale"]).rglob("*") if path.is_file()]
+    pipeline = Pipeline(config)
+    plan = make_plan(pipeline, Speed("GPU", "any", 1.0, ""), units=1)  # the speed is not used
+    tasks = {run.task for run in plan.runs}
+    results = array_bytes(pipeline, tasks) + plan.disk(plan.runs)
+    texts = text_bytes(pipeline, tasks, CORPORA)
+    here = [path.stat(follow_symlinks=False) for path in pipeline.files.folder.rglob("*") if path.is_file()]
     used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
     archives = sum(entry.get("size", 0) for entry in missing_downloads(config).values())
     needed = {Path("results"): max(0, results - used), Path("resources"): archives + texts}

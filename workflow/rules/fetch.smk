@@ -3,37 +3,35 @@
 
 rule fetch:
     output:
-        "resources/downloads/{file}",
+        RESOURCES.download("{file}"),
     log:
         "logs/fetch/{file}.log",
     localrule: True
     conda:
         "../../environment.yml"
     params:
-        wanted=wanted_sum,  # only when this changes are there other bytes to fetch
-        options=fetch_options,
+        wanted=ask.checksum,  # only if this changes are there other bytes to fetch
+        options=ask.fetch_options,
     shell:
         "python -m transformer fetch {params.options:q} 2>&1 | tee {log:q}"
 
 
 rule unpack:
     input:
-        lambda wildcards: [source_of(entry) for entry in others_of(wildcards)],
-        archive=lambda wildcards: source_of(file_of(wildcards)),
+        ask.other_languages,
+        archive=ask.archive,
     output:
-        "resources/corpora/{corpus}.{language}",
+        RESOURCES.corpus("{corpus}", "{language}"),
     log:
         "logs/unpack/{corpus}.{language}.log",
     wildcard_constraints:
-        corpus=any_of(
-            name for name, corpus in config["corpora"].items() if "files" in corpus
-        ),
+        corpus=any_of(ask.corpora("files")),
     conda:
         "../../environment.yml"
     resources:
         mem_mb=memory(1000),
     params:
-        options=unpack_options,
+        options=ask.unpack_options,
     shell:
         "python -m transformer unpack --input {input.archive:q} {params.options:q} --output {output:q}"
         " 2>&1 | tee {log:q}"
@@ -41,13 +39,11 @@ rule unpack:
 
 rule generate:
     output:
-        multiext("resources/corpora/{corpus}", ".en", ".de", ".fr", ".trees"),
+        [RESOURCES.corpus("{corpus}", ending) for ending in ("en", "de", "fr", "trees")],
     log:
         "logs/generate/{corpus}.log",
     wildcard_constraints:
-        corpus=any_of(
-            name for name, corpus in config["corpora"].items() if "grammar" in corpus
-        ),
+        corpus=any_of(ask.corpora("grammar")),
     priority: FIRST
     conda:
         "../../environment.yml"
@@ -61,3 +57,22 @@ rule generate:
     shell:
         "python -m transformer generate --seed {params.seed} --skip {params.skip} --take {params.take}"
         " --output {params.output:q} 2>&1 | tee {log:q}"
+
+
+rule treebank:
+    input:
+        ask.treebank,
+    output:
+        RESOURCES.corpus("{corpus}", "trees"),
+    log:
+        "logs/treebank/{corpus}.log",
+    wildcard_constraints:
+        corpus=any_of(ask.corpora("treebank")),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(1500),
+    params:
+        options=ask.treebank_options,
+    shell:
+        "python -m transformer treebank {params.options:q} --output {output:q} 2>&1 | tee {log:q}"

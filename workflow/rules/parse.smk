@@ -1,73 +1,17 @@
-# §6.3: English constituency parsing, from treebanks to scores. What is learned and how is the other rules' business.
-
-
-rule treebank:
-    input:
-        download_of_treebank,
-    output:
-        "resources/corpora/{corpus}.trees",
-    log:
-        "logs/treebank/{corpus}.log",
-    wildcard_constraints:
-        corpus=any_of(
-            name for name, corpus in config["corpora"].items() if "treebank" in corpus
-        ),
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=memory(1500),
-    params:
-        options=treebank_options,
-    shell:
-        "python -m transformer treebank {params.options:q} --output {output:q} 2>&1 | tee {log:q}"
-
-
-rule linearize:
-    input:
-        trees=trees_of,
-        silver=silver_of,
-    output:
-        "results/{scale}/data/{task}/{split}.source.tok",
-        "results/{scale}/data/{task}/{split}.target.tok",
-        "results/{scale}/data/{task}/{split}.json",
-    log:
-        "logs/linearize/{scale}/{task}/{split}.log",
-    wildcard_constraints:
-        task=any_of(names_of_tasks("parsing")),
-    priority: FIRST
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=memory(1500, large=8000),
-    params:
-        mix=mix_options,
-        output=subpath(output[2], strip_suffix=".json"),
-    shell:
-        "python -m transformer linearize --trees {input.trees:q} {params.mix:q} --output {params.output:q}"
-        " 2>&1 | tee {log:q}"
+# §6.3: English constituency parsing by a trained run, its scores, and the trees that another parser learns from.
 
 
 rule parse:
     input:
-        multiext(
-            "results/{scale}/runs/{task}/parser/{seed}/",
-            "experiment.yaml",
-            "decoding.yaml",
-            "vocabulary.model",
-            "average.safetensors",
-        ),
-        words="results/{scale}/data/{task}/{split}.source.tok",
-        code=package(
-            *SEARCH,
-            *collect(
-                "parsing/{name}.py",
-                name=["linearization", "parser", "trees"],
-            ),
-            "commands/parse.py",
-        ),
+        PARSER_RUN.experiment,
+        PARSER_RUN.decoding,
+        PARSER_RUN.vocabulary,
+        PARSER_RUN.average,
+        words=DATA.tokens("{split}", "source"),
+        code=ask.code("model", "translation", "parsing", "commands/parse.py"),
     output:
-        trees="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
-        parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
+        trees=PARSER_RUN.trees("{split}", "{search}"),
+        parses=PARSER_RUN.parses("{split}", "{search}"),
     log:
         "logs/parse/{scale}/{task}/{seed}/{split}{search}.log",
     wildcard_constraints:
@@ -81,7 +25,7 @@ rule parse:
         launch="here",
     params:
         run=subpath(output.trees, parent=True),
-        search=lambda wildcards: SEARCHES[wildcards.search],
+        search=lambda wildcards: PARSER_SEARCHES[wildcards.search],
     shell:
         f"{SCRIPTS}/gpus"
         " {resources.launch} {resources.gpu} {threads} python -m transformer parse"
@@ -91,16 +35,15 @@ rule parse:
 
 rule evalb:
     input:
-        run=multiext(
-            "results/{scale}/runs/{task}/parser/{seed}/", "run.json", "decoding.yaml"
-        ),
-        weights=weights_of_score,
-        gold=trees_of,
-        test="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.trees",
-        parses="results/{scale}/runs/{task}/parser/{seed}/{split}{search}.parses.json",
-        code=package("parsing", "evaluation", "commands/score.py"),
+        PARSER_RUN.record,
+        PARSER_RUN.decoding,
+        PARSER_RUN.average,
+        gold=ask.trees,
+        test=PARSER_RUN.trees("{split}", "{search}"),
+        parses=PARSER_RUN.parses("{split}", "{search}"),
+        code=ask.code("parsing", "evaluation", "commands/score.py"),
     output:
-        "results/{scale}/runs/{task}/parser/{seed}/{split}{search}.json",
+        PARSER_RUN.scores("{split}", "{search}"),
     log:
         "logs/evalb/{scale}/{task}/{seed}/{split}{search}.log",
     wildcard_constraints:
@@ -120,18 +63,12 @@ rule evalb:
 # surest of.
 rule silver_parse:
     input:
-        lambda wildcards: parser_of_silver(
-            wildcards, "experiment.yaml", "vocabulary.model", "average.safetensors"
-        ),
-        decoding=lambda wildcards: parser_of_silver(wildcards, "decoding.yaml")[0],
-        # And no code: what is learned from is not prepared again after an edit.
-        text=lambda wildcards: collect(
-            "resources/corpora/{corpus}.en",
-            corpus=task_of(wildcards)["silver"]["text"],
-        ),
+        ask.silver_parser_files,
+        decoding=ask.silver_decoding,
+        text=ask.silver_text,  # and no code: what is learned from is not prepared again after an edit
     output:
-        trees="results/{scale}/data/{task}/parsed.trees",
-        parses="results/{scale}/data/{task}/parsed.json",
+        trees=DATA.parsed,
+        parses=DATA.parsed_scores,
     log:
         "logs/silver_parse/{scale}/{task}.log",
     priority: FIRST
@@ -144,7 +81,7 @@ rule silver_parse:
         launch="here",
     params:
         run=subpath(input.decoding, parent=True),
-        decoding=json.dumps(config["parsing"]["silver"]),
+        decoding=ask.silver_search(),
         most=lookup(
             "scales/{scale}/parsing/tasks/{task}/silver/sentences", within=config
         ),
@@ -158,10 +95,10 @@ rule silver_parse:
 
 rule silver:
     input:
-        trees="results/{scale}/data/{task}/parsed.trees",
-        parses="results/{scale}/data/{task}/parsed.json",
+        trees=DATA.parsed,
+        parses=DATA.parsed_scores,
     output:
-        "results/{scale}/data/{task}/silver.trees",
+        DATA.silver,
     log:
         "logs/silver/{scale}/{task}.log",
     priority: FIRST

@@ -3,16 +3,16 @@
 
 rule tokenize:
     input:
-        source=side("source"),
-        target=side("target"),
+        source=ask.side("source"),
+        target=ask.side("target"),
     output:
-        "results/{scale}/data/{task}/{split}.source.tok",
-        "results/{scale}/data/{task}/{split}.target.tok",
-        "results/{scale}/data/{task}/{split}.json",
+        DATA.tokens("{split}", "source"),
+        DATA.tokens("{split}", "target"),
+        DATA.counts("{split}"),
     log:
         "logs/tokenize/{scale}/{task}/{split}.log",
     wildcard_constraints:
-        task=any_of(names_of_tasks("tasks")),
+        task=any_of(TRANSLATION_TASKS),
     priority: FIRST
     conda:
         "../../environment.yml"
@@ -20,10 +20,8 @@ rule tokenize:
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
-        languages=lambda wildcards: [
-            task_of(wildcards)[name] for name in ("source", "target")
-        ],
-        preparation=preparation,
+        languages=ask.languages,
+        preparation=ask.preparation,
         clean=lambda wildcards: "--clean" if wildcards.split == "train" else "",
         output=subpath(output[2], strip_suffix=".json"),
     shell:
@@ -32,17 +30,42 @@ rule tokenize:
         " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
 
 
+rule linearize:
+    input:
+        trees=ask.trees,
+        silver=ask.silver,
+    output:
+        DATA.tokens("{split}", "source"),
+        DATA.tokens("{split}", "target"),
+        DATA.counts("{split}"),
+    log:
+        "logs/linearize/{scale}/{task}/{split}.log",
+    wildcard_constraints:
+        task=any_of(PARSING_TASKS),
+    priority: FIRST
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(1500, large=8000),
+    params:
+        mix=ask.mix_options,
+        output=subpath(output[2], strip_suffix=".json"),
+    shell:
+        "python -m transformer linearize --trees {input.trees:q} {params.mix:q} --output {params.output:q}"
+        " 2>&1 | tee {log:q}"
+
+
 # Scored against themselves, the references show before days of training that a subset is one.
 rule subsets:
     input:
-        ref=side("target"),
-        subsets=references_of_subsets,
+        ref=ask.side("target"),
+        subsets=ask.subsets,
     output:
-        "results/{scale}/data/{task}/{split}.subsets.json",
+        f"{DATA.folder}/{{split}}.subsets.json",
     log:
         "logs/subsets/{scale}/{task}/{split}.log",
     wildcard_constraints:
-        task=any_of(names_of_tasks("tasks")),
+        task=any_of(TRANSLATION_TASKS),
         split="test",
     conda:
         "../../environment.yml"
@@ -50,7 +73,7 @@ rule subsets:
         mem_mb=memory(1000),
     params:
         language=lookup("scales/{scale}/tasks/{task}/target", within=config),
-        subsets=subset_options,
+        subsets=ask.subset_options,
     shell:
         "python -m transformer score --hyp {input.ref:q} --ref {input.ref:q} --lang {params.language}"
         " {params.subsets:q} --json {output:q} 2>&1 | tee {log:q}"
@@ -58,10 +81,10 @@ rule subsets:
 
 rule vocabulary:
     input:
-        source="results/{scale}/data/{task}/train.source.tok",
-        target="results/{scale}/data/{task}/train.target.tok",
+        source=DATA.tokens("train", "source"),
+        target=DATA.tokens("train", "target"),
     output:
-        "results/{scale}/data/{task}/vocabulary.model",
+        DATA.vocabulary,
     log:
         "logs/vocabulary/{scale}/{task}.log",
     priority: FIRST
@@ -70,7 +93,7 @@ rule vocabulary:
     resources:
         mem_mb=memory(1500, large=10000),
     params:
-        options=vocabulary_options,
+        options=ask.vocabulary_options,
         sentences=lookup("preparation/vocabulary_sentences", within=config),
     shell:
         "python -m transformer vocabulary {params.options:q} --sentences {params.sentences} --output {output:q}"
@@ -79,20 +102,20 @@ rule vocabulary:
 
 rule encode:
     input:
-        collect(
-            "results/{{scale}}/data/{{task}}/{split}.{ending}",
-            split=["train", "dev"],
-            ending=["source.tok", "target.tok", "json"],
-        ),
-        "results/{scale}/data/{task}/vocabulary.model",
+        [
+            path
+            for split in ("train", "dev")
+            for path in (
+                DATA.tokens(split, "source"),
+                DATA.tokens(split, "target"),
+                DATA.counts(split),
+            )
+        ],
+        DATA.vocabulary,
     output:
-        collect(
-            "results/{{scale}}/data/{{task}}/{split}.{side}.{kind}",
-            split=["train", "dev"],
-            side=["source", "target"],
-            kind=["ids", "offsets"],
-        ),
-        about="results/{scale}/data/{task}/data.json",
+        *DATA.arrays("train"),
+        *DATA.arrays("dev"),
+        about=DATA.manifest,
     log:
         "logs/encode/{scale}/{task}.log",
     priority: FIRST

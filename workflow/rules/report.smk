@@ -1,37 +1,69 @@
-# The page of a scale, in one file: tables, figures, samples, attention, and the runs behind them.
+# The paper's tables beside ours (.csv has all digits), the figures, and the page of a scale with all of them.
 
 
-rule report:
+rule table:
     input:
-        tables=tables_of_page,
-        figures=lambda wildcards: collect(
-            "results/{scale}/figures/{figure}.svg",
-            scale=wildcards.scale,
-            figure=figures_of_scale(wildcards.scale),
-        ),
-        # On a partial page those that are there.
-        runs=lambda wildcards: present(files_of_page(wildcards.scale, "run.json")),
-        scores=lambda wildcards: present(files_of_page(wildcards.scale)),
-        attention=lambda wildcards: (
-            f"results/{wildcards.scale}/attention.json"
-            if attention_is_known(wildcards.scale)
-            else []
-        ),
-        samples=files_of_samples,
-        code=package("report/figures", "parsing", "evaluation", "report/tables", *PAGE),
+        unpack(ask.table_files),
+        code=ask.code("report/tables", "evaluation", "registry.py"),
     output:
-        "results/{scale}/report.html",
+        [RESULTS.table("{table}", ending) for ending in ("csv", "md", "tex", "json")],
+        html=report(
+            RESULTS.table("{table}", "html"),
+            caption="../report/caption.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
     log:
-        "logs/report/{scale}.log",
+        "logs/table/{scale}/{table}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(1500),
+    params:
+        title=lambda wildcards: TABLES[wildcards.table].title,
+        table=ask.table_params,
+    script:
+        "../scripts/table.py"
+
+
+rule figure:
+    input:
+        unpack(ask.figure_files),
+        code=ask.code("report", "evaluation", "model", "registry.py"),
+    output:
+        [RESULTS.figure("{figure}", ending) for ending in ("pdf", "png", "json")],
+        svg=report(
+            RESULTS.figure("{figure}", "svg"),
+            caption="../report/caption.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
+    log:
+        "logs/figure/{scale}/{figure}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(1500),
+    params:
+        title=lambda wildcards: FIGURES[wildcards.figure].title,
+        figure=ask.figure_params,
+    script:
+        "../scripts/figure.py"
+
+
+rule page:
+    input:
+        unpack(ask.page_files),
+        code=ask.code("report", "evaluation", "parsing", "registry.py"),
+    output:
+        RESULTS.report,
+    log:
+        "logs/page/{scale}.log",
     conda:
         "../../environment.yml"
     resources:
         mem_mb=memory(2000),
     params:
-        title="Attention Is All You Need, at scale {scale}",
-        label=lookup("scales/{scale}/label", within=config),
-        options=options_of_page,
-    shell:
-        "python -m transformer report --scale {wildcards.scale} --title {params.title:q} --label={params.label:q}"
-        " --table {input.tables:q} --figure {input.figures:q} --attention {input.attention:q} {params.options:q}"
-        " --output {output:q} 2>&1 | tee {log:q}"
+        page=ask.page_params,
+    script:
+        "../scripts/page.py"

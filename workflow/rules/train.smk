@@ -3,7 +3,7 @@
 
 rule experiment:
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/experiment.yaml",
+        RUN.experiment,
     log:
         "logs/experiment/{scale}/{task}/{experiment}/{seed}.log",
     priority: FIRST
@@ -11,7 +11,7 @@ rule experiment:
     conda:
         "../../environment.yml"
     params:
-        parts=experiment_parts,
+        parts=ask.experiment,
     shell:
         "python -m transformer resolve --experiment {params.parts:q} --output {output:q} 2>&1 | tee {log:q}"
 
@@ -20,23 +20,20 @@ rule experiment:
 # state/ beside the outputs, which Snakemake leaves alone when it deletes those of a failed job.
 rule train:
     input:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/experiment.yaml",
-        about="results/{scale}/data/{task}/data.json",
+        RUN.experiment,
+        about=DATA.manifest,
         arrays=rules.encode.output,
-        subsets=ancient(checked_subsets),  # made before, but no reason to train
+        subsets=ancient(ask.checked_subsets),  # made before, but no reason to train
     output:
-        directory("results/{scale}/runs/{task}/{experiment}/{seed}/checkpoints"),
-        multiext(
-            "results/{scale}/runs/{task}/{experiment}/{seed}/",
-            "last.safetensors",
-            "metrics.jsonl",
-            "vocabulary.model",
-        ),
-        run="results/{scale}/runs/{task}/{experiment}/{seed}/run.json",
+        directory(RUN.checkpoints),
+        RUN.last,
+        RUN.metrics,
+        RUN.vocabulary,
+        run=RUN.record,
     log:
         "logs/train/{scale}/{task}/{experiment}/{seed}.log",
     wildcard_constraints:
-        experiment=any_of(experiments_of(config)),
+        experiment=any_of(ask.experiments()),
     conda:
         "../../environment.yml"
     threads: train_threads
@@ -65,9 +62,9 @@ use rule train as train_parser with:
 
 rule average:
     input:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/checkpoints",
+        RUN.checkpoints,
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/average.safetensors",
+        RUN.average,
     log:
         "logs/average/{scale}/{task}/{experiment}/{seed}.log",
     priority: FIRST

@@ -3,7 +3,7 @@
 
 rule decoding:
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/decoding.yaml",
+        RUN.decoding,
     log:
         "logs/decoding/{scale}/{task}/{experiment}/{seed}.log",
     priority: FIRST
@@ -11,34 +11,26 @@ rule decoding:
     conda:
         "../../environment.yml"
     params:
-        settings=lambda wildcards: json.dumps(
-            (config["parsing"] if wildcards.experiment == PARSER else config)[
-                "decoding"
-            ]
-        ),
+        settings=ask.decoding,
     shell:
         "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
 
 
 rule translate:
     input:
-        multiext(
-            "results/{scale}/runs/{task}/{experiment}/{seed}/",
-            "experiment.yaml",
-            "decoding.yaml",
-            "vocabulary.model",
-        ),
-        weights=weights_of,
-        text=side("source"),
-        code=package(*SEARCH, "commands/translate.py"),
+        RUN.experiment,
+        RUN.decoding,
+        RUN.vocabulary,
+        weights=ask.weights,
+        text=ask.side("source"),
+        code=ask.code("model", "translation", "commands/translate.py"),
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}{change}.hyp",
+        RUN.translation("{split}", "{suffix}"),
     log:
-        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{weights}{change}.log",
+        "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{suffix}.log",
     wildcard_constraints:
-        experiment=any_of(experiments_of(config)),
+        experiment=any_of(ask.experiments()),
         split="dev|test",
-        change=any_of(CHANGES),
     conda:
         "../../environment.yml"
     threads: share_of_processors
@@ -48,7 +40,7 @@ rule translate:
         launch="here",
     params:
         run=subpath(output[0], parent=True),
-        decoding=lambda wildcards: json.dumps(CHANGES[wildcards.change]),
+        decoding=ask.search,
     shell:
         f"{SCRIPTS}/gpus"
         " {resources.launch} {resources.gpu} {threads} python -m transformer translate"
@@ -59,23 +51,21 @@ rule translate:
 
 rule score:
     input:
-        hyp="results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.hyp",
-        ref=side("target"),
-        subsets=references_of_subsets,
-        run=multiext(
-            "results/{scale}/runs/{task}/{experiment}/{seed}/",
-            "run.json",
-            "decoding.yaml",
-        ),
-        weights=weights_of_score,
-        code=package("evaluation", "commands/score.py"),
+        RUN.record,
+        RUN.decoding,
+        hyp=RUN.translation("{split}", "{suffix}"),
+        ref=ask.side("target"),
+        subsets=ask.subsets,
+        weights=ask.weights,
+        code=ask.code("evaluation", "commands/score.py"),
     output:
-        "results/{scale}/runs/{task}/{experiment}/{seed}/{split}{weights}.json",
+        f"{RUN.folder}/{{split}}{{suffix}}.json",
     log:
-        "logs/score/{scale}/{task}/{experiment}/{seed}/{split}{weights}.log",
+        "logs/score/{scale}/{task}/{experiment}/{seed}/{split}{suffix}.log",
     wildcard_constraints:
-        experiment=any_of(experiments_of(config)),
+        experiment=any_of(ask.experiments()),
         split="dev|test",
+        suffix=any_of(["", ".last"]),
     conda:
         "../../environment.yml"
     resources:
@@ -83,9 +73,7 @@ rule score:
     params:
         language=lookup("scales/{scale}/tasks/{task}/target", within=config),
         run=subpath(output[0], parent=True),
-        subsets=subset_options,
-        weights=lambda wildcards: moved(weights_of(wildcards)),
+        subsets=ask.subset_options,
     shell:
         "python -m transformer score --hyp {input.hyp:q} --ref {input.ref:q} --lang {params.language}"
-        " {params.subsets:q} --run {params.run:q} --weights {params.weights:q} --json {output:q}"
-        " 2>&1 | tee {log:q}"
+        " {params.subsets:q} --run {params.run:q} --weights {input.weights:q} --json {output:q} 2>&1 | tee {log:q}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import page
 
-from transformer import __main__
+from transformer import cli
 from transformer.report.page.cards import run_cards
 
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch) -> None:
     ],
 )
 def test_a_number_is_explained(project, capsys, words, cells):
-    __main__.main(["explain", "table2", *words, "--scale", "toy"])
+    cli.main(["explain", "table2", *words, "--scale", "toy"])
     numbers, card, gone = capsys.readouterr().out.split("\n\n")
     assert len(numbers.splitlines()) == cells
     assert numbers.startswith("Transformer (base) ours, EN-DE measure ")
@@ -46,7 +46,7 @@ def test_a_number_is_explained(project, capsys, words, cells):
 )
 def test_what_is_not_there(project, words, expected):
     with pytest.raises(SystemExit, match=f"transformer explain: error: {expected}"):
-        __main__.main(["explain", *words.split()])
+        cli.main(["explain", *words.split()])
 
 
 def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from support.scored import detail, make_table, said, score, shown, write_scores
 
-from transformer.config.runs import PROBED, TABLE_5
 from transformer.evaluation.significance import RESAMPLES, TRAININGS
 from transformer.files import InputError
+from transformer.registry import ANALYSES, TABLE_5
 from transformer.report.tables.analysed import COMPARED
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table5 import read_claims, table5
@@ -81,7 +81,7 @@ def make(tmp_path):
         (tmp_path / "paper.csv").write_text(CLAIMS)
         options = {"paper": tmp_path / "paper.csv", "label": "toy: dev", "expected": ["en-de/base/1"], "probes": probes}
         options["score"] = write_scores(tmp_path / "scores", *scores)
-        options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in PROBED}
+        options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in ANALYSES}
         frame, _, table = make_table(table5, "claim", **options)
         return frame.to_dict("records"), table
 
@@ -212,5 +212,5 @@ def test_every_claim_is_tested_by_a_row_that_there_is():
     tested = {name for claim in claims for name in (claim.row, claim.against) if name}
     assert tested - set(COMPARED) <= {*TABLE_5, *config["claims"]}
     assert {*config["claims"], *COMPARED} <= tested
-    assert {name for names in PROBED.values() for name in names} <= {*TABLE_5, *config["claims"]}
+    assert {name for names in ANALYSES.values() for name in names} <= {*TABLE_5, *config["claims"]}
     assert all(bool(claim.published) == bool(claim.source) for claim in claims)

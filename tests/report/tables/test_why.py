@@ -81,8 +81,10 @@ class Folder:
             "score": write_scores(self.path, *self.test),
             "dev_score": write_scores(self.path / "dev", *self.dev),
         }
-        options |= {"ref": self.ref, "run": self.path, "measures": self.measures, "expected": TRAINED}
-        _, rows, table = make_table(why, "choice", **options | {"last": self.last, "otherwise": self.otherwise})
+        options |= {"ref": self.ref, "measures": self.measures, "expected": TRAINED}
+        searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
+        translations = {f"search{number}": paths for number, (_, paths) in enumerate(self.otherwise)}
+        _, rows, table = make_table(why, "choice", **options | {"last": self.last, "searches": searches} | translations)
         return rows, table
 
 
@@ -177,7 +179,7 @@ def test_other_texts_than_were_scored_are_named(folder):
     ("last", "otherwise", "message"),
     [
         (["two.hyp", "two.hyp"], [], r"two\.hyp: expected a translation for each of 1 scores, found 2"),
-        ([], [({"beams": 1}, [])], "otherwise: unknown key 'beams'"),
+        ([], [({"beams": 1}, [])], "search0: unknown key 'beams'"),
         ([], [({"beam": 1}, ["{short}"])], r"short has 1, .*test\.de has 20"),
     ],
 )

@@ -11,13 +11,14 @@ from urllib.parse import quote
 
 from transformer.evaluation.attention import read_attention, whole_weights
 from transformer.records import Description, read_json
-from transformer.report.figures import COLORS, FIGURES
+from transformer.registry import FIGURES, TABLES
+from transformer.report.figures import COLORS
 from transformer.report.page.cards import read_run_records, run_cards
 from transformer.report.page.samples import Samples, sample_parses, sample_translations
 from transformer.report.page.summary import closeness, moved_runs, training_details, usage
-from transformer.report.tables import TABLES
 from transformer.report.tables.render import html, marked_environment, read
 
+ENTRIES = TABLES | FIGURES
 PAGE_TEMPLATES = Path(__file__).parent / "templates"
 AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
@@ -70,9 +71,7 @@ def make(input: Any, params: Any) -> str:
 
 def heading(name: str) -> str:
     """Get the heading of a table, a figure or the attention viewer, made or not."""
-    if name in TABLES:
-        return TABLES[name]
-    return (FIGURES | {"attention": "Attention viewer"}).get(name, name)
+    return ENTRIES[name].title if name in ENTRIES else "Attention viewer"
 
 
 def missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[Gap]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth, read_measured
 from transformer.files import InputError
-from transformer.report.tables import TABLES
+from transformer.registry import TABLES
 from transformer.report.tables.cells import Row, read_printed
 from transformer.report.tables.notes import note
 from transformer.report.tables.render import Column, Grid, Table, lay_out
@@ -34,7 +34,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
     caption = note("table1", "caption", lengths=lengths)
-    return Table("table1", TABLES["table1"], caption, lay_out(rows, LAYER_COLUMNS), notes), frame
+    return Table("table1", TABLES["table1"].title, caption, lay_out(rows, LAYER_COLUMNS), notes), frame
 
 
 def lengths_of(name: str) -> Column:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import limits
-from transformer.report.tables import TABLES
+from transformer.registry import TABLES
 from transformer.report.tables.cells import flops_text, from_paper, interval_95, mean, mean_draws, ours, read_printed
 from transformer.report.tables.notes import BLEU_METRICS, gaps, interval_notes, ladder, note, provenance
 from transformer.report.tables.render import Column, Note, Table, lay_out
@@ -33,7 +33,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += [*gaps(params.expected, runs), *interval_notes(compared)]
     notes += [note("table2", "ladder"), ladder(runs), *provenance(runs)] if len(runs) else []
     caption = note("table2", "caption", label=params.label)
-    return Table("table2", TABLES["table2"], caption, lay_out(frame, columns), notes), frame
+    return Table("table2", TABLES["table2"].title, caption, lay_out(frame, columns), notes), frame
 
 
 def columns_of(tasks: list[str], compared: bool) -> list[Column]:

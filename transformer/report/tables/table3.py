@@ -12,7 +12,7 @@ import pandas as pd
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import holm
 from transformer.files import InputError
-from transformer.report.tables import TABLES
+from transformer.registry import TABLES
 from transformer.report.tables.cells import (
     Cell,
     count_text,
@@ -49,7 +49,7 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += [note("scores", "chance"), tests_note(frame["difference"], frame["p"]), note("scores", "perplexity")]
     notes += [note("table3", "base"), ladder(base)] if len(base) else []
     caption = note("table3", "caption", label=params.label)
-    return Table("table3", TABLES["table3"], caption, lay_out(rows, columns), notes + provenance(runs)), frame
+    return Table("table3", TABLES["table3"].title, caption, lay_out(rows, columns), notes + provenance(runs)), frame
 
 
 def columns_against(base: pd.DataFrame) -> list[Column]:

@@ -12,7 +12,7 @@ from transformer.evaluation.scores import RUN, check_runs, require_one
 from transformer.files import InputError
 from transformer.parsing.brackets import SHORT
 from transformer.records import Parsed, read_of_run, run_name
-from transformer.report.tables import TABLES
+from transformer.registry import TABLES
 from transformer.report.tables.cells import Cell, from_paper, interval_95, mean, ours, over_seeds, read_printed
 from transformer.report.tables.notes import gaps, interval_notes, note, provenance
 from transformer.report.tables.render import Column, Note, Table, lay_out
@@ -53,7 +53,7 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes.append(note("table4", "scoring"))
     notes += provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
     caption = note("table4", "caption", labels=labels)
-    return Table("table4", TABLES["table4"], caption, lay_out(frame, columns), notes), frame
+    return Table("table4", TABLES["table4"].title, caption, lay_out(frame, columns), notes), frame
 
 
 def repaired_cell(row: dict) -> Cell:

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from transformer.config.runs import TABLE_5
 from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.significance import holm
 from transformer.files import InputError
-from transformer.report.tables import TABLES
+from transformer.registry import TABLE_5, TABLES
 from transformer.report.tables.analysed import COMPARED, analysis_notes, read_analysis
 from transformer.report.tables.cells import Cell, difference_text, ours, p_text, read_printed
 from transformer.report.tables.differences import MARGIN, TRANSLATES, Difference, paired, verdict
@@ -67,7 +66,7 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += analysis_notes(analysed)
     notes += provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, note("table5", "trained"))
     caption = note("table5", "caption", label=params.label)
-    return Table("table5", TABLES["table5"], caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
+    return Table("table5", TABLES["table5"].title, caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
 
 
 def read_claims(path: str) -> list[Claim]:

@@ -21,7 +21,7 @@ from transformer.evaluation.significance import bleu_draws
 from transformer.files import InputError, sha256
 from transformer.layout import Run
 from transformer.records import read_translated
-from transformer.report.tables import TABLES
+from transformer.registry import TABLES
 from transformer.report.tables.cells import difference_text, ours, p_text, read_printed
 from transformer.report.tables.differences import paired
 from transformer.report.tables.notes import gaps, note, provenance
@@ -71,9 +71,8 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
     input: paper; score, files of the base model on the test set, one a seed; hyp, what they are of, in their order;
     ref, its references; last, the same by the last checkpoints alone, or none; dev_score, score files of Table 3;
     measures, real systems by all metrics (benchmarks/measures.py), of which the first is shown. params: label of the
-    test set; dev_label; run, a folder of the base model, for its vocabulary; otherwise, pairs of settings of another
-    search and the files of its translations; expected, the base model's runs and those of Table 3 that differ in
-    training.
+    test set; dev_label; searches, the settings in which other searches differ, by the name of their translations among
+    the files; expected, the base model's runs and those of Table 3 that differ in training.
     """
     runs, dev = read_scores(input.score), read_last(input.dev_score)
     others = of_other_system(input.measures)
@@ -89,7 +88,7 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
         notes += [note("why", "configured", metric=metric, signature=variants[metric]["signature"]), *provenance(both)]
     labels = {"label": params.label, "dev_label": params.dev_label}
     caption = note("why", "caption", printed=printed_bleu(input.paper), **labels)
-    return Table("why", TABLES["why"], caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
+    return Table("why", TABLES["why"].title, caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
 
 
 CHOICE_COLUMNS = [
@@ -123,11 +122,13 @@ def of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame)
             raise InputError(f"{path}: expected what was scored ({scored}), found another text")
     averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
     rows = [base.row("configured", "as configured", base.bleu)]
-    rows += of_own_text(base, Run(params.run), [read_translated(path)["subsets"] for path in input.score])
+    subsets = [read_translated(path)["subsets"] for path in input.score]
+    rows += of_own_text(base, Run(Path(input.score[0]).parent), subsets)
     rows.append(of_translations(base, "averaging", averaged, read_all(input.last, input.ref, runs)))
     decoding = runs["decoding"].iloc[0]
-    for changes, paths in params.otherwise:
-        Decoding.read(decoding | changes, "otherwise")
+    for search, changes in params.searches.items():
+        paths = getattr(input, search)
+        Decoding.read(decoding | changes, search)
         choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
         rows.append(of_translations(base, "decoding", choice, read_all(paths, input.ref, runs)))
     if len(runs) == 1:

@@ -1,0 +1,96 @@
+"""What jobs read, for the configuration as it is: the paper's data, options of rules, a page of what is there."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from transformer.config import settings
+from transformer.config.runs import all_runs
+from transformer.inputs import Inputs
+from transformer.layout import Run
+from transformer.pipeline import Pipeline
+from transformer.registry import ANALYSES, FIGURES, TABLES, made, obstacles
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def project(monkeypatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def asked(*entries: str) -> Inputs:
+    return Inputs(settings.read([], list(entries)))
+
+
+def wildcards(**names: str) -> SimpleNamespace:
+    return SimpleNamespace(**{"scale": "paper", "task": "en-de", "experiment": "base", "seed": "1"} | names)
+
+
+def test_a_training_set_is_its_corpora_in_their_order():
+    files = asked().side("target")(wildcards(split="train"))
+    names = ["europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"]
+    assert files == [Path(f"resources/corpora/{name}.de") for name in names]
+
+
+def test_a_download_is_asked_of_each_address_with_its_checksum():
+    options = asked("mirror=there").fetch_options(wildcards(file="wmt17-dev.tgz"), ["out"])
+    assert options[:2] == ["--url", "http://data.statmt.org/wmt17/translation-task/dev.tgz"]
+    assert options.count("--or") == 2
+    assert json.loads(options[options.index("--or") + 1])["size"] == 38654961
+    assert options[-4:] == ["--mirror", "there", "--output", "out"]
+
+
+def test_a_test_set_is_compared_with_its_other_language():
+    options = asked().unpack_options(wildcards(corpus="newstest2014.de-en", language="de"))
+    assert options[:2] == ["--format", "sgm"]
+    assert options[options.index("--beside") + 1 :][:2] == [
+        "resources/downloads/wmt17-dev.tgz",
+        "dev/newstest2014-deen-src.en.sgm",
+    ]
+    assert options[-2:] == ["--lines", 3003]
+
+
+def test_last_checkpoints_are_for_table_3():
+    ask = asked()
+    assert ask.weights(wildcards(suffix=".last")).name == "last.safetensors"
+    assert ask.weights(wildcards(suffix=".beam-1")).name == "average.safetensors"
+    assert json.loads(ask.search(wildcards(suffix=".alpha-0"))) == {"alpha": 0.0}
+
+
+def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
+    paper = Pipeline(settings.read([], ["scale=paper"]))
+    assert "table4" not in made(paper, TABLES)
+    assert obstacles(paper)["table4"] == "this scale has no treebank, or it is not on this machine"
+    demo = Pipeline(settings.read([], []))
+    assert made(demo, TABLES) == list(TABLES)
+    assert made(demo, FIGURES) == list(FIGURES)
+
+
+def test_every_run_of_a_table_is_trained_once():
+    pipeline = Pipeline(settings.read([], ["scale=multi30k"]))
+    runs = all_runs(pipeline.config)
+    assert len(runs) == len(set(runs)) == 40
+    assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
+
+
+def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
+    """What is there has an absolute path, which no rule makes; what is not is expected all the same."""
+    config = settings.read([], ["partial=true"])
+    monkeypatch.chdir(tmp_path)
+    pipeline = Pipeline(config)
+    run = Run(tmp_path / "results/demo/runs/en-de/base/1")
+    run.folder.mkdir(parents=True)
+    run.scores("test").touch()
+    files, params = TABLES["table2"].files(pipeline), TABLES["table2"].params(pipeline)
+    assert files["score"] == [run.scores("test")]
+    assert params["expected"] == ["en-de/base/1", "en-de/big/1", "en-fr/base/1", "en-fr/big/1"]
+    assert obstacles(pipeline)["positions"] == "the base model that it shows is not trained"
+
+
+def test_titles_are_told_apart():
+    titles = [entry.title for entry in [*TABLES.values(), *FIGURES.values()]]
+    assert len(set(titles)) == len(titles)
+    assert set(ANALYSES) == {"averaging", "heads", "lengths", "smoothing"}

@@ -1,0 +1,202 @@
+"""What a scale costs, against the paper's sizes worked by hand, files really written, and Table 3's printed counts."""
+
+import csv
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from support.project import own_corpus
+from support.toy import make_experiment
+
+from transformer.cli import main
+from transformer.commands.plan import full_size
+from transformer.config.runs import RunName
+from transformer.config.settings import read
+from transformer.files import InputError
+from transformer.model import weights
+from transformer.model.cost import parameters
+from transformer.model.packed import POSITIONS
+from transformer.model.transformer import Transformer
+from transformer.pipeline import Pipeline
+from transformer.plan import (
+    LINE,
+    STATE,
+    STATES,
+    WEIGHT,
+    Plan,
+    Speed,
+    core_speed,
+    corpus_lines,
+    download_sizes,
+    gpu_speed,
+    make_plan,
+    run_bytes,
+    training_lines,
+)
+
+ROOT = Path(__file__).parents[1]
+V_37000 = "scales={paper: {tasks: {en-de: {embedding_rows: 37000}}}}"  # the paper's own count of subwords
+with open(ROOT / "workflow/paper/table3.csv", encoding="utf-8", newline="") as file:
+    TABLE_3 = list(csv.DictReader(file))
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch) -> Path:
+    """Return the working folder: a project's, without a treebank."""
+    for name in ("config.yaml", "config", "workflow", "benchmarks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def planned(*entries: str) -> Plan:
+    """Return the plan of a configuration on eight GPUs of an exaFLOP/s."""
+    return make_plan(Pipeline(read([], list(entries))), Speed("GPU", "fast GPU", 1e18, "assumed."), 8)
+
+
+def printed(capsys, *arguments: str) -> str:
+    main([*arguments])
+    return capsys.readouterr().out
+
+
+def test_flops_of_table_3_by_hand():
+    """A step's TFLOPs at 25,000 + 25,000 tokens in sentences of 30 and 37,000 subwords."""
+    plan = planned("scale=paper", V_37000)
+    others = {"d_k-16": 8.44, "d_k-32": 8.80, "d_ff-1024": 7.64, "d_ff-4096": 13.31, "N-2": 5.07, "N-4": 7.30}
+    others |= {"N-8": 11.76, "big": 32.27, "d_model-256": 4.06, "d_model-1024": 24.72}
+    runs = plan.tables["table3"]
+    assert (len(runs), others.keys() - {run.experiment for run in runs}) == (20, set())
+    for run in runs:
+        tera = others.get(run.experiment, 9.53)  # base's, of the rows that change no size of a matrix, too
+        assert plan.flops([run]) / plan.steps([run]) / 1e12 == pytest.approx(tera, abs=0.005)
+    assert plan.flops(runs) == pytest.approx(2.83e19, abs=0.005e19)
+    assert plan.hours(runs) == pytest.approx(plan.flops(runs) / 1e18 / 3600)
+
+
+def test_a_parsers_softmax_covers_its_symbols_alone():
+    """Four layers of d_model 1024, eight heads of 128: by hand, 2 · 4 (3P + F) a token, and 512 rows."""
+    Path("resources/wsj").mkdir(parents=True)
+    layers = 2 * 4 * (3 * 1024 * 8 * 256 + 2 * 1024 * 2048) * 50_000
+    attention = 2 * 4 * 8 * 256 * 3 * 30 * 25_000
+    step = 3 * (layers + 2 * 512 * 1024 * 25_000 + attention)
+    assert planned("scale=paper").flops([RunName("supervised", "parser", 1)]) == pytest.approx(100_000 * step)
+
+
+def test_each_run_counts_once():
+    counts = {name: len(runs) for name, runs in planned("scale=paper").tables.items()}
+    assert counts == {"table2": 4, "table3": 20, "table5": 19, "why": 3}
+    Path("resources/wsj").mkdir(parents=True)
+    plan = planned("scale=paper")
+    assert len(plan.tables["table4"]) == 2
+    assert len(plan.runs) == 36  # Table 3's 20, Table 5's other 12, French base and big, two parsers
+    assert len(planned("scale=paper", "scales={paper: {seeds_of: {base: [1, 2, 3]}}}").runs) == 36 + 2 * 2
+
+
+def write_benchmark(folder: Path, name: str, hardware: str, utilisation: float, measured: str = "2027-01-01") -> None:
+    """Write what `python -m benchmarks.train` leaves, of a machine whose products reach 600 TFLOP/s."""
+    ours = {"products": "bfloat16", "flops_utilisation": utilisation}
+    record = {"label": name, "hardware": hardware, "measured": measured, "commit": "c0ffee" * 7}
+    record |= {"matrix_flops_per_second": {"bfloat16": 600e12}, "systems": {"ours": ours}}
+    (folder / f"train-{name}-{measured}.json").write_text(json.dumps(record))
+
+
+def test_a_machine_is_as_fast_as_it_was_measured(project):
+    (project / "benchmarks").unlink()
+    folder = project / "benchmarks/results"
+    folder.mkdir(parents=True)
+    with pytest.raises(InputError, match=r"no benchmark of a processor"):
+        core_speed()
+    write_benchmark(folder, "paper-base", "NVIDIA GH200 480GB", 0.9)  # another machine
+    assert "Nothing was measured on this GPU" in gpu_speed("h200", None).source
+    write_benchmark(folder, "paper-base", "NVIDIA H200", 0.1, "2026-12-01")  # older than the next
+    write_benchmark(folder, "paper-base", "NVIDIA H200", 0.4)
+    write_benchmark(folder, "paper-big", "NVIDIA H200", 0.6)
+    write_benchmark(folder, "multi30k-base", "Some CPU, 4 of 64 cores", 0.2)
+    assert gpu_speed("h200", None).flops_per_second == pytest.approx(240e12)
+    assert gpu_speed("h200", 0.5).flops_per_second == pytest.approx(989e12 / 2)
+    assert core_speed().flops_per_second == pytest.approx(30e12)
+
+
+def test_a_run_keeps_what_is_written(tmp_path):
+    """States, checkpoints of which one has two names, and the average are really written; headers hardly count."""
+    run = make_experiment(model={"d_model": 128, "d_ff": 512}, averaged_checkpoints=3)
+    model = Transformer(run.model).state_dict()
+    for name in ("checkpoints/1", "checkpoints/2", "checkpoints/3", "average"):
+        weights.save(tmp_path / f"{name}.safetensors", model, {})
+    os.link(tmp_path / "checkpoints/3.safetensors", tmp_path / "last.safetensors")
+    written = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}
+    states = STATES * STATE * WEIGHT * parameters(run.model)
+    assert run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
+
+
+def test_own_corpora_count_as_large_as_they_are(tmp_path):
+    config = read([str(own_corpus(tmp_path))], ["scale=mine"])
+    size = sum((tmp_path / name).stat().st_size for name in ("train.en", "train.cs"))
+    lines = training_lines(config, config["scales"]["mine"]["tasks"]["en-cs"])
+    assert lines * LINE * 2 == pytest.approx(size, abs=300)
+
+
+def test_downloads_and_lines_are_those_of_the_tasks():
+    """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
+    config = read([], ["scale=paper"])
+    assert sum(filter(None, download_sizes(config, {"en-de", "en-fr"}).values())) == 6_644_668_827
+    assert "training-giga-fren.tar" not in download_sizes(config, {"en-de"})
+    tasks = config["scales"]["paper"]["tasks"]
+    assert [training_lines(config, tasks[name]) for name in ("en-de", "en-fr")] == [4_520_620, 40_842_333]
+    assert 270_769 < corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
+
+
+@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
+@pytest.mark.parametrize("arguments", [[], ["--gpu", "h200", "--gpus", "8", "--price", "3"]], ids=["core", "GPU"])
+def test_a_plan_fits_one_screen(scale, arguments, capsys):
+    lines = printed(capsys, "plan", "--config", f"scale={scale}", *arguments).splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 120
+    assert any(line.endswith(" cost") for line in lines) == ("--price" in arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["plan", "--gpu", "h300"], "--gpu: expected one of b200, .*v100, found h300"),
+        (["params", "--paper", "none.csv"], "none.csv: cannot be read: No such file or directory"),
+        (["params", "--paper", "workflow/paper/table2.csv"], ".*table2.csv: cannot be read as Table 3: .*"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments, problem):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert re.fullmatch(f"transformer {arguments[0]}: error: {problem}", str(end.value))
+
+
+def test_table_3_as_printed():
+    """Sums over the columns, worked from the printed page, so that no digit changes unseen."""
+    assert "".join(row["row"] for row in TABLE_3) == "AAAABBCCCCCCCDDDDE"
+    assert sum(float(row["perplexity"]) for row in TABLE_3) == pytest.approx(101.87)
+    assert sum(float(row["bleu"]) for row in TABLE_3) == pytest.approx(507.7)
+    assert [row["parameters"] for row in TABLE_3 if row["parameters"]] == (
+        ["65", "58", "60", "36", "50", "80", "28", "168", "53", "90", "213"]
+    )
+
+
+@pytest.mark.parametrize("fidelity", ["paper-text", "paper-code"])
+def test_counts_are_those_of_the_models_themselves(fidelity):
+    """Instantiated in full size, without memory. Row E's table of positions is not counted."""
+    models = full_size(read([], [f"fidelity={fidelity}"]))
+    assert [row["experiment"] for row in TABLE_3] == list(models)
+    for name, model in models.items():
+        with torch.device("meta"):
+            own = sum(parameter.numel() for parameter in Transformer(model).parameters())
+        positions = POSITIONS * model.d_model if name == "learned-positions" else 0
+        assert parameters(model) + positions == own
+
+
+def test_ten_of_eleven_agree(capsys):
+    """By hand: d_ff-1024 at 40,960 rows is 14,816 above 52.5 million, which is 28 rows; big needs fewer rows."""
+    text = printed(capsys, "params")
+    assert "10 of 11 agree\n" in text
+    assert re.search(r"big .* no +35,296 to 36,272", text)
+    assert "big needs 36,272 at most, d_ff-1024 40,932 at least." in text

@@ -1,0 +1,100 @@
+"""The commands `analyse` and `attend`: what Table 5 and Figures 3 to 5 measure on trained models."""
+
+import json
+import os
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from cyclopts.types import PositiveInt
+
+from transformer.files import replacing
+
+MODULES = {"averaging": "predictions", "smoothing": "predictions", "heads": "heads", "lengths": "lengths"}
+
+
+def analyse(
+    name: Literal["averaging", "heads", "lengths", "smoothing"],
+    /,
+    *,
+    run: Path,
+    source: Path,
+    target: Path,
+    sentences: PositiveInt,
+    output: Path,
+    threads: PositiveInt | None = None,
+    checkpoints: list[PositiveInt] | None = None,
+    choose: PositiveInt | None = None,
+    data: Path | None = None,
+    times: list[PositiveInt] | None = None,
+    beams: list[PositiveInt] | None = None,
+) -> None:
+    r"""Analyse a trained run, for the claims of Table 5 that need no other training.
+
+        python -m transformer analyse smoothing --run results/demo/runs/en-de/base/1 --beams 1 4 20 \
+            --source resources/corpora/grammar-dev.en --target resources/corpora/grammar-dev.de --sentences 200 \
+            --output smoothing.json
+
+    Args:
+        name: averaging, heads, lengths or smoothing
+        run: folder of a trained run
+        source: the dev set, raw text
+        target: its references, line by line
+        sentences: at most so many pairs, at equal distances
+        output: the JSON to write
+        threads: processor threads; all if not given
+        checkpoints: averaging: how many of the last ones are averaged
+        choose: heads: sentences on which the next head to be masked is chosen
+        data: lengths: folder of the encoded training text
+        times: lengths: multiples of the longest sentence in training
+        beams: smoothing: widths of the beam
+    """
+    options = SimpleNamespace(**locals())
+    measured = computed(f"{MODULES[name]}:{name}", options, options)
+    write(measured, output, f"{name}, {measured['sentences']} sentences")
+
+
+def attend(
+    *,
+    run: Path,
+    text: Path,
+    count: PositiveInt,
+    longest: PositiveInt,
+    output: Path,
+    weights: Path | None = None,
+    figures: str = "{}",
+    threads: PositiveInt | None = None,
+) -> None:
+    r"""Write the attention weights of all heads of a trained run in some sentences, as JSON.
+
+        python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
+            --count 6 --longest 24 --output attention.json
+
+    Args:
+        run: folder of a trained run
+        text: sentences, one a line
+        count: how many of them are chosen
+        longest: tokens that one of them has at most
+        output: the JSON to write
+        weights: the average if not given
+        figures: JSON: by name of figure its text, and the words from and to
+        threads: processor threads; all if not given
+    """
+    options = SimpleNamespace(**locals() | {"figures": json.loads(figures)})
+    measured = computed("attention:attention", options, options)
+    write(measured, output, f"{len(measured['sentences'])} sentences")
+
+
+def computed(function: str, files: SimpleNamespace, params: SimpleNamespace) -> dict[str, Any]:
+    import torch  # here, as it takes seconds
+
+    torch.set_num_threads(params.threads or os.cpu_count())
+    module, name = function.split(":")
+    return getattr(import_module(f"transformer.evaluation.{module}"), name)(files, params)
+
+
+def write(measured: dict[str, Any], output: Path, what: str) -> None:
+    with replacing(output) as file:
+        json.dump(measured, file, ensure_ascii=False, separators=(",", ":"))
+    print(f"{output}: {what}, {output.stat().st_size:,} bytes")

@@ -1,0 +1,395 @@
+"""The input and parameter functions of the rules: what each job reads, from the configuration and its wildcards."""
+
+import json
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from transformer import registry
+from transformer.config.corpora import source_of
+from transformer.config.runs import PARSER, RunName, experiments_of, parts, preparation_of
+from transformer.config.scales import at
+from transformer.layout import Run
+from transformer.pipeline import RESOURCES, Pipeline
+from transformer.registry import FIGURES, SEARCHES, TABLES
+
+Paths = list[Path]
+Options = list[str | int | float | Path]
+# How a run translates, by the suffix of its translations: with the average (Table 2), the last checkpoint (Table 3), or
+# otherwise (the table `why`).
+DECODINGS = {"": {}, ".last": {}} | SEARCHES
+
+
+class Wildcards(Protocol):
+    """The wildcards of a job."""
+
+    scale: str
+    task: str
+    experiment: str
+    seed: str
+    split: str
+    suffix: str
+    corpus: str
+    language: str
+    file: str
+    table: str
+    figure: str
+    analysis: str
+
+
+class Inputs:
+    """The questions of the rules to one configuration."""
+
+    def __init__(self, config: dict, project: str = ""):
+        """Take a checked configuration, and the project's folder where that is not the working folder."""
+        self.config, self.project = config, project
+        self.at = cache(lambda scale: Pipeline(at(config, scale), project))
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Return the scale that is built."""
+        return self.at(self.config["scale"])
+
+    def task(self, wildcards: Wildcards) -> dict:
+        """Return a task's entry in config.yaml."""
+        return self.at(wildcards.scale).tasks[wildcards.task]
+
+    def names_of_tasks(self, parsing: bool) -> list[str]:
+        """Return the tasks of all scales that translate, or that parse."""
+        scales = [self.at(scale) for scale in self.config["scales"]]
+        return sorted({name for scale in scales for name in (scale.parsing if parsing else scale.entry["tasks"])})
+
+    def experiments(self) -> list[str]:
+        """Return the rows of Tables 3 and 5."""
+        return list(experiments_of(self.config))
+
+    def corpora(self, kind: str) -> list[str]:
+        """Return the corpora with an entry of this kind: files, grammar or treebank."""
+        return [name for name, corpus in self.config["corpora"].items() if kind in corpus]
+
+    def code(self, *names: str) -> Paths:
+        """Return the code in these modules and packages, on which results depend. Raises FileNotFoundError."""
+        found = []
+        for place in (Path(self.project, "transformer", name) for name in names):
+            files = [place] if place.is_file() else sorted(place.rglob("*.*"))
+            found += [path for path in files if "__pycache__" not in path.parts]
+            if not files:
+                raise FileNotFoundError(f"{place}: expected code there, found none")
+        return found
+
+    # ------------------------------------------------------------------ fetch and unpack (§5.1)
+
+    def checksum(self, wildcards: Wildcards) -> str:
+        """Return the checksum of a download, if one is known."""
+        download = self.config["downloads"][wildcards.file]
+        return download.get("sha256", download.get("md5", ""))
+
+    def fetch_options(self, wildcards: Wildcards, output: list[str]) -> Options:
+        """Return the addresses of a download and what it is.
+
+        As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
+        """
+        download = self.config["downloads"][wildcards.file]
+        options = repeated("--url", download["urls"])
+        options += flatten((f"--{key}", download[key]) for key in ("sha256", "md5", "size") if key in download)
+        options += repeated("--or", map(json.dumps, download.get("alternatives", [])))
+        options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
+        return [*options, "--output", output[0]]
+
+    def archive(self, wildcards: Wildcards) -> str:
+        """Return the file that holds one language of a corpus."""
+        return source_of(self.file(wildcards))
+
+    def file(self, wildcards: Wildcards) -> dict:
+        """Return the entry in config.yaml of one language of a corpus."""
+        return self.config["corpora"][wildcards.corpus]["files"][wildcards.language]
+
+    def other_languages(self, wildcards: Wildcards) -> list[str]:
+        """Return the file of another language, if both are in WMT's format, which numbers its sentences."""
+        return [source_of(entry) for entry in self.numbered(wildcards)]
+
+    def numbered(self, wildcards: Wildcards) -> list[dict]:
+        files = self.config["corpora"][wildcards.corpus]["files"]
+        others = [entry for name, entry in files.items() if name != wildcards.language and "format" in entry]
+        return others[:1] if "format" in self.file(wildcards) else []
+
+    def unpack_options(self, wildcards: Wildcards) -> Options:
+        """Return the options that get one language of a corpus out of its archive."""
+        entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
+        options = ["--format", entry.get("format", "text")]
+        options += ["--member", entry["member"]] if "member" in entry else []
+        for other in self.numbered(wildcards):
+            options += ["--beside", source_of(other), *([other["member"]] if "member" in other else [])]
+        return options + (["--lines", corpus["lines"]] if "lines" in corpus else [])
+
+    # ------------------------------------------------------------------ treebanks (§6.3)
+
+    def treebank(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the file of a treebank; of the Penn Treebank the files that are there: its reader names the others."""
+        treebank = self.config["corpora"][wildcards.corpus]["treebank"]
+        if "sections" in treebank:
+            return sorted(map(str, Path(treebank["path"]).rglob("*.mrg")))
+        return source_of(treebank)
+
+    def treebank_options(self, wildcards: Wildcards) -> Options:
+        """Return the options that read a treebank."""
+        corpus = self.config["corpora"][wildcards.corpus]
+        treebank = corpus["treebank"]
+        options = ["--input", source_of(treebank)]
+        if "sections" in treebank:
+            options += ["--format", "ptb", "--sections", *treebank["sections"]]
+        elif "split" in treebank:
+            options += ["--format", "gum", "--split", treebank["split"]]
+        else:
+            options += ["--format", "lines"]
+        checks = {"lines": corpus, "sha256": treebank}
+        return options + flatten((f"--{key}", holder[key]) for key, holder in checks.items() if key in holder)
+
+    def trees(self, wildcards: Wildcards) -> Paths:
+        """Return the treebanks of a split of a parsing task."""
+        return self.at(wildcards.scale).text(wildcards.task, wildcards.split, "trees")
+
+    def silver(self, wildcards: Wildcards) -> list[Path | str]:
+        """Return the trees made by a parser that a training split adds to the treebank's, if any."""
+        silver = self.task(wildcards).get("silver")
+        if silver is None or wildcards.split != "train":
+            return []
+        return [silver.get("path", self.at(wildcards.scale).data(wildcards.task).silver)]
+
+    def mix_options(self, wildcards: Wildcards, input: Any) -> Options:
+        """Return the options that mix treebanks, their phrases and silver trees."""
+        task, options = self.task(wildcards), []
+        if "phrases" in task and wildcards.split == "train":
+            options += ["--phrases", task["phrases"]]
+        if input.silver:
+            options += ["--repeat", task["silver"]["repeat"], "--silver", *input.silver]
+        return options
+
+    def silver_parser(self, wildcards: Wildcards) -> Run:
+        """Return the run that makes a task's silver trees: the one with the first seed."""
+        scale = self.at(wildcards.scale)
+        seed = scale.entry["parsing"]["seeds"][0]
+        return scale.files.run(self.task(wildcards)["silver"]["parser"], PARSER, seed)
+
+    def silver_parser_files(self, wildcards: Wildcards) -> Paths:
+        """Return the files of that run by which it parses."""
+        run = self.silver_parser(wildcards)
+        return [run.experiment, run.vocabulary, run.average]
+
+    def silver_decoding(self, wildcards: Wildcards) -> Path:
+        """Return the settings of beam search of that run."""
+        return self.silver_parser(wildcards).decoding
+
+    def silver_search(self) -> str:
+        """Return as JSON the search of parsers that make silver trees."""
+        return json.dumps(self.config["parsing"]["silver"])
+
+    def silver_text(self, wildcards: Wildcards) -> Paths:
+        """Return the plain text that is parsed."""
+        return [RESOURCES.corpus(name, "en") for name in self.task(wildcards)["silver"]["text"]]
+
+    # ------------------------------------------------------------------ preparation (§5.1)
+
+    def side(self, name: str, split: str | None = None) -> Callable[[Wildcards], Paths]:
+        """Return an input function: the plain text of one side of a split, or if None, of the wildcards' split."""
+        return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
+
+    def languages(self, wildcards: Wildcards) -> list[str]:
+        """Return source and target language."""
+        return [self.task(wildcards)[side] for side in ("source", "target")]
+
+    def preparation(self, wildcards: Wildcards) -> str:
+        """Return as JSON how a task's text is prepared."""
+        return json.dumps(preparation_of(at(self.config, wildcards.scale), wildcards.task))
+
+    def subsets(self, wildcards: Wildcards) -> Paths:
+        """Return the references of the parts of a test set that are scored on their own; other splits have none."""
+        return [RESOURCES.corpus(corpus, self.task(wildcards)["target"]) for corpus in self.parts(wildcards).values()]
+
+    def parts(self, wildcards: Wildcards) -> dict[str, str]:
+        return self.task(wildcards).get("subsets", {}) if wildcards.split == "test" else {}
+
+    def subset_options(self, wildcards: Wildcards, input: Any) -> Options:
+        """Return names and references of these parts as options of `score`."""
+        pairs = zip(self.parts(wildcards), input.subsets, strict=True)
+        return flatten(("--subset", name, path) for name, path in pairs)
+
+    def checked_subsets(self, wildcards: Wildcards) -> Paths:
+        """Return the file that shows that a task's subsets are parts of its test set, if it has any."""
+        return [self.at(wildcards.scale).data(wildcards.task).subsets] if "subsets" in self.task(wildcards) else []
+
+    def vocabulary_options(self, wildcards: Wildcards, input: Any) -> Options:
+        """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
+        task = self.task(wildcards)
+        if "symbols" not in task:
+            return ["--text", input.source, input.target, "--size", task["vocabulary"]]
+        symbols = ["--symbols", input.target, "--rows", task["symbols"]]
+        return ["--text", input.source, *symbols, "--size", task["symbols"] + task["vocabulary"]]
+
+    # ------------------------------------------------------------------ training, search and scores (§5, §6)
+
+    def experiment(self, wildcards: Wildcards) -> str:
+        """Return as JSON what config.yaml says of one run."""
+        run = RunName(wildcards.task, wildcards.experiment, int(wildcards.seed))
+        return json.dumps(parts(at(self.config, wildcards.scale), run))
+
+    def decoding(self, wildcards: Wildcards) -> str:
+        """Return as JSON the settings of beam search of a run."""
+        return json.dumps((self.config["parsing"] if wildcards.experiment == PARSER else self.config)["decoding"])
+
+    def weights(self, wildcards: Wildcards) -> Path:
+        """Return the weights that a translation is made with."""
+        run = self.at(wildcards.scale).files.run(wildcards.task, wildcards.experiment, wildcards.seed)
+        return run.last if wildcards.suffix == ".last" else run.average
+
+    def search(self, wildcards: Wildcards) -> str:
+        """Return as JSON in which settings the search for a translation differs from the run's."""
+        return json.dumps(DECODINGS[wildcards.suffix])
+
+    def analysed(self, wildcards: Wildcards) -> list[Path]:
+        """Return the files that an analysis reads besides a run's weights and the dev set."""
+        scale = self.at(wildcards.scale)
+        run = scale.files.run(wildcards.task, wildcards.experiment, wildcards.seed)
+        offsets = scale.data(wildcards.task).offsets("train", "source")
+        return {"averaging": [run.checkpoints], "lengths": [offsets]}.get(wildcards.analysis, [])
+
+    def analysis_options(self, wildcards: Wildcards) -> Options:
+        """Return an analysis's own options."""
+        scale = self.at(wildcards.scale)
+        settings = self.config["probes"] | scale.entry.get("probes", {})
+        own = {
+            "averaging": ["--checkpoints", *settings["checkpoints"]],
+            "heads": ["--choose", settings["choose"]],
+            "lengths": ["--data", scale.data(wildcards.task).folder, "--times", *settings["times"]],
+            "smoothing": ["--beams", *settings["beams"]],
+        }
+        return ["--sentences", settings["sentences"], *own[wildcards.analysis]]
+
+    # ------------------------------------------------------------------ tables, figures, the page
+
+    def base_files(self, wildcards: Wildcards) -> Paths:
+        """Return the files of the base model that translates."""
+        run = self.base_run(wildcards)
+        return [run.experiment, run.decoding, run.vocabulary]
+
+    def base_run(self, wildcards: Wildcards) -> Run:
+        scale = self.at(wildcards.scale)
+        return scale.run(scale.base())
+
+    def base_weights(self, wildcards: Wildcards) -> Path:
+        """Return the weights of the base model."""
+        return self.base_run(wildcards).average
+
+    def base_text(self, wildcards: Wildcards) -> Paths:
+        """Return the test set of the base model in its source language."""
+        scale = self.at(wildcards.scale)
+        return scale.text(scale.first_task, "test", "source")
+
+    def figure_sentences(self, wildcards: Wildcards) -> str:
+        """Return as JSON the sentences of Figures 3 to 5."""
+        return json.dumps(self.at(wildcards.scale).entry.get("figures", {}))
+
+    def table_files(self, wildcards: Wildcards) -> registry.Files:
+        """Return the files that a table is made from."""
+        return TABLES[wildcards.table].files(self.at(wildcards.scale))
+
+    def table_params(self, wildcards: Wildcards) -> dict[str, Any]:
+        """Return the parameters of a table."""
+        return TABLES[wildcards.table].params(self.at(wildcards.scale))
+
+    def figure_files(self, wildcards: Wildcards) -> registry.Files:
+        """Return the files that a figure is drawn from."""
+        return FIGURES[wildcards.figure].files(self.at(wildcards.scale))
+
+    def figure_params(self, wildcards: Wildcards) -> dict[str, Any]:
+        """Return the parameters of a figure."""
+        return FIGURES[wildcards.figure].params(self.at(wildcards.scale))
+
+    def page_files(self, wildcards: Wildcards) -> registry.Files:
+        """Return the files that the page is made from; of a partial page those that are there."""
+        scale = self.at(wildcards.scale)
+        files = {
+            "runs": scale.of_runs(self.reported(scale), lambda run: run.record),
+            "scores": [path for name in registry.scored_tables(scale) for path in registry.scores(scale, name)],
+            "samples": [path for sets in self.samples(scale) for paths in sets for path in paths],
+        }
+        if scale.partial:
+            files["samples"] = [path for path in files["samples"] if path.is_relative_to("resources") or path.exists()]
+        return {name: distinct(paths) for name, paths in files.items()} | {
+            "tables": [scale.files.table(name, "json") for name in registry.made(scale, TABLES)],
+            "figures": [scale.files.figure(name, "svg") for name in registry.made(scale, FIGURES)],
+            "attention": scale.fixed(scale.files.attention) if scale.attention_is_known else [],
+        }
+
+    @staticmethod
+    def reported(scale: Pipeline) -> list[RunName]:
+        """Return the runs that the page describes."""
+        return distinct(run for name in registry.scored_tables(scale) for run in TABLES[name].runs(scale))
+
+    def samples(self, scale: Pipeline) -> tuple[list[Paths], list[Paths]]:
+        """Return the translations and the parses that the page samples: each with its source and reference, or trees.
+
+        They are those of each task's first run on the test set.
+        """
+        first = {run.task: run for run in reversed(self.reported(scale)) if run.experiment in ("base", PARSER)}
+        translations, parses = [], []
+        for task, run in ((task, scale.run(first[task])) for task in scale.tasks if task in first):
+            if first[task].experiment == PARSER:
+                parses.append([scale.fixed(run.trees("test")), *scale.text(task, "test", "trees")])
+            else:
+                sides = [path for side in ("source", "target") for path in scale.text(task, "test", side)]
+                translations.append([scale.fixed(run.translation("test")), *sides])
+        return translations, parses
+
+    def page_params(self, wildcards: Wildcards) -> dict[str, Any]:
+        """Return the parameters of the page: what should be there, what cannot be made and why, and prices."""
+        scale, report = self.at(wildcards.scale), self.config["report"]
+        runs = {name: TABLES[name].runs(scale) for name in registry.scored_tables(scale)}
+        scores = [scale.run(run).scores(TABLES[name].scores) for name, of_table in runs.items() for run in of_table]
+        prices = {unit: report[key] for unit, key in (("core", "core_hour"), ("GPU", "gpu_hour"))}
+        translations, parses = self.samples(scale)
+        return {
+            "scale": scale.name,
+            "title": f"Attention Is All You Need, at scale {scale.name}",
+            "label": scale.label,
+            "data_of_paper": scale.data_of_paper,
+            "runs": [str(scale.fixed(scale.run(run).record)) for run in self.reported(scale)],
+            "scores": [str(scale.fixed(path)) for path in distinct(scores)],
+            "translations": [list(map(str, paths)) for paths in translations],
+            "parses": [list(map(str, paths)) for paths in parses],
+            "missing": registry.obstacles(scale),
+            "samples": report["samples"],
+            "prices": {unit: None if price == "unknown" else price for unit, price in prices.items()},
+            "currency": report["currency"],
+        }
+
+    def everything(self) -> Paths:
+        """Return all tables and figures of the scale that is built, and its page."""
+        scale = self.pipeline
+        tables = [
+            scale.files.table(name, ending)
+            for name in registry.made(scale, TABLES)
+            for ending in ("csv", "json", "md", "tex", "html")
+        ]
+        figures = [
+            scale.files.figure(name, ending)
+            for name in registry.made(scale, FIGURES)
+            for ending in ("pdf", "svg", "png")
+        ]
+        return [*tables, *figures, scale.files.report]
+
+
+def repeated(option: str, values: Iterable[Any]) -> Options:
+    """Return the option before each value."""
+    return flatten((option, value) for value in values)
+
+
+def flatten(groups: Iterable[Iterable[Any]]) -> list[Any]:
+    """Return the elements of all groups."""
+    return [element for group in groups for element in group]
+
+
+def distinct(elements: Iterable[Any]) -> list[Any]:
+    """Return the elements, each once."""
+    return list(dict.fromkeys(elements))

@@ -1,0 +1,145 @@
+"""One scale of a configuration: its tasks, its trainings, and which of their files are there."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from transformer.config.corpora import absent_treebank
+from transformer.config.experiment import Model, load, resolve
+from transformer.config.runs import RunName, own_values, parts, seeds_of
+from transformer.config.scales import parsing_of, scale_of, tasks_of
+from transformer.layout import Data, Resources, Run, Scale
+
+RESOURCES = Resources("resources")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A scale: `config` with its name under `scale`, and `project`, the folder of the paper's numbers ("" for here)."""
+
+    config: dict
+    project: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the scale's name."""
+        return self.config["scale"]
+
+    @property
+    def entry(self) -> dict:
+        """Return the scale's entry in config.yaml."""
+        return scale_of(self.config)
+
+    @property
+    def partial(self) -> bool:
+        """Return whether tables and page show the runs that are there and name the others."""
+        return self.config["partial"]
+
+    @property
+    def files(self) -> Scale:
+        """Return the folder of the scale's results."""
+        return Scale(f"{self.config['results']}/{self.name}")
+
+    @cached_property
+    def tasks(self) -> dict[str, dict]:
+        """Return all tasks, of translation and of parsing."""
+        return tasks_of(self.config)
+
+    @property
+    def parsing(self) -> dict[str, dict]:
+        """Return the tasks of parsing."""
+        return parsing_of(self.config)["tasks"]
+
+    @property
+    def first_task(self) -> str:
+        """Return the task that Tables 3 and 5 are about: en-de in the paper."""
+        return next(iter(self.entry["tasks"]))
+
+    @property
+    def own_values(self) -> dict[str, dict]:
+        """Return by experiment of Table 3 the values that the scale sets in place of the paper's."""
+        return own_values(self.config, self.first_task)
+
+    @property
+    def label(self) -> str:
+        """Return what the test set is called in tables."""
+        return self.entry["label"]
+
+    @property
+    def dev_label(self) -> str:
+        """Return what the dev set is called in Tables 3 and 5."""
+        return f"{self.name}: {self.tasks[self.first_task]['dev']}"
+
+    @property
+    def data_of_paper(self) -> bool:
+        """Return whether the data are the paper's, so that scores can be compared with its own."""
+        return self.entry.get("data_of_paper", False)
+
+    @property
+    def absent_treebank(self) -> str | None:
+        """Return the folder of the Penn Treebank if the scale needs it and lacks it."""
+        return absent_treebank(self.config)
+
+    def paper(self, table: str) -> Path:
+        """Return the file with the numbers that the paper printed."""
+        return Path(self.project, f"workflow/paper/{table}.csv")
+
+    def run(self, run: RunName) -> Run:
+        """Return the folder of a run."""
+        return self.files.run(*run)
+
+    def data(self, task: str) -> Data:
+        """Return the folder of a task's data."""
+        return self.files.data(task)
+
+    def corpora(self, task: str, split: str) -> list[str]:
+        """Return the corpora of a split of a task."""
+        corpora = self.tasks[task][split]
+        return corpora if isinstance(corpora, list) else [corpora]
+
+    def text(self, task: str, split: str, side: str) -> list[Path]:
+        """Return the plain text of one side of a split; `trees` is the side of treebanks."""
+        language = self.tasks[task].get(side, side)
+        return [RESOURCES.corpus(corpus, language) for corpus in self.corpora(task, split)]
+
+    def fixed(self, path: Path) -> Path:
+        """Return the path; of a partial page the absolute one of a file that is there: no rule makes that anew."""
+        return path.absolute() if self.partial and path.exists() else path
+
+    def of_runs(self, runs: Iterable[RunName], file: Callable[[Run], Path]) -> list[Path]:
+        """Return this file of each run; of a partial page those that are there."""
+        paths = [self.fixed(file(self.run(run))) for run in runs]
+        return [path for path in paths if not self.partial or path.exists()]
+
+    def base(self, experiment: str = "base") -> RunName:
+        """Return the run that stands for an experiment: of the first task, with its first seed."""
+        seed = seeds_of(self.entry, experiment)[0]
+        return RunName(self.first_task, experiment, seed)
+
+    def base_file(self, file: Callable[[Run], Path]) -> Path:
+        """Return a file of the base model that figures show."""
+        return self.fixed(file(self.run(self.base())))
+
+    @cached_property
+    def base_model(self) -> Model:
+        """Return the settings of the base model: those of the run that is there on a partial page."""
+        path = self.base_file(lambda run: run.experiment)
+        if self.partial and path.exists():
+            return load(path).model
+        return resolve(parts(self.config, self.base())).model
+
+    @property
+    def base_is_trained(self) -> bool:
+        """Return whether there is, or will be, a base model to look into."""
+        return not self.partial or self.base_file(lambda run: run.average).exists()
+
+    @property
+    def attention_is_known(self) -> bool:
+        """Return whether the attention of the base model is there, or can be computed."""
+        return self.base_is_trained or self.files.attention.exists()
+
+
+def names(runs: Iterable[RunName]) -> list[str]:
+    """Return task/experiment/seed of each run."""
+    return ["/".join(map(str, run)) for run in runs]

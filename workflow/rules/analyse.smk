@@ -1,0 +1,81 @@
+# What Table 5, Figures 3 to 5 and Table 1 measure, without training.
+
+
+rule analyse:
+    input:
+        RUN.experiment,
+        RUN.decoding,
+        RUN.vocabulary,
+        RUN.record,
+        ask.analysed,
+        weights=RUN.average,
+        source=ask.side("source", "dev"),
+        target=ask.side("target", "dev"),
+        code=ask.code("model", "translation", "evaluation", "commands/analyse.py"),
+    output:
+        RUN.analysis("{analysis}"),
+    log:
+        "logs/analyse/{scale}/{task}/{experiment}/{seed}/{analysis}.log",
+    wildcard_constraints:
+        experiment=any_of(ask.experiments()),
+    conda:
+        "../../environment.yml"
+    threads: share_of_processors
+    resources:
+        mem_mb=memory(2500, large=12000),
+        gpu=gpus_of_run,
+        launch="here",
+    params:
+        run=subpath(output[0], parent=True),
+        options=ask.analysis_options,
+    shell:
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer analyse"
+        " {wildcards.analysis} --run {params.run:q} --source {input.source:q} --target {input.target:q}"
+        " {params.options:q} --threads {threads} --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule attend:
+    input:
+        ask.base_files,
+        weights=ask.base_weights,
+        text=ask.base_text,
+        code=ask.code("model", "translation", "evaluation", "commands/analyse.py"),
+    output:
+        RESULTS.attention,
+    log:
+        "logs/attend/{scale}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(2000, large=8000),
+        gpu=gpus_of_run,
+        launch="here",
+    params:
+        run=subpath(input.weights, parent=True),
+        figures=ask.figure_sentences,
+        sentences=lookup("attention/sentences", within=config),
+        longest=lookup("attention/longest", within=config),
+    shell:
+        f"{SCRIPTS}/gpus"
+        " {resources.launch} {resources.gpu} {threads} python -m transformer attend"
+        " --run {params.run:q} --weights {input.weights:q} --figures {params.figures:q}"
+        " --text {input.text:q} --count {params.sentences} --longest {params.longest} --threads {threads}"
+        " --output {output:q} 2>&1 | tee {log:q}"
+
+
+rule measure:
+    input:
+        code=ask.code("model", "evaluation/layers.py"),
+    output:
+        RESULTS.layers,
+    log:
+        "logs/measure/{scale}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(2500),
+    params:
+        table1=config["table1"],
+    script:
+        "../scripts/measure.py"

@@ -1,0 +1,108 @@
+# What rules share: the questions to the configuration, the folders, and what jobs may use of a machine.
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from transformer.config.runs import PARSER, all_runs, training_threads
+from transformer.inputs import DECODINGS, Inputs
+from transformer import layout
+from transformer.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
+
+# Paths of the project are relative in its own folder, where finished jobs have recorded them so.
+HERE = "" if ROOT.samefile(os.curdir) else str(ROOT)
+SCRIPTS = os.path.join(HERE, "workflow/scripts")
+ask = Inputs(config, HERE)
+RESOURCES = layout.Resources("resources")
+RESULTS = layout.Scale(f"{config['results']}/{{scale}}")
+DATA = RESULTS.data("{task}")
+RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
+PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
+TRANSLATION_TASKS = ask.names_of_tasks(parsing=False)
+PARSING_TASKS = ask.names_of_tasks(parsing=True)
+FIRST = 10  # priority of what long chains of jobs wait for
+
+
+def any_of(names):
+    """Return a wildcard constraint: one of these names, literally."""
+    return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
+
+
+def check_python():
+    """End with one line if the `python` that rules call lacks the project's packages; conda jobs call another."""
+    if any(
+        str(method) == "conda"
+        for method in workflow.deployment_settings.deployment_method
+    ):
+        return
+    expected, found = Path(sys.executable).parent, shutil.which("python")
+    packages = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('torch', 'sentencepiece'))))"
+    if (
+        not found
+        or not Path(found).parent.samefile(expected)
+        and subprocess.run([found, "-c", packages]).returncode
+    ):
+        sys.exit(
+            f"Snakefile: expected `python` on PATH to be that of {expected}, found {found}: activate the environment"
+        )
+
+
+def memory(small, large=None, each_thread=0):
+    """Return a resource function: megabytes of a job at most, Snakemake's own in it; `large` with the paper's models."""
+
+    def megabytes(wildcards, threads):
+        paper = large and config["scales"][wildcards.scale]["width"] == 1
+        return (large if paper else small) + each_thread * threads
+
+    return megabytes
+
+
+def shared_cores():
+    """Return how many processors all jobs share; None on a cluster, where each job has its own."""
+    return None if workflow.remote_exec else workflow.global_resources["_cores"].value
+
+
+def train_threads(wildcards):
+    """Return the processors of a training: where a profile has Slurm start it, those of its GPUs on each node."""
+    name = "train_parser" if wildcards.experiment == PARSER else "train"
+    # A private name, for lack of another: the resources of a rule as a profile or the command line sets them.
+    own = workflow.resource_settings._parsed_overwrite_resources.get(
+        workflow.modifier.modify_rulename(name), {}
+    )
+    try:
+        return training_threads(
+            {key: entry.raw for key, entry in own.items()}
+        ) or share_of_processors(wildcards)
+    except ValueError as problem:
+        sys.exit(f"Snakefile: {name}: {problem}")
+
+
+def share_of_processors(wildcards):
+    """Return a run's share: small models train faster side by side than in turn on all cores."""
+    return max(
+        1, (shared_cores() or 1) // len(all_runs(ask.at(wildcards.scale).config))
+    )
+
+
+def prepare_threads(wildcards):
+    """Return half the machine: what needs all of it waits until nothing else runs. 4 on a cluster. 1 for short texts."""
+    if wildcards.get("split", "train") != "train":
+        return 1
+    return max(1, min(16, shared_cores() // 2)) if shared_cores() else 4
+
+
+@cache
+def gpus_of_run(wildcards):
+    """Return how many of this machine's GPUs a run takes: one, if there are any. A cluster's profile says its own."""
+    count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
+    return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))
+
+
+check_python()
+if ask.pipeline.absent_treebank:
+    print(
+        f"`all` leaves out table4: no folder {ask.pipeline.absent_treebank} with the Penn Treebank",
+        file=sys.stderr,
+    )
