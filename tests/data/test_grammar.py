@@ -18,24 +18,24 @@ from transformer.files import InputError
 from transformer.parsing.trees import bracketed, one_a_line, words
 
 EXAMPLES = """
-A question is too complicated. | Eine Frage ist zu kompliziert. | Une question est trop compliquée.
-The small hens must find a teacher. | Die kleinen Hühner müssen einen Lehrer finden. | \
-Les petites poules doivent trouver un professeur.
-The black hen must hear its hungry cat. | Das schwarze Huhn muss seine hungrige Katze hören. | \
-La poule noire doit entendre son chat affamé.
-The cow finds its small table without its cats. | Die Kuh findet ihren kleinen Tisch ohne ihre Katzen. | \
-La vache trouve sa petite table sans ses chats.
-This king draws this big house without his mothers. | Dieser König zeichnet dieses große Haus ohne seine Mütter. | \
-Ce roi dessine cette grande maison sans ses mères.
-These plans make a popular problem more complicated. | Diese Pläne machen ein beliebtes Problem komplizierter. | \
-Ces plans rendent un problème populaire plus compliqué.
+A task is too useful. | Eine Aufgabe ist zu nützlich. | Une tâche est trop utile.
+The hungry teacher can hear his young frog. | Der hungrige Lehrer kann seinen jungen Frosch hören. | \
+Le professeur affamé peut entendre sa jeune grenouille.
+This hen cleans its key without its big mothers. | Dieses Huhn putzt seinen Schlüssel ohne seine großen Mütter. | \
+Cette poule lave sa clé sans ses grandes mères.
+The cat must clean two gardens without its father. | Die Katze muss zwei Gärten ohne ihren Vater putzen. | \
+Le chat doit laver deux jardins sans son père.
+Two young hens clean their cats for their fathers. | Zwei junge Hühner putzen ihre Katzen für ihre Väter. | \
+Deux jeunes poules lavent leurs chats pour leurs pères.
+The strong mother makes her problem more popular. | Die starke Mutter macht ihr Problem beliebter. | \
+La mère forte rend son problème plus populaire.
 """
 TREES = [
-    "(S (NP (DT The) (NN cow)) (VP (VBZ finds) (NP (NP (PRP$ its) (JJ small) (NN table)) (PP (IN without)"
-    " (NP (PRP$ its) (NNS cats))))) (. .))",
-    "(S (NP (DT This) (NN queen)) (VP (MD must) (VP (VB clean) (NP (PRP$ her) (JJ heavy) (NNS letters)))) (. .))",
-    "(S (NP (DT These) (NNS plans)) (VP (VBP make) (S (NP (DT a) (JJ popular) (NN problem))"
-    " (ADJP (RBR more) (JJ complicated)))) (. .))",
+    "(S (NP (DT This) (NN hen)) (VP (VBZ cleans) (NP (NP (PRP$ its) (NN key)) (PP (IN without)"
+    " (NP (PRP$ its) (JJ big) (NNS mothers))))) (. .))",
+    "(S (NP (DT A) (JJ hungry) (NN king)) (VP (MD must) (VP (VB love) (NP (CD two) (JJ small) (NNS lamps)))) (. .))",
+    "(S (NP (DT The) (JJ strong) (NN mother)) (VP (VBZ makes) (S (NP (PRP$ her) (NN problem))"
+    " (ADJP (RBR more) (JJ popular)))) (. .))",
 ]
 DECLENSIONS = {  # all that stands before the noun
     "klein\\w* König": "der kleine|den kleinen|dieser kleine|diesen kleinen|ein kleiner|einen kleinen|seinen kleinen|"

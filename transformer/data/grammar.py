@@ -105,6 +105,7 @@ DETERMINERS = rows(  # German by form, with the ending of adjectives; French for
     plural PRP$ their their ihr/ihren/ihre/ihr/ihre        er/en/e/es/en leur/leur/leurs
     """,
 )
+LONGEST = 12  # English words
 FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
 DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
 PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
@@ -138,8 +139,8 @@ def sentences(seed: int) -> Iterator[Item]:
     while True:
         item = draw(lambda choices: choices[int(uniform() * len(choices))])
         content = re.findall(r"(?:NN|JJ)S? (\w+?)s?\)", item.tree)
-        sides = set(enumerate(item[:3]))
-        if seen.isdisjoint(sides) and len(content) == len(set(content)):  # no "the king sees two kings"
+        apt = len(content) == len(set(content)) and item.en.count(" ") < LONGEST  # no "the king sees two kings"
+        if apt and seen.isdisjoint(sides := set(enumerate(item[:3]))):
             seen |= sides
             yield item
 
@@ -205,21 +206,21 @@ def finite(verb: Verb, subject: Phrase) -> tuple[str, str, str]:
 
 def objects(pick: Callable, kinds: str, subject: Phrase) -> Phrase:
     """Draw "a red key" or "a red key for its queen"."""
-    phrase = noun_phrase(pick, kinds, "accusative", subject)
+    phrase = noun_phrase(pick, kinds, subject)
     if pick((False, True)):
         return phrase
-    (en, de, fr), other = pick(PREPOSITIONS), noun_phrase(pick, "pa", "accusative", subject, plain=True)
+    (en, de, fr), other = pick(PREPOSITIONS), noun_phrase(pick, "pa", subject)
     english = tree("NP", phrase.en, tree("PP", tree("IN", en), other.en))
     return phrase._replace(en=english, de=join(phrase.de, de, other.de), fr=join(phrase.fr, fr, other.fr))
 
 
-def noun_phrase(pick: Callable, kinds: str, case: str = "", owner: Phrase | None = None, plain: bool = False) -> Phrase:
-    """Draw a noun with a determiner, maybe a possessive that refers to the owner, and maybe an adjective."""
+def noun_phrase(pick: Callable, kinds: str, subject: Phrase | None = None) -> Phrase:
+    """Draw a subject, or the object of one: in the accusative, and maybe with a possessive of the subject."""
     noun, plural = pick([noun for noun in NOUNS if noun.kind in kinds]), pick((False, False, True))
-    whose = "" if owner is None else "plural" if owner.plural else owner.noun.kind + owner.noun.de_gender
-    choices = [row for row in DETERMINERS if row.owner in ("", whose) and (row.en_plural if plural else row.en)]
-    determiner, adjective = pick(choices), None if plain or pick((False, True)) else quality(pick, noun.kind)
-    form = FORMS.index("p" if plural else "a" if (case, noun.de_gender) == ("accusative", "m") else noun.de_gender)
+    owner = subject and ("plural" if subject.plural else subject.noun.kind + subject.noun.de_gender)
+    choices = [row for row in DETERMINERS if row.owner in ("", owner) and (row.en_plural if plural else row.en)]
+    determiner, adjective = pick(choices), quality(pick, noun.kind) if pick((False, True)) else None
+    form = FORMS.index("p" if plural else "a" if subject and noun.de_gender == "m" else noun.de_gender)
     english = tree("NNS", f"{noun.en}s") if plural else tree("NN", noun.en)
     german, french = noun.de_plural if plural else noun.de, noun.fr + "s" * plural
     if adjective:
