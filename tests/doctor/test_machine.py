@@ -154,8 +154,9 @@ def test_what_a_scale_needs(project: Path):
         for language in ("en", "de", "fr")
     }
     assert set(machine.missing_downloads(config)) == {*names, "gum.tar.gz"}
-    machine.DOWNLOADS.mkdir(parents=True)
-    (machine.DOWNLOADS / "gum.tar.gz").write_bytes(b"here")
+    download = machine.RESOURCES.download("gum.tar.gz")
+    download.parent.mkdir(parents=True)
+    download.write_bytes(b"here")
     assert set(machine.missing_downloads(config)) == names
     assert levels(machine.check_downloads(config, "nowhere")) == ["error"] * 9
     file = own_corpus(project)

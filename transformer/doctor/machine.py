@@ -17,7 +17,7 @@ import torch
 from transformer.config.corpora import downloads_of, sources
 from transformer.config.scales import tasks_of
 from transformer.files import InputError, replacing
-from transformer.pipeline import Pipeline
+from transformer.pipeline import RESOURCES, Pipeline
 from transformer.plan import Speed, array_bytes, make_plan, text_bytes
 from transformer.runtime.device import DRIVER, given_gpu, why
 from transformer.runtime.process import take_lock
@@ -28,8 +28,7 @@ LOCK = Path("requirements.lock")
 INSTALL = "python -m pip install -r requirements.lock, as `make` does"
 SHOWN = 5  # names in one line
 ANSWER_SECONDS = 10.0  # for a server to answer
-DOWNLOADS = Path("resources/downloads")
-CORPORA = Path("resources/corpora")
+RESULTS = Path("results")
 MIRROR = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
 LEAST = 2**30  # bytes; the demo needs less
 COMPILER = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
@@ -160,13 +159,13 @@ def needed_space(config: dict) -> dict[Path, int]:
     plan = make_plan(pipeline, Speed("GPU", "any", 1.0, ""), units=1)  # the speed is not used
     tasks = {run.task for run in plan.runs}
     results = array_bytes(pipeline, tasks) + plan.disk(plan.runs)
-    texts = text_bytes(pipeline, tasks, CORPORA)
+    texts = text_bytes(pipeline, tasks, RESOURCES.corpus("any", "en").parent)
+    archives = sum(entry.get("size") or 0 for entry in missing_downloads(config).values())
     here = [path.stat(follow_symlinks=False) for path in pipeline.files.folder.rglob("*") if path.is_file()]
     used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
-    archives = sum(entry.get("size", 0) for entry in missing_downloads(config).values())
-    needed = {Path("results"): max(0, results - used), Path("resources"): archives + texts}
+    needed = {RESULTS: max(0, results - used), RESOURCES.folder: archives + texts}
     if len({existing(folder).stat().st_dev for folder in needed}) == 1:
-        return {Path("results"): sum(needed.values()), Path("resources"): 0}
+        return {RESULTS: sum(needed.values()), RESOURCES.folder: 0}
     return needed
 
 
@@ -177,7 +176,7 @@ def gib(count: int) -> str:
 def missing_downloads(config: dict) -> dict[str, dict]:
     """Return the downloads that the scale needs and that are not here yet, by name."""
     names = downloads_of(sources(config, tasks_of(config)))
-    return {name: config["downloads"][name] for name in names if not (DOWNLOADS / name).exists()}
+    return {name: config["downloads"][name] for name in names if not RESOURCES.download(name).exists()}
 
 
 def check_downloads(config: dict, mirror: str) -> Iterator[Finding]:

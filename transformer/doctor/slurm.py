@@ -207,7 +207,7 @@ def words(job: Job) -> list[str]:
 def probe(job: Job, patience: int) -> Iterator[Finding]:
     """Run `check_node` as a job in a partition."""
     where = f"probe of {job.get('partition', 'the default partition')}"
-    with machine.trial(Path("results")) as place:
+    with machine.trial(machine.RESULTS) as place:
         gpus = count_gpus(f"gpu:{job.get('gpus-per-node', 0)}")
         program = [sys.executable, "-m", "transformer", "doctor-node", str(place), f"--gpus={gpus}"]
         small = job | {"nodes": 1, "ntasks": 1, "time": 10, "mem": 4000}
@@ -229,4 +229,4 @@ def check_node(place: Path, gpus: int) -> Iterator[Finding]:
     yield ok(node, "sees the login node's files") if here else error(node, "lacks the login node's files", fix)
     yield from machine.check_packages()
     yield from machine.check_gpus(gpus)
-    yield machine.check_folder(Path("results"))
+    yield machine.check_folder(machine.RESULTS)
