@@ -1,20 +1,16 @@
 """The Transformer of "Attention Is All You Need": a package for each subject, with its sections of the paper.
 
-    data/         §5.1   download, unpack, tokenise, learn subwords, encode; the demo corpus and its grammar
+    data/         §5.1   download, unpack, tokenise, learn subwords, encode; the demo's language
     model/        §3     the Transformer, from the top down; attention, equation 1, in each of its forms
     training/     §5     loop and step, batches, loss, optimizer, evaluation, log
-    runtime/      §5.2   devices and processes, memory, locks, signals
     translation/  §6.1   beam search, decoder, translator, export
-    scoring/      §6.1   BLEU and its significance
     parsing/      §6.3   trees, treebanks, linearisation, parser, EVALB
-    probes/              what Table 5 measures of trained runs
-    tables/  figures/    the paper's tables and figures, and the ones of our own
-    page/                the report
-    plan/  doctor/       what a run will cost; whether this machine can run it
-    config/  common/     one resolved run, config.yaml's reader; files that are whole or absent, text
+    evaluation/   §4, §6 BLEU, significance, what is measured on trained models
+    report/              tables, figures, the page
+    commands/            what people and rules call
 
-`python -m transformer` lists the verbs: small programs that read files and write files, in stages/ (run by the
-workflow) and tools/ (run by people).
+layout.py names all files, records.py says what is in them, registry.py lists tables and figures, inputs.py says what
+each job of the workflow reads. `python -m transformer` lists the commands.
 """
 
 __version__ = "0.9.0"

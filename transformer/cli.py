@@ -27,7 +27,7 @@ MODULES = {  # the subcommands, each a function of its module
     "analyse": ("analyse", "attend"),
     "explain": ("explain",),
     "record": ("record",),
-    "plan": ("plan", "params"),
+    "plan": ("plan",),
     "doctor": ("doctor", "doctor_node"),
     "serve": ("serve",),
 }

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from transformer import registry
 from transformer.config.corpora import source_of
@@ -21,21 +21,7 @@ Options = list[str | int | float | Path]
 DECODINGS = {"": {}, ".last": {}} | SEARCHES
 
 
-class Wildcards(Protocol):
-    """The wildcards of a job."""
-
-    scale: str
-    task: str
-    experiment: str
-    seed: str
-    split: str
-    suffix: str
-    corpus: str
-    language: str
-    file: str
-    table: str
-    figure: str
-    analysis: str
+Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attributes
 
 
 class Inputs:

@@ -5,7 +5,7 @@
     results/{scale}/                                  Scale: tables, figures, the page
     resources/downloads, resources/corpora            Resources: what came from elsewhere
 
-A folder may hold Snakemake's wildcards, so that rules name their files by the same properties.
+A folder may hold Snakemake's wildcards, so that rules name their files by the same attributes.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files are properties."""
+    """A folder, whose files are attributes."""
 
     folder: Path
 
@@ -25,58 +25,30 @@ class Folder:
         object.__setattr__(self, "folder", Path(folder))
 
 
+def named(name: str) -> property:
+    """Return the attribute of a folder for its file with this name."""
+    return property(lambda self: self.folder / name)
+
+
 class Run(Folder):
     """The folder of one training."""
+
+    experiment = named("experiment.yaml")  # all settings that the training depends on
+    decoding = named("decoding.yaml")  # the settings of beam search
+    vocabulary = named("vocabulary.model")  # the subword vocabulary, a copy of the data's
+    record = named("run.json")  # what was trained, by which code, where and how long; a finished run has it
+    metrics = named("metrics.jsonl")  # loss, rate, perplexity and speed over the steps
+    average = named("average.safetensors")  # the averaged weights (§6.1)
+    last = named("last.safetensors")  # the weights of the last checkpoint
+    checkpoints = named("checkpoints")  # the folder of those that are averaged
+    tensorboard = named("tensorboard")  # the curves that TensorBoard shows
+    compiled = named("state/compiled")  # the cache of the compiler of a GPU's step
+    state = named("state")  # what an interrupted training goes on from; no rule declares it, so Snakemake keeps it
 
     @property
     def name(self) -> str:
         """Return task/experiment/seed."""
         return "/".join(self.folder.parts[-3:])
-
-    @property
-    def experiment(self) -> Path:
-        """Return the file of all settings that the training depends on."""
-        return self.folder / "experiment.yaml"
-
-    @property
-    def decoding(self) -> Path:
-        """Return the file of the settings of beam search."""
-        return self.folder / "decoding.yaml"
-
-    @property
-    def vocabulary(self) -> Path:
-        """Return the subword vocabulary, a copy of the data's."""
-        return self.folder / "vocabulary.model"
-
-    @property
-    def record(self) -> Path:
-        """Return the file that says what was trained, by which code, where and how long; a finished run has it."""
-        return self.folder / "run.json"
-
-    @property
-    def metrics(self) -> Path:
-        """Return the log: loss, rate, perplexity and speed over the steps."""
-        return self.folder / "metrics.jsonl"
-
-    @property
-    def average(self) -> Path:
-        """Return the averaged weights (§6.1)."""
-        return self.folder / "average.safetensors"
-
-    @property
-    def last(self) -> Path:
-        """Return the weights of the last checkpoint."""
-        return self.folder / "last.safetensors"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Return the folder of the checkpoints that are averaged."""
-        return self.folder / "checkpoints"
-
-    @property
-    def state(self) -> Path:
-        """Return the folder that an interrupted training goes on from. No rule declares it, so Snakemake keeps it."""
-        return self.folder / "state"
 
     def work(self, digest: str) -> Path:
         """Return the folder in which the training with this digest works."""
@@ -90,26 +62,12 @@ class Run(Folder):
         """Return the state after a step."""
         return self.state / f"{step:08}.safetensors"
 
-    @property
-    def tensorboard(self) -> Path:
-        """Return the folder of the curves that TensorBoard shows."""
-        return self.folder / "tensorboard"
-
-    @property
-    def compiled(self) -> Path:
-        """Return the cache of the compiler of a GPU's step."""
-        return self.state / "compiled"
-
     def interrupted(self, job: str | None) -> Path:
         """Return the file that names the signal that ended a training, of a batch system's job if there is one."""
         return self.state / ".".join(filter(None, ("interrupted", job)))
 
-    def weights(self, suffix: str) -> Path:
-        """Return the weights behind outputs with this suffix: "" for the average, ".last" for the last checkpoint."""
-        return {"": self.average, ".last": self.last}[suffix]
-
     def translation(self, split: str, suffix: str = "") -> Path:
-        """Return the translations of a split, such as test.hyp or dev.last.hyp."""
+        """Return the translations of a split, such as test.hyp; with the last checkpoint, dev.last.hyp."""
         return self.folder / f"{split}{suffix}.hyp"
 
     def trees(self, split: str, suffix: str = "") -> Path:
@@ -132,15 +90,12 @@ class Run(Folder):
 class Data(Folder):
     """The folder of a task's data."""
 
-    @property
-    def manifest(self) -> Path:
-        """Return the file with the checksum of all that is learned from; it is written last."""
-        return self.folder / "data.json"
-
-    @property
-    def vocabulary(self) -> Path:
-        """Return the shared subword vocabulary."""
-        return self.folder / "vocabulary.model"
+    manifest = named("data.json")  # the checksum of all that is learned from; written last
+    vocabulary = named("vocabulary.model")  # shared by source and target
+    subsets = named("test.subsets.json")  # scores of references, which show that subsets of the test set are subsets
+    parsed = named("parsed.trees")  # by a parser, of unlabelled text (§6.3, semi-supervised)
+    parsed_scores = named("parsed.json")  # the parser's certainty of each
+    silver = named("silver.trees")  # those that are learned from
 
     def tokens(self, split: str, side: str) -> Path:
         """Return the tokenised text of one side of a split."""
@@ -150,41 +105,25 @@ class Data(Folder):
         """Return the counts of the sentences that were kept and left out."""
         return self.folder / f"{split}.json"
 
-    @property
-    def subsets(self) -> Path:
-        """Return the scores of the references on the subsets of the test set, which show that they are subsets."""
-        return self.folder / "test.subsets.json"
-
     def ids(self, split: str, side: str) -> Path:
         """Return the token ids of one side of a split, one after another."""
         return self.folder / f"{split}.{side}.ids"
 
     def offsets(self, split: str, side: str) -> Path:
-        """Return where each sentence begins in `ids`."""
+        """Return the places in `ids` at which sentences begin."""
         return self.folder / f"{split}.{side}.offsets"
 
     def arrays(self, split: str) -> list[Path]:
         """Return ids and offsets of both sides of a split."""
         return [path for side in SIDES for path in (self.ids(split, side), self.offsets(split, side))]
 
-    @property
-    def parsed(self) -> Path:
-        """Return the trees that a parser gave to unlabelled text (§6.3, semi-supervised)."""
-        return self.folder / "parsed.trees"
-
-    @property
-    def parsed_scores(self) -> Path:
-        """Return the scores of these trees."""
-        return self.folder / "parsed.json"
-
-    @property
-    def silver(self) -> Path:
-        """Return those of these trees that are learned from."""
-        return self.folder / "silver.trees"
-
 
 class Scale(Folder):
     """The results of one scale."""
+
+    attention = named("attention.json")  # what Figures 3 to 5 and the page show
+    layers = named("layers.json")  # the measurements behind Table 1
+    report = named("report.html")  # the page: everything in one file
 
     def run(self, task: str, experiment: str, seed: int | str) -> Run:
         """Return the folder of a training."""
@@ -201,21 +140,6 @@ class Scale(Folder):
     def figure(self, name: str, ending: str) -> Path:
         """Return a figure, `pdf`, `svg` or `png`; `json` has its caption and its numbers."""
         return self.folder / f"figures/{name}.{ending}"
-
-    @property
-    def attention(self) -> Path:
-        """Return the attention that Figures 3 to 5 and the page show."""
-        return self.folder / "attention.json"
-
-    @property
-    def layers(self) -> Path:
-        """Return the measurements behind Table 1."""
-        return self.folder / "layers.json"
-
-    @property
-    def report(self) -> Path:
-        """Return the page: everything in one file."""
-        return self.folder / "report.html"
 
 
 class Resources(Folder):

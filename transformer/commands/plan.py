@@ -1,9 +1,7 @@
-"""The commands `plan` and `params`: what a scale costs, and the sizes of Table 3's models."""
+"""The command `plan`: what a scale costs."""
 
-import csv
 import os
 from collections.abc import Collection
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,12 +9,8 @@ from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 from tabulate import tabulate
 
-from transformer.config.experiment import Model, resolve
-from transformer.config.runs import RunName, parts
-from transformer.config.scales import at
+from transformer.config.runs import RunName
 from transformer.config.settings import read
-from transformer.files import InputError, open_input
-from transformer.model.cost import agreeing_rows, parameters
 from transformer.pipeline import Pipeline, names
 from transformer.plan import (
     LINE,
@@ -158,69 +152,3 @@ def duration(hours: float) -> str:
 def size(count: float) -> str:
     """Return bytes in GB or MB of powers of ten."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
-
-
-# ------------------------------------------------------------------ params
-
-
-def params(
-    *,
-    config: list[str] | None = None,
-    configfile: list[str] | None = None,
-    paper: Path = Path("workflow/paper/table3.csv"),
-) -> None:
-    """Count the parameters of Table 3's models in full size, the paper's counts beside ours.
-
-        python -m transformer params --config fidelity=paper-code
-
-    The table of learned positions, for which the paper prints no count, is left out.
-
-    Args:
-        config: KEY=VALUE, as Snakemake's
-        configfile: YAML files, as Snakemake's
-        paper: what the paper printed
-    """
-    models, printed = full_size(read(configfile or [], config or [])), read_paper(paper)
-    rows, spans = [], {}
-    for name, model in models.items():
-        letter, millions = printed.get(name, ("", None))
-        exact = parameters(model)
-        spans |= {name: agreeing_rows(model, millions)} if millions else {}
-        agree = ("yes" if round(exact / 1e6) == millions else "no") if millions else ""
-        rows.append([letter, name, f"{exact:,}", round(exact / 1e6), millions or "", agree, span(spans.get(name))])
-    if not spans:
-        raise InputError(f"{paper}: expected the parameters of experiments of config.yaml, found none")
-    heads = ["row", "experiment", "parameters", "millions", "paper", "agree", "embedding rows that agree"]
-    sides = ["left", "left", "right", "right", "right", "left", "left"]
-    print(tabulate(rows, headers=heads, tablefmt="simple", disable_numparse=True, colalign=sides))
-    print(f"\n{sum(row[5] == 'yes' for row in rows)} of {len(spans)} agree\n")
-    least, most = max(spans, key=lambda n: spans[n].start), min(spans, key=lambda n: spans[n].stop)
-    if together := range(spans[least].start, spans[most].stop):
-        print(f"All agree with {span(together)} embedding rows.")
-    else:
-        needs = f"{most} needs {spans[most][-1]:,} at most, {least} {spans[least][0]:,} at least"
-        print(f"No number of embedding rows makes all agree: {needs}.")
-
-
-def full_size(config: dict) -> dict[str, Model]:
-    """Return the model of each experiment as the paper's scale has it for its first task."""
-    if "paper" not in config["scales"]:
-        raise InputError("config.yaml: scales: expected `paper`, whose models are counted, found none")
-    config = at(config, "paper")
-    task = Pipeline(config).first_task
-    return {name: resolve(parts(config, RunName(task, name, 1))).model for name in config["experiments"]}
-
-
-def span(rows: range | None) -> str:
-    """Return a range as in `40,932 to 41,160`; blank for none."""
-    return f"{rows[0]:,} to {rows[-1]:,}" if rows else ""
-
-
-def read_paper(path: Path) -> dict[str, tuple[str, int | None]]:
-    """Return the letter and the millions of each experiment of table3.csv. Raises InputError naming the file."""
-    try:
-        with open_input(path) as file:
-            lines = list(csv.DictReader(file.read().decode("utf-8").splitlines()))
-        return {line["experiment"]: (line["row"], int(line["parameters"] or 0) or None) for line in lines}
-    except (KeyError, ValueError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as Table 3: {error!r}") from None

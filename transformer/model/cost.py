@@ -24,13 +24,6 @@ def parameters(model: Model) -> int:
     return rows * model.d_model + model.N * (encoder_layer + decoder_layer) + last_norms
 
 
-def agreeing_rows(model: Model, millions: int) -> range:
-    """Return the numbers of embedding rows whose parameters, in millions and rounded, are `millions`."""
-    rest = parameters(model) - model.embedding_rows * model.d_model
-    least, beyond = (-(-(millions * 10**6 + half - rest) // model.d_model) for half in (-(10**6) // 2, 10**6 // 2))
-    return range(least, beyond)
-
-
 class Lengths(NamedTuple):
     """Sums over sentence pairs of lengths Lₛ and Lₜ in tokens, end of sentence included."""
 
