@@ -23,8 +23,7 @@ def adapt(project: Path) -> None:
     profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
     profile["groups"]["translate"], profile["group-components"]["translate"] = "translate", 2
-    for rule in ("generate", "tokenize", "encode"):  # jobs of seconds
-        profile["groups"][rule], profile["group-components"][rule] = rule, 4
+    profile["groups"]["generate"], profile["group-components"]["generate"] = "generate", 4  # jobs of seconds
     write_profile(project, profile | {"max-jobs-per-timespan": "100/1s"})
 
 
