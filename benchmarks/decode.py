@@ -27,12 +27,12 @@ from benchmarks.results import LeftOut, command, leave, opened, require, timed
 from transformer.config.experiment import EOS, PAD, Decoding, load
 from transformer.data.corpus import TokenArray
 from transformer.data.subwords import Subwords
+from transformer.device import best_device
 from transformer.evaluation.bleu import multi_bleu
 from transformer.files import InputError
 from transformer.layout import SIDES, Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
-from transformer.runtime.device import best_device
 from transformer.translation.decoder import Weights
 from transformer.translation.marian import save_marian
 from transformer.translation.translator import by_length, search

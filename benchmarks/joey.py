@@ -14,7 +14,7 @@ from benchmarks.loops import Loop, Step, pause
 from benchmarks.results import LeftOut, require, require_paper
 from benchmarks.workload import NEVER, Workload
 from transformer.config.experiment import UNK, Model
-from transformer.runtime.device import best_device
+from transformer.device import best_device
 
 SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 

@@ -14,9 +14,8 @@ from greenlet import getcurrent, greenlet
 
 from benchmarks.workload import Workload
 from transformer import layout
-from transformer.runtime.device import available_memory, best_device
-from transformer.runtime.distributed import World
-from transformer.training.evaluation import Evaluation
+from transformer.device import World, available_memory, best_device
+from transformer.training.log import Evaluation
 from transformer.training.loop import Run
 from transformer.training.step import Update
 

@@ -16,8 +16,8 @@ from cyclopts import Parameter
 from tabulate import tabulate
 
 from transformer import provenance
+from transformer.device import best_device
 from transformer.files import InputError, replacing
-from transformer.runtime.device import best_device
 
 FOLDER = Path(__file__).parent / "results"
 PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip knows them

@@ -14,8 +14,8 @@ import cyclopts
 from cyclopts import Parameter
 
 from transformer.files import InputError
+from transformer.process import manners
 from transformer.provenance import identity
-from transformer.runtime.process import manners
 from transformer.text import out_of_memory, reason
 
 MODULES = {  # the subcommands, each a function of its module

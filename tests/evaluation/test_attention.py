@@ -20,9 +20,8 @@ from transformer.data.subwords import Subwords
 from transformer.evaluation.attention import names, read_attention
 from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention
-from transformer.model.hooks import attention_weights
 from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import save
 
 SOURCE, TARGET = random_sentences(1, 2, longest=9)

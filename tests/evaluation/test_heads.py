@@ -23,8 +23,8 @@ from transformer.evaluation.heads import (
     total_distance,
 )
 from transformer.evaluation.predictions import averaging
-from transformer.model.hooks import attention_weights, attentions
 from transformer.model.packed import pack
+from transformer.model.transformer import attention_weights, attentions
 from transformer.model.weights import load, save
 from transformer.translation.decoder import CachedDecoder
 

@@ -9,15 +9,15 @@ from support.commands import do
 from support.toy import random_model, random_text
 
 from transformer.config.experiment import PAD, load, save
+from transformer.device import World
 from transformer.evaluation.predictions import averaging, calibration, predict, smoothing
 from transformer.evaluation.significance import limits
 from transformer.files import InputError
 from transformer.layout import Data
 from transformer.model import weights
 from transformer.model.packed import pack
-from transformer.runtime.distributed import World
 from transformer.training.batches import open_text
-from transformer.training.evaluation import Evaluation
+from transformer.training.log import Evaluation
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 CPU = torch.device("cpu")

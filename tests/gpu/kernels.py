@@ -17,7 +17,7 @@ from trace import CUDA, FAKE, learner_of  # isort: skip (before torch)
 import torch
 from support.inductor import compile_kernels, writing
 
-from transformer.training.compiling import compiled
+from transformer.training.loss import compiled
 
 KINDS = {  # lines of Inductor's code; _addmm_activation is a product that ends with ReLU
     "attention": r"\s+triton_\w*_tem_\w*\.run\(",

@@ -32,9 +32,9 @@ install()
 
 from benchmarks.workload import CONFIG, of_paper  # noqa: E402 (after `install`)
 from transformer.config.reading import read_yaml  # noqa: E402
+from transformer.device import World  # noqa: E402
 from transformer.model import attention  # noqa: E402
-from transformer.runtime.distributed import World  # noqa: E402
-from transformer.training import compiling  # noqa: E402
+from transformer.training import loss as compiling  # noqa: E402
 from transformer.training import step as step_module  # noqa: E402
 from transformer.training.loss import batch_losses  # noqa: E402
 from transformer.training.step import Learner  # noqa: E402

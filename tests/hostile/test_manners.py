@@ -67,7 +67,7 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     """SentencePiece answers none for as long as it learns: minutes, or hours."""
     program = (
         "import os, signal, sys\n"
-        "from transformer.runtime.process import manners\n"
+        "from transformer.process import manners\n"
         "from transformer.data import subwords\n"
         "def train(**_): os.kill(os.getpid(), signal.SIGTERM); print('still here', file=sys.stderr)\n"
         "subwords.sentencepiece.SentencePieceTrainer.train = train\n"
@@ -83,7 +83,7 @@ def test_a_second_signal_waits_for_files_to_be_removed(tmp_path, seconds, code, 
     program = (
         "import os, signal, sys\n"
         "from transformer.files import replacing\n"
-        "from transformer.runtime import process\n"
+        "from transformer import process\n"
         f"process.CLEANING_SECONDS = {seconds}\n"
         "with process.manners('test'), replacing(sys.argv[1]) as file:\n"
         "    try: os.kill(os.getpid(), signal.SIGINT)\n"
@@ -142,7 +142,7 @@ def test_nobody_reads_any_more(unpack, name):
 
 def in_manners(program: str, shell: str = "", **env: str) -> subprocess.CompletedProcess:
     """Run some lines as `python -m transformer` runs a verb."""
-    lines = f"import sys\nfrom transformer.runtime.process import manners\nwith manners('test'):\n    {program}"
+    lines = f"import sys\nfrom transformer.process import manners\nwith manners('test'):\n    {program}"
     command = ["bash", "-c", f"{shlex.join([sys.executable, '-c', lines])} {shell}"]
     return subprocess.run(command, env=PROCESSOR | env, capture_output=True, timeout=60)
 

@@ -33,12 +33,11 @@ from transformer.model.packed import (
     padding_lengths,
 )
 from transformer.model.transformer import Transformer
-from transformer.runtime.process import Interrupted, StopSignals
+from transformer.process import Interrupted, StopSignals
 from transformer.training import step
 from transformer.training.batches import plan
-from transformer.training.compiling import compiled, prepare
 from transformer.training.loop import Run, TrainingError
-from transformer.training.loss import batch_losses
+from transformer.training.loss import batch_losses, compiled, prepare
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 FORMS = {  # the paper's, and Table 5's that attention in blocks knows

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.model.attention import attention
-from transformer.model.kernels import STEPS, Dropout, ProductReLU, Softmax, dropout, linear_relu, narrowed
+from transformer.model.attention import STEPS, Softmax, attention, dropout
+from transformer.model.transformer import Dropout, ProductReLU, linear_relu, narrowed
 
 # Softmax.
 

@@ -12,8 +12,7 @@ from torch import nn
 
 from transformer.config.experiment import EOS, PAD
 from transformer.model.attention import attention
-from transformer.model.kernels import Pad, Unpad
-from transformer.model.packed import POSITIONS, pack
+from transformer.model.packed import POSITIONS, Pad, Unpad, pack
 from transformer.model.transformer import Embedding, Residual, Transformer, sinusoids
 
 CPU = torch.device("cpu")

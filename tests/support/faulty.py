@@ -16,7 +16,7 @@ import torch
 from transformer import cli
 from transformer.commands import train
 from transformer.data.corpus import TokenArray
-from transformer.runtime.process import manners
+from transformer.process import manners
 from transformer.training.batches import ParallelText
 from transformer.training.loop import Run
 

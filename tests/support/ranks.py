@@ -8,9 +8,9 @@ import torch
 
 from support.toy import make_experiment, random_text
 from transformer import layout
-from transformer.runtime.distributed import end, joined
-from transformer.runtime.process import StopSignals
-from transformer.training.evaluation import Evaluation
+from transformer.device import end, joined
+from transformer.process import StopSignals
+from transformer.training.log import Evaluation
 from transformer.training.loop import Run
 
 BUDGETS = (60, 60)

@@ -4,9 +4,9 @@ import torch
 
 from support.toy import random_text
 from transformer import layout
-from transformer.runtime.distributed import World
+from transformer.device import World
 from transformer.training.batches import batch_budgets
-from transformer.training.evaluation import Evaluation
+from transformer.training.log import Evaluation
 from transformer.training.loop import Run
 
 CPU = torch.device("cpu")

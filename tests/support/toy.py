@@ -27,7 +27,7 @@ from transformer.data.corpus import TokenArray
 from transformer.layout import SIDES
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
-from transformer.runtime.process import STOPPING
+from transformer.process import STOPPING
 from transformer.training.batches import ParallelText
 
 torch.set_num_threads(1)

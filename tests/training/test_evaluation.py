@@ -10,11 +10,11 @@ from support.toy import PROCESSOR, TORCHRUN, make_data, make_experiment, make_ru
 
 from transformer.config.experiment import EOS, PAD, load
 from transformer.data.subwords import Subwords
+from transformer.device import World
 from transformer.model.packed import pack
 from transformer.model.weights import load_model
-from transformer.runtime.distributed import World
 from transformer.training.batches import open_text
-from transformer.training.evaluation import Evaluation
+from transformer.training.log import Evaluation
 
 CPU = torch.device("cpu")
 SENTENCES = 30

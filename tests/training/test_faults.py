@@ -22,7 +22,7 @@ from support.project import ROOT
 from support.toy import PROCESSOR, TORCHRUN, heed_signals, make_data, make_experiment, make_run, random_lines
 
 from transformer.model import weights as checkpoints
-from transformer.runtime.process import EXIT_INTERRUPTED, STOPPING
+from transformer.process import EXIT_INTERRUPTED, STOPPING
 
 PROGRAM = ["-m", "transformer", "train"]
 FAULTY = [str(ROOT / "tests/support/faulty.py")]

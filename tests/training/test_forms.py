@@ -10,7 +10,7 @@ from support.starting import CPU, TEXT, start
 from support.toy import make_experiment
 
 from transformer.model import weights as checkpoints
-from transformer.runtime.process import StopSignals
+from transformer.process import StopSignals
 from transformer.training.loop import Run
 
 FORMS = {

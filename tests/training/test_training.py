@@ -20,7 +20,7 @@ from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import pack
-from transformer.runtime.process import StopSignals
+from transformer.process import StopSignals
 from transformer.training.batches import ParallelText, plan
 from transformer.training.loop import TrainingError
 

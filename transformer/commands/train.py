@@ -12,8 +12,8 @@ from transformer.config.experiment import Decoding, load, save
 from transformer.config.experiment import resolve as resolved
 from transformer.files import InputError, replacing
 from transformer.layout import Data, Run
+from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
 from transformer.records import parse_json
-from transformer.runtime.process import EXIT_INTERRUPTED, Interrupted, StopSignals
 from transformer.text import out_of_memory, reason
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
     """
     import torch
 
-    from transformer.runtime.distributed import end
+    from transformer.device import end
     from transformer.training.loop import TrainingError, train_and_publish
 
     torch.set_num_threads(threads)

@@ -12,11 +12,11 @@ from cyclopts.types import PositiveInt
 
 from transformer.config.experiment import load
 from transformer.data.subwords import SPACE, note_spaces
+from transformer.device import best_device
 from transformer.files import InputError, open_input, replacing
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json
-from transformer.runtime.device import best_device
 from transformer.text import LONGEST_LINE, decode_lines, groups, split_lines
 from transformer.translation import export as exports
 from transformer.translation.translator import TooLong, Translator, open_translator

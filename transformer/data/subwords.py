@@ -16,7 +16,7 @@ import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.files import InputError, replacing
-from transformer.runtime.process import at_once
+from transformer.process import at_once
 from transformer.text import draw, read_lines
 
 logger = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ import torch
 
 from transformer.config.corpora import downloads_of, sources
 from transformer.config.scales import tasks_of
+from transformer.device import DRIVER, given_gpu, why
 from transformer.files import InputError, replacing
 from transformer.pipeline import RESOURCES, Pipeline
 from transformer.plan import Speed, array_bytes, make_plan, text_bytes
-from transformer.runtime.device import DRIVER, given_gpu, why
-from transformer.runtime.process import take_lock
+from transformer.process import take_lock
 from transformer.text import origin
 
 LEVELS = ("ok", "note", "warning", "error")

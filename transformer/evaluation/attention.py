@@ -57,8 +57,8 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     input: `text`, one sentence a line; `weights`, the average if None. params: `run`, a folder; `figures`, by name the
     text and the words; `count` sentences of the text, at equal distances, from those with at most `longest` tokens.
     """
+    from transformer.device import best_device
     from transformer.model.weights import load_model
-    from transformer.runtime.device import best_device
     from transformer.translation.translator import open_translator
 
     run = Run(params.run)
@@ -99,7 +99,7 @@ def sentences_of_figures(figures: dict[str, dict]) -> list[dict]:
 
 def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
     """Return the tokens and the weights of a `Pair`, rounded. Raises InputError if a weight is no finite number."""
-    from transformer.model.hooks import attention_weights
+    from transformer.model.transformer import attention_weights
 
     target = [*target, EOS]
     taken = attention_weights(model, source, target)

@@ -19,9 +19,8 @@ from torch import Tensor
 
 from transformer.evaluation.analyses import Heads, HeadsOfKind, Masked
 from transformer.evaluation.subject import Subject, open_subject
-from transformer.model.hooks import attentions, hooked
 from transformer.model.packed import POSITIONS
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import Transformer, attentions, hooked
 from transformer.text import draw
 from transformer.training.batches import Batch, ParallelText, plan
 from transformer.training.loss import smoothed_cross_entropy

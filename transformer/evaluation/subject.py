@@ -8,6 +8,7 @@ import numpy as np
 
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import TOKEN, TokenArray
+from transformer.device import best_device
 from transformer.evaluation.analyses import Analysis
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import describe
@@ -16,7 +17,6 @@ from transformer.files import InputError, sha256
 from transformer.layout import Run
 from transformer.model.packed import POSITIONS
 from transformer.model.weights import load_model
-from transformer.runtime.device import best_device
 from transformer.text import draw, read_pairs
 from transformer.training.batches import ParallelText
 from transformer.translation.translator import Translator, open_translator

@@ -15,14 +15,54 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import Model
 from transformer.files import InputError
-from transformer.model.kernels import Pad, Softmax, Unpad, dropout
-from transformer.model.packed import BLOCK, Blocks, Packed
+from transformer.model.packed import BLOCK, Blocks, Packed, Pad, Unpad
+
+STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
+LOWEST = -80  # e^LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 
 # The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
 # 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
 TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
 TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
 CLAIMED = (128, 128)
+
+
+# For a processor, where PyTorch's softmax and dropout are several times as slow.
+
+
+class Softmax(torch.autograd.Function):
+    """The softmax over the last dimension. Overwrites its input."""
+
+    @staticmethod
+    def forward(ctx, scores: Tensor) -> Tensor:
+        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=LOWEST).exp_()
+        F.threshold_(weights, math.exp(LOWEST + 1), 0.0)
+        weights /= weights.sum(dim=-1, keepdim=True)
+        ctx.mark_dirty(scores)
+        ctx.save_for_backward(weights)
+        return weights
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        (weights,) = ctx.saved_tensors
+        product = gradient * weights
+        return product.addcmul_(weights, product.sum(dim=-1, keepdim=True), value=-1)
+
+
+def dropout(x: Tensor, P: float) -> Tensor:
+    """Drop numbers of `x`, of any shape; which ones depends on torch's seed alone."""
+    if P == 0.0 or x.is_cuda:
+        return F.dropout(x, P)
+    dropped = round(P * STEPS)
+    if dropped >= STEPS:
+        return x * 0.0
+    # Four numbers share a draw of 64 bits.
+    drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - STEPS // 2, out=torch.empty(x.shape))
+    return x * kept.mul_(STEPS / (STEPS - dropped)).to(x.dtype)
+
+
+# Equation 1.
 
 
 def attention(

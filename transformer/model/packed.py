@@ -138,3 +138,51 @@ def listed(first: np.ndarray, last: np.ndarray, width: int) -> tuple[np.ndarray,
     """Return how many blocks each row has, and the rows: numbers from `first` on, `width` of them below `width`."""
     numbers = np.minimum(first[:, None] + np.arange(width), width - 1)
     return tuple(x.astype(np.int32)[None, None] for x in (last - first + 1, numbers))
+
+
+# Packed rows to padded and back.
+
+
+class Pad(torch.autograd.Function):
+    """From packed [n, d] to padded [size, d], zero elsewhere: one copy by row; autograd's own would add.
+
+    slots: the places of the first rows; the rows after them are padding of the batch.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, slots: Tensor, size: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        ctx.n = x.shape[0]
+        return put_rows(x, slots, size)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return take_rows(gradient, ctx.saved_tensors[0], ctx.n), None, None
+
+
+class Unpad(torch.autograd.Function):
+    """From padded [size, d] to packed [n, d]: the inverse of Pad."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, slots: Tensor, n: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        ctx.size = x.shape[0]
+        return take_rows(x, slots, n)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return put_rows(gradient, ctx.saved_tensors[0], ctx.size), None, None
+
+
+def put_rows(x: Tensor, slots: Tensor, size: int) -> Tensor:
+    """Return [size, d]: zeros, and at `slots` the first rows of x."""
+    return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x[: len(slots)])
+
+
+def take_rows(x: Tensor, slots: Tensor, n: int) -> Tensor:
+    """Return [n, d]: the rows `slots` of x, then zeros."""
+    if n == len(slots):
+        return x.index_select(0, slots)
+    out = x.new_zeros(n, x.shape[1])
+    torch.index_select(x, 0, slots, out=out[: len(slots)])
+    return out

@@ -6,16 +6,18 @@ Shapes: n tokens, V embedding rows.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, Model
-from transformer.model.attention import CrossAttention, SelfAttention
-from transformer.model.kernels import Dropout, linear_relu, narrowed
-from transformer.model.packed import POSITIONS, Packed
+from transformer.files import InputError
+from transformer.model.attention import CrossAttention, MultiHead, SelfAttention, dropout
+from transformer.model.packed import POSITIONS, Packed, pack
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
 TARGET_SPACE = 9  # the row that the authors' code learned for English-German; any would do, as it is the only one
@@ -142,6 +144,41 @@ class FeedForward(nn.Module):
         return self.outer(linear_relu(self.inner, x))
 
 
+class Dropout(nn.Dropout):
+    """§5.4: each number is dropped with probability p, and the others grow by 1 / (1 - p)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p if self.training else 0.0)
+
+
+def narrowed(x: Tensor) -> Tensor:
+    """Return x in 16 bits if a GPU's products are: half as much to move."""
+    return x.to(torch.get_autocast_dtype("cuda")) if x.is_cuda and torch.is_autocast_enabled("cuda") else x
+
+
+def linear_relu(linear: nn.Linear, x: Tensor) -> Tensor:
+    """Return max(0, x W + b): [n, out]. On a GPU the product itself takes the maximum, as it writes."""
+    if not x.is_cuda:
+        return F.relu(linear(x))
+    return ProductReLU.apply(*map(narrowed, (x, linear.weight, linear.bias)))
+
+
+class ProductReLU(torch.autograd.Function):
+    """max(0, x W^T + b) of x [n, in], W [out, in] and b [out], all of one type."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, W: Tensor, b: Tensor) -> Tensor:
+        out = torch._addmm_activation(b, x, W.T)
+        ctx.save_for_backward(x, W, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, W, out = ctx.saved_tensors
+        gradient = torch.where(out > 0, gradient, 0.0)
+        return gradient @ W, gradient.T @ x, gradient.sum(dim=0)
+
+
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
 
@@ -224,3 +261,55 @@ def initialize(model: Transformer) -> None:
             nn.init.xavier_uniform_(parameter)
         elif name.endswith("bias"):
             nn.init.zeros_(parameter)
+
+
+# §3.2: the attention weights of all heads, taken from a model at work.
+
+
+def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
+    """Return the attention of each layer by kind: "encoder" and "decoder" (self-attention), "cross"."""
+    return {
+        "encoder": [layer.self_attention for layer in model.encoder],
+        "decoder": [layer.self_attention for layer in model.decoder],
+        "cross": [layer.cross_attention for layer in model.decoder],
+    }
+
+
+@torch.inference_mode()
+def attention_weights(model: Transformer, source: list[int], target: list[int]) -> dict[str, Tensor]:
+    """Return softmax(Q K^T / sqrt(d_k)), [N, h, queries, keys] by kind, of a pair of sentences, as ids ending in EOS.
+
+    In the decoder a query's position is that of the token that it writes, a key's that of the token before, which it
+    read. Raises InputError if a sentence is longer than the model has positions for.
+    """
+    if (longest := max(len(source), len(target))) > POSITIONS:
+        raise InputError(f"expected {POSITIONS} tokens at most, found a sentence of {longest}")
+    device = model.embedding.weight.device
+    layers = attentions(model)
+    taken = {kind: [] for kind in layers}
+    with ExitStack() as stack:
+        for kind, modules in layers.items():
+            for module in modules:
+                stack.enter_context(hooked(module, taken[kind].append))
+        model(pack([np.array(source)], device), pack([np.array([PAD, *target[:-1]])], device))
+    return {kind: torch.cat(of_kind).cpu() for kind, of_kind in taken.items()}
+
+
+@contextmanager
+def hooked(module: MultiHead, hook: Callable[[Tensor], None]) -> Iterator[None]:
+    """Give `hook` the weights [B, h, queries, keys] of each of the module's attentions, in this context.
+
+    They are the output of the module itself for Q, K and its masks, with the identity as V.
+    """
+    attend = module.attend
+
+    def attend_and_tell(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        identity = torch.eye(K.shape[-2], dtype=V.dtype, device=V.device).expand(*K.shape[:2], -1, -1)
+        hook(attend(Q, K, identity, mask, causal))
+        return attend(Q, K, V, mask, causal)
+
+    module.attend = attend_and_tell
+    try:
+        yield
+    finally:
+        del module.attend  # the class' own is seen again

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.subwords import SPECIAL, Subwords
+from transformer.device import best_device
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.packed import POSITIONS
@@ -27,7 +28,6 @@ from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.parsing.linearization import decode
 from transformer.parsing.trees import Tree
-from transformer.runtime.device import best_device
 from transformer.translation.search import Decoder
 from transformer.translation.translator import search
 

@@ -9,9 +9,11 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from threading import Thread
 
 import numpy as np
 
@@ -19,19 +21,16 @@ from transformer import layout, provenance
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import read_manifest
 from transformer.data.subwords import Subwords
+from transformer.device import World, available_memory, joined, locked
 from transformer.files import InputError, replacing
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
-from transformer.runtime.device import available_memory
-from transformer.runtime.distributed import World, joined, locked
-from transformer.runtime.process import Interrupted, StopSignals
-from transformer.runtime.threads import Writer, background
-from transformer.training import compiling
+from transformer.process import Interrupted, StopSignals
 from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
-from transformer.training.evaluation import Evaluation
-from transformer.training.log import Logger
-from transformer.training.states import Progress, States, publish
+from transformer.training.log import Evaluation, Logger
+from transformer.training.loss import prepare
+from transformer.training.states import Progress, States, Writer, publish
 from transformer.training.step import Learner, Update
 
 logger = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ def train_and_publish(
                 logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
         else:
             if world.device.type == "cuda":
-                compiling.prepare(run.compiled, threads)
+                prepare(run.compiled, threads)
             text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
             vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
             sentences = experiment.running.bleu_sentences
@@ -264,6 +263,20 @@ class Run:
         }
         with replacing(self.folder.record) as file:
             json.dump(entries, file, indent=1)
+
+
+def background(function: Callable, *arguments: object) -> Future:
+    """Start a computation in a thread that nobody has to wait for: the process may end before it does."""
+    promised: Future = Future()
+
+    def run() -> None:
+        try:
+            promised.set_result(function(*arguments))
+        except BaseException as error:
+            promised.set_exception(error)  # raised again by `result`
+
+    Thread(target=run, daemon=True).start()
+    return promised
 
 
 @contextmanager

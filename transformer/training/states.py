@@ -8,7 +8,9 @@ import logging
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -20,7 +22,6 @@ from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
 from transformer.records import Amount, Count, typed
-from transformer.runtime.threads import Writer
 
 logger = logging.getLogger(__name__)
 KEPT = 2  # the newest, and one before it in case a disk damages the newest
@@ -41,6 +42,39 @@ class Progress:
     dev_perplexity: float | None = None
     dev_bleu: float | None = None
     starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
+
+
+class Writer(AbstractContextManager):
+    """A thread that writes one file at a time. The next call, whichever it is, raises the last one's error."""
+
+    def __init__(self):
+        self.thread = ThreadPoolExecutor(1)
+        self.task: Future | None = None
+
+    def do(self, function: Callable, *arguments) -> None:
+        """Call this in the thread, after the task before it."""
+        self.wait()
+        self.task = self.thread.submit(function, *arguments)
+
+    def check(self) -> None:
+        """Raise the last task's error, if it has ended with one."""
+        if self.task is not None and self.task.done():
+            self.wait()
+
+    def wait(self) -> None:
+        if self.task is not None:
+            task, self.task = self.task, None
+            task.result()
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _) -> None:
+        """Wait. If the training itself has failed, only log the task's error, so as not to hide the first."""
+        self.thread.shutdown()
+        try:
+            self.wait()
+        except Exception as own:
+            if error is None:
+                raise
+            logger.error("and %s: %s", type(own).__name__, own)
 
 
 class States:

@@ -15,14 +15,12 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import Experiment, Training
 from transformer.data.subwords import Subwords
+from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
-from transformer.runtime.device import per_parameter, pieces, saved_bytes
-from transformer.runtime.distributed import World
 from transformer.training.batches import ParallelText, batch_budgets, fits, plan
-from transformer.training.compiling import Losses, compiled, compiler_fault
-from transformer.training.loss import batch_losses
+from transformer.training.loss import Losses, batch_losses, compiled, compiler_fault
 
 logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
@@ -194,7 +192,7 @@ class Learner:
         )
         small, large = (len(batch.source.ids) + len(batch.target.ids) for batch in batches)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        kept = parameters * per_parameter(self.world.device)
+        kept = parameters * PER_PARAMETER[self.world.device.type]
         return pieces(available, kept, (twice - once) / (large - small), sum(self.budgets) / self.world.size)
 
     def largest_piece(self) -> tuple[int, int]:

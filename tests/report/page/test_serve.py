@@ -23,7 +23,7 @@ from support.toy import ROWS, random_lines, write_text
 from transformer.config.experiment import EOS
 from transformer.data.subwords import learn
 from transformer.evaluation.attention import names
-from transformer.model.hooks import attention_weights
+from transformer.model.transformer import attention_weights
 from transformer.report.page.live import BODY, LONGEST, open_trial
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")

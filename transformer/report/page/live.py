@@ -25,13 +25,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.config.experiment import Experiment, load
+from transformer.device import best_device
 from transformer.evaluation.attention import describe_pair
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import Variant, parse_json, read_translated, run_name
 from transformer.report.figures import COLORS
-from transformer.runtime.device import best_device
 from transformer.text import environment, reason
 from transformer.translation.translator import Translator, open_translator
 

@@ -171,17 +171,12 @@ def discard(stream: IO) -> None:
 
 def memory_limits() -> list[int]:
     """Return the memory limits in bytes of this process's control group and its parents: a container's, a job's."""
-    limits = [file.read_text().strip() for file in group_files("memory.max")]
-    return [int(limit) for limit in limits if limit != "max"]
-
-
-def group_files(name: str) -> list[Path]:
-    """Return the existing files `name` of this process's control group and its parents."""
     own = Path("/proc/self/cgroup")
     groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
     folders = [folder for group in groups for folder in (Path(group), *Path(group).parents)]
-    files = [Path("/sys/fs/cgroup", folder.relative_to("/"), name) for folder in folders]
-    return [file for file in files if file.exists()]
+    files = [Path("/sys/fs/cgroup", folder.relative_to("/"), "memory.max") for folder in folders]
+    limits = [file.read_text().strip() for file in files if file.exists()]
+    return [int(limit) for limit in limits if limit != "max"]
 
 
 def take_lock(file: IO) -> bool:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from transformer.runtime.threads import Writer
+from transformer.training.states import Writer
 
 
 def test_tasks_run_elsewhere_in_order():

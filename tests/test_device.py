@@ -10,9 +10,8 @@ import torch
 from support.starting import start
 from support.toy import make_experiment, random_text
 
-from transformer.files import InputError
-from transformer.runtime import device
-from transformer.runtime.device import (
+from transformer import device
+from transformer.device import (
     PER_PARAMETER,
     SHARE,
     available_memory,
@@ -22,6 +21,7 @@ from transformer.runtime.device import (
     pieces,
     saved_bytes,
 )
+from transformer.files import InputError
 from transformer.training.batches import plan
 
 SAYS = "The NVIDIA driver on your system is too old (found version 12080). Please update\nyour GPU driver."
@@ -123,13 +123,13 @@ def test_saved_bytes_by_hand():
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 1), (600, 1), (601, 2), (1200, 2), (1201, 3)])
 def test_pieces_by_hand(tokens, expected):
     """Room for 600 tokens of 10 bytes beside 3 parameters."""
-    memory = math.ceil((6000 + 3 * PER_PARAMETER) / SHARE)
-    assert pieces(memory, 3 * PER_PARAMETER, bytes_per_token=10, tokens=tokens) == expected
+    memory = math.ceil((6000 + 3 * PER_PARAMETER["cpu"]) / SHARE)
+    assert pieces(memory, 3 * PER_PARAMETER["cpu"], bytes_per_token=10, tokens=tokens) == expected
 
 
 def test_a_model_that_does_not_fit_is_refused():
     with pytest.raises(InputError, match=r"^memory: expected more than 0\.069 GiB for model and Adam, found 0\.00098$"):
-        pieces(2**20, PER_PARAMETER * 10**6, bytes_per_token=10, tokens=100)
+        pieces(2**20, PER_PARAMETER["cpu"] * 10**6, bytes_per_token=10, tokens=100)
 
 
 def test_every_piece_of_every_batch_fits(tmp_path):
@@ -139,7 +139,7 @@ def test_every_piece_of_every_batch_fits(tmp_path):
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     counts = []
     for capacity in (2**20, 2**21, 2**24):
-        learner.accumulation = learner.accumulations(math.ceil((capacity + PER_PARAMETER * parameters) / SHARE))
+        learner.accumulation = learner.accumulations(math.ceil((capacity + PER_PARAMETER["cpu"] * parameters) / SHARE))
         for batch in plan(1, 0, text.lengths, budgets):
             for piece in range(learner.accumulation):
                 part = batch[piece :: learner.accumulation]

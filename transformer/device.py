@@ -1,0 +1,255 @@
+"""The device that computes and its memory; §5.2: the processes that train one model together, one per GPU.
+
+    torchrun --standalone --nproc-per-node 8 -m transformer train ...
+
+NCCL connects GPUs, gloo processors. If a process ends early, gloo's sums fail in the others at once. NCCL's wait:
+torchrun ends the processes of the same node within half a minute, but those of other nodes are only ended after
+TIMEOUT, by NCCL's own watchdog, with its words instead of ours.
+"""
+
+import logging
+import math
+import os
+import re
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from transformer.files import InputError
+from transformer.process import Interrupted, StopSignals, flush_messages, memory_limits, take_lock
+from transformer.text import out_of_memory
+
+logger = logging.getLogger(__name__)
+VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
+SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
+DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
+NEWER_DRIVER = "a newer driver, or a PyTorch wheel for this one's CUDA (docs/long-runs.md)"
+# The planned part of the memory; the rest is for short-lived tensors and other programs.
+SHARE = 0.7
+# Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also three copies of weight and
+# moments while a state is saved, as measured (its own, and two of safetensors'). A GPU has the weights in 16 bits, too.
+PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
+REMINDER = 60  # seconds between two messages that a lock is waited for
+TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
+
+
+def best_device() -> torch.device:
+    """Return a GPU if there is one, else the processor.
+
+    Raises InputError if this process was given a GPU that PyTorch cannot open: on the processor a training of days
+    would take months.
+    """
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen not in ("", "cpu"):
+        raise InputError(f"{VARIABLE}: expected cpu or nothing, found {chosen!r}")
+    if chosen == "cpu":
+        return torch.device("cpu")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+    if given := given_gpu():
+        reason, remedy = why([str(message.message) for message in caught])
+        raise InputError(f"expected to use a GPU ({given}), found: {reason}; {remedy}; {VARIABLE}=cpu does without it")
+    return torch.device("cpu")
+
+
+def given_gpu(devices: Path = Path("/dev")) -> str | None:
+    """Return the evidence that this process has a GPU; None without any, or if the processor is asked for."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:  # CUDA reads numbers and names; Slurm writes NoDevFiles, and others -1, for none
+        return f"CUDA_VISIBLE_DEVICES={visible}" if re.match(r"\s*(\d|GPU-|MIG-)", visible) else None
+    for name in SLURM:
+        if os.environ.get(name):
+            return f"{name}={os.environ[name]}"
+    return min(map(str, devices.glob("nvidia[0-9]*")), default=None)
+
+
+def why(messages: list[str]) -> tuple[str, str]:
+    """Return the reason why PyTorch opens no GPU, or too few, and a remedy; messages: PyTorch's warnings."""
+    if not torch.backends.cuda.is_built():
+        wheel = f"PyTorch {torch.__version__} is built for processors alone"
+        return wheel, "install requirements.lock without TORCH_INDEX"
+    if not messages:
+        try:
+            torch.cuda.init()
+        except (RuntimeError, AssertionError) as failure:
+            messages = [str(failure)]
+    if not messages:
+        return "some do not answer", "nvidia-smi -L lists those that do"
+    words = messages[0].partition("\n")[0].rstrip(".")  # advice on debugging follows
+    remedy = NEWER_DRIVER if "driver" in words.lower() else DRIVER
+    return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda}, driver {driver()})", remedy
+
+
+def driver(version: Path = Path("/proc/driver/nvidia/version")) -> str:
+    """Return the version of NVIDIA's driver; "none" without one."""
+    found = re.search(r"(?:Kernel Module|for \S+)\s+(\d[\d.]*)", version.read_text()) if version.exists() else None
+    return found[1] if found else "none"
+
+
+# Memory.
+
+
+def available_memory(device: torch.device, threads: int) -> int:
+    """Return the bytes for one process: a GPU's free memory, or this process's share, by processors, of the machine's.
+
+    If a container or a batch system grants less, the share is of that, and of the processors granted.
+    """
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    share = min(1, threads / len(os.sched_getaffinity(0)))
+    return int(min(total * threads // os.cpu_count(), total, *(limit * share for limit in memory_limits())))
+
+
+def pieces(memory: int, model: int, bytes_per_token: float, tokens: float) -> int:
+    """Return into how many pieces a process must cut its `tokens`, source and target, to fit each into `memory` bytes.
+
+    model: bytes kept for all parameters. Raises InputError if the model alone does not fit.
+    """
+    left = SHARE * memory - model
+    if left <= 0:
+        gib = model / SHARE / 2**30
+        raise InputError(f"memory: expected more than {gib:.2g} GiB for model and Adam, found {memory / 2**30:.2g}")
+    return math.ceil(tokens * bytes_per_token / left)
+
+
+def saved_bytes(forward: Callable[[], object]) -> int:
+    """Return the bytes that `forward` keeps for its backward pass, each storage counted once."""
+    storages = {}
+
+    def count(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        kept = forward()  # the graph must live while storages are told apart by address
+    del kept
+    return sum(storages.values())
+
+
+# Several processes.
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among the `size` that train together; alone, rank 0 of 1."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Replace `tensor` by its sum over all processes. Raises ConnectionError if one of them has ended."""
+        if self.size > 1:
+            with watched():
+                dist.all_reduce(tensor)
+        return tensor
+
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Replace these tensors by those of rank 0."""
+        if self.size > 1:
+            with watched():
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
+
+    def agree(self, value: Any) -> Any:
+        """Return rank 0's value, a plain one such as a number or a dict."""
+        return self.gather(value)[0]
+
+    def gather(self, value: Any) -> list:
+        """Return the values of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return [value]
+        values = [None] * self.size
+        with watched():
+            dist.all_gather_object(values, value)
+        return values
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Raise ConnectionError if a partner is gone, unless it is this process's own GPU that failed."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, torch.AcceleratorError) or out_of_memory(error):
+            raise
+        reason = str(error).split("\n")[0]
+        raise ConnectionError(f"another process of this training has ended; its message says why ({reason})") from error
+
+
+@contextmanager
+def joined() -> Iterator[World]:
+    """Join the world that torchrun's environment variables describe. Raises InputError if GPUs are too few."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    device = best_device()
+    if size == 1:
+        yield World(0, 1, device)
+        return
+    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    if device.type == "cpu":
+        dist.init_process_group("gloo", timeout=TIMEOUT)
+    elif local < torch.cuda.device_count():
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", timeout=TIMEOUT, device_id=device)
+    else:
+        raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
+    yield World(rank, size, device)
+    with watched():
+        dist.barrier()  # whoever left first would look dead to the others
+    dist.destroy_process_group()
+
+
+def end(code: int = 0) -> None:
+    """End this process with `code`; alone and with 0, return.
+
+    One of several processes ends at once, without Python's own shutdown: to disconnect from a partner that is gone can
+    take for ever, and gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
+    """
+    if "RANK" in os.environ:
+        sys.stdout.flush()
+        flush_messages()
+        os._exit(code)
+    if code:
+        sys.exit(code)
+
+
+@contextmanager
+def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
+    """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it.
+
+    When Snakemake is killed its jobs live on: a second training of the same run would write over the first one's files.
+    Rank 0 takes the lock, and all wait for it. Raises Interrupted on a stop signal to any process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a+", encoding="utf-8") as file:
+        waited = 0
+        while not world.agree(world.rank == 0 and take_lock(file)):
+            for signal in filter(None, world.gather(stop.received)):
+                raise Interrupted(f"{signal}: waiting for {folder}")
+            if world.rank == 0 and waited % REMINDER == 0:
+                file.seek(0)
+                logger.info("waiting: %s is in use by %s", folder, file.read() or "another process")
+            waited += 1
+            time.sleep(1)
+        if world.rank == 0:
+            job = os.environ.get("SLURM_JOB_ID")
+            file.truncate(0)
+            file.write(f"{f'job {job}, ' if job else ''}process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+        yield
