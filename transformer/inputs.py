@@ -297,7 +297,7 @@ class Inputs:
         scale = self.at(wildcards.scale)
         files = {
             "runs": scale.of_runs(self.reported(scale), lambda run: run.record),
-            "scores": [path for name in registry.scored_tables(scale) for path in registry.scores(scale, name)],
+            "scores": [path for name in registry.scored_tables(scale) for path in TABLES[name].score_files(scale)],
             "samples": [path for sets in self.samples(scale) for paths in sets for path in paths],
         }
         if scale.partial:

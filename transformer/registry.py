@@ -1,7 +1,7 @@
 """The tables, figures and analyses. Each has one entry here and is listed nowhere else.
 
-An entry of a table or figure names the function that makes it, the trainings that it needs, the files that the function
-reads, by name, and its parameters. To add one, write the function and add an entry.
+An entry of a table or figure names the function that makes it, its trainings, and by name the function's files and
+parameters. To add one, write the function and add an entry.
 """
 
 from collections.abc import Callable
@@ -37,10 +37,11 @@ class Entry:
 
     title: str
     function: str  # module:function in transformer.report; takes the files and the parameters as two namespaces
-    files: Callable[[Pipeline], Files]
-    params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
-    runs: Callable[[Pipeline], list[RunName]] = lambda pipeline: []  # the trainings that it needs
-    scores: str = ""  # of a table of scores, the name of each run's score file without its ending
+    paper: str = ""  # the file of the paper's numbers, workflow/paper/{paper}.csv
+    runs: Callable[[Pipeline], list[RunName]] = lambda pipeline: []  # the trainings that it shows
+    scores: str = ""  # the name of each run's score file without its ending
+    own_files: Callable[[Pipeline], Files] = lambda pipeline: {}
+    own_params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
     obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # why a scale cannot have it
 
     def make(self, files: Any, params: Any) -> Any:
@@ -48,16 +49,20 @@ class Entry:
         module, function = self.function.split(":")
         return getattr(import_module(f"transformer.report.{module}"), function)(files, params)
 
+    def score_files(self, pipeline: Pipeline) -> list[Path]:
+        """Return the score files."""
+        return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(self.scores))
 
-def scores(pipeline: Pipeline, table: str) -> list[Path]:
-    """Return the score files of a table."""
-    entry = TABLES[table]
-    return pipeline.of_runs(entry.runs(pipeline), lambda run: run.scores(entry.scores))
+    def files(self, pipeline: Pipeline) -> Files:
+        """Return all files that the function reads, by name."""
+        files: Files = {"paper": pipeline.paper(self.paper)} if self.paper else {}
+        files |= {"score": self.score_files(pipeline)} if self.scores else {}
+        return files | self.own_files(pipeline)
 
-
-def expected(pipeline: Pipeline, table: str) -> list[str]:
-    """Return the names of all runs that a table should have."""
-    return names(TABLES[table].runs(pipeline))
+    def params(self, pipeline: Pipeline) -> dict[str, Any]:
+        """Return the parameters: those of all entries, and its own."""
+        labels = {"label": pipeline.label, "dev_label": pipeline.dev_label, "data_of_paper": pipeline.data_of_paper}
+        return labels | {"expected": names(self.runs(pipeline))} | self.own_params(pipeline)
 
 
 # ------------------------------------------------------------------ tables
@@ -71,10 +76,6 @@ def runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], pipeline.config["experiments"])
 
 
-def runs_of_table_4(pipeline: Pipeline) -> list[RunName]:
-    return parser_runs(pipeline.config)
-
-
 def runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
     compared = [name for name in TABLE_5 if name in pipeline.config["experiments"]]
     return runs_of(pipeline.config, [pipeline.first_task], [*compared, *tested_claims(pipeline.config)])
@@ -84,17 +85,10 @@ def runs_of_why(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], WHY)
 
 
-def table_3_params(pipeline: Pipeline) -> dict[str, Any]:
-    settings = {"width": pipeline.entry["width"], "depth": pipeline.entry["depth"], "own": pipeline.own_values}
-    return compared_params(pipeline, "table3", pipeline.dev_label) | settings
-
-
 def table_4_files(pipeline: Pipeline) -> Files:
-    runs = runs_of_table_4(pipeline)
+    runs = parser_runs(pipeline.config)
     second = [run for run in runs if "elsewhere" in pipeline.tasks[run.task]]
     return {
-        "paper": pipeline.paper("table4"),
-        "score": scores(pipeline, "table4"),
         "constrained": pipeline.of_runs(runs, lambda run: run.scores("test", ".constrained")),
         "elsewhere": pipeline.of_runs(second, lambda run: run.scores("elsewhere", ".constrained")),
     }
@@ -107,12 +101,7 @@ def table_4_params(pipeline: Pipeline) -> dict[str, Any]:
         for name, task in tasks.items()
     }
     second = dict.fromkeys(task["elsewhere"] for task in tasks.values() if "elsewhere" in task)
-    return {
-        "task": entries,
-        "elsewhere_label": " and ".join(second),
-        "data_of_paper": pipeline.data_of_paper,
-        "expected": expected(pipeline, "table4"),
-    }
+    return {"task": entries, "elsewhere_label": " and ".join(second)}
 
 
 def no_treebank(pipeline: Pipeline) -> str | None:
@@ -121,23 +110,11 @@ def no_treebank(pipeline: Pipeline) -> str | None:
 
 
 def analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    """Return the runs of Table 5 that an analysis measures."""
     return [run for run in runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis]]
 
 
 def analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
-    """Return the results of an analysis."""
     return pipeline.of_runs(analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
-
-
-def table_5_files(pipeline: Pipeline) -> Files:
-    analyses = {name: analysis_files(pipeline, name) for name in ANALYSES}
-    return {"paper": pipeline.paper("table5"), "score": scores(pipeline, "table5")} | analyses
-
-
-def table_5_params(pipeline: Pipeline) -> dict[str, Any]:
-    probes = [f"{name}:{run}" for name in ANALYSES for run in names(analysed_runs(pipeline, name))]
-    return {"label": pipeline.dev_label, "expected": expected(pipeline, "table5"), "probes": probes}
 
 
 def why_files(pipeline: Pipeline) -> Files:
@@ -151,12 +128,11 @@ def why_files(pipeline: Pipeline) -> Files:
         return paths if not pipeline.partial or all(path.exists() for path in paths) else []
 
     return {
-        "paper": pipeline.paper("table2"),
         "score": scored,
         "hyp": beside(lambda run: run.translation("test")),
         "last": beside(lambda run: run.translation("test", ".last")),
         "ref": RESOURCES.corpus(task["test"], task["target"]),
-        "dev_score": scores(pipeline, "why"),
+        "dev_score": TABLES["why"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
         "also": beside(lambda run: run.vocabulary) + beside(lambda run: run.experiment),
     } | {name_of_search(suffix): beside(lambda run, s=suffix: run.translation("test", s)) for suffix in SEARCHES}
@@ -167,70 +143,60 @@ def name_of_search(suffix: str) -> str:
     return suffix.removeprefix(".").replace("-", "_")
 
 
-def why_params(pipeline: Pipeline) -> dict[str, Any]:
-    searches = {name_of_search(suffix): changes for suffix, changes in SEARCHES.items()}
-    labels = {"label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task]['test']}"}
-    return labels | {
-        "dev_label": pipeline.dev_label,
-        "expected": expected(pipeline, "why"),
-        "searches": searches,
-    }
-
-
-def scored_files(table: str) -> Callable[[Pipeline], Files]:
-    return lambda pipeline: {"paper": pipeline.paper(table), "score": scores(pipeline, table)}
-
-
-def compared_params(pipeline: Pipeline, table: str, label: str) -> dict[str, Any]:
-    return {"label": label, "data_of_paper": pipeline.data_of_paper, "expected": expected(pipeline, table)}
-
-
 TABLES = {  # in the page's order
     "table1": Entry(
-        title="Table 1: kinds of layers",
-        function="tables.table1:table1",
-        files=lambda pipeline: {"paper": pipeline.paper("table1"), "measured": pipeline.fixed(pipeline.files.layers)},
+        "Table 1: kinds of layers",
+        "tables.table1:table1",
+        paper="table1",
+        own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
     "table2": Entry(
-        title="Table 2: translation",
-        function="tables.table2:table2",
-        runs=runs_of_table_2,
-        scores="test",
-        files=scored_files("table2"),
-        params=lambda pipeline: compared_params(pipeline, "table2", pipeline.label),
+        "Table 2: translation", "tables.table2:table2", paper="table2", runs=runs_of_table_2, scores="test"
     ),
     "table3": Entry(
-        title="Table 3: variations on the model",
-        function="tables.table3:table3",
+        "Table 3: variations on the model",
+        "tables.table3:table3",
+        paper="table3",
         runs=runs_of_table_3,
         scores="dev.last",
-        files=scored_files("table3"),
-        params=table_3_params,
+        own_params=lambda pipeline: {
+            "width": pipeline.entry["width"],
+            "depth": pipeline.entry["depth"],
+            "own": pipeline.own_values,
+        },
     ),
     "table4": Entry(
-        title="Table 4: parsing",
-        function="tables.table4:table4",
-        runs=runs_of_table_4,
+        "Table 4: parsing",
+        "tables.table4:table4",
+        paper="table4",
+        runs=lambda pipeline: parser_runs(pipeline.config),
         scores="test",
-        files=table_4_files,
-        params=table_4_params,
+        own_files=table_4_files,
+        own_params=table_4_params,
         obstacle=no_treebank,
     ),
     "table5": Entry(
-        title="Table 5: the paper's claims about its design",
-        function="tables.table5:table5",
+        "Table 5: the paper's claims about its design",
+        "tables.table5:table5",
+        paper="table5",
         runs=runs_of_table_5,
         scores="dev.last",
-        files=table_5_files,
-        params=table_5_params,
+        own_files=lambda pipeline: {name: analysis_files(pipeline, name) for name in ANALYSES},
+        own_params=lambda pipeline: {
+            "probes": [f"{name}:{run}" for name in ANALYSES for run in names(analysed_runs(pipeline, name))]
+        },
     ),
     "why": Entry(
-        title="What each choice is worth",
-        function="tables.why:why",
+        "What each choice is worth",
+        "tables.why:why",
+        paper="table2",
         runs=runs_of_why,
         scores="dev.last",
-        files=why_files,
-        params=why_params,
+        own_files=why_files,
+        own_params=lambda pipeline: {
+            "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task]['test']}",
+            "searches": {name_of_search(suffix): changes for suffix, changes in SEARCHES.items()},
+        },
     ),
 }
 
@@ -240,15 +206,6 @@ TABLES = {  # in the page's order
 
 def untrained(pipeline: Pipeline) -> str | None:
     return None if pipeline.base_is_trained else "the base model that it shows is not trained"
-
-
-def no_sentence(figure: str) -> Callable[[Pipeline], str | None]:
-    def obstacle(pipeline: Pipeline) -> str | None:
-        if figure not in pipeline.entry.get("figures", {}):
-            return "config.yaml has no sentence for it at this scale"
-        return None if pipeline.attention_is_known else untrained(pipeline)
-
-    return obstacle
 
 
 def no_positions(pipeline: Pipeline) -> str | None:
@@ -267,96 +224,91 @@ def no_heads(pipeline: Pipeline) -> str | None:
     return untrained(pipeline) or "the base model is trained, but its heads were not measured"
 
 
+def unknown_attention(pipeline: Pipeline) -> str | None:
+    return None if pipeline.attention_is_known else untrained(pipeline)
+
+
 def attention_figure(name: str, title: str) -> Entry:
-    files = {"files": lambda pipeline: {"attention": pipeline.fixed(pipeline.files.attention)}}
-    return Entry(title=title, function=f"figures.attention:{name}", obstacle=no_sentence(name), **files)
+    def obstacle(pipeline: Pipeline) -> str | None:
+        if name not in pipeline.entry.get("figures", {}):
+            return "config.yaml has no sentence for it at this scale"
+        return unknown_attention(pipeline)
+
+    def files(pipeline: Pipeline) -> Files:
+        return {"attention": pipeline.fixed(pipeline.files.attention)}
+
+    return Entry(title, f"figures.attention:{name}", own_files=files, obstacle=obstacle)
 
 
 def base_experiment(pipeline: Pipeline) -> Files:
     return {"experiment": pipeline.base_file(lambda run: run.experiment)}
 
 
-def curves_runs(pipeline: Pipeline) -> list[RunName]:
-    """Return the trainings of Tables 2 to 4, each once."""
+def first_of_table_2(pipeline: Pipeline) -> list[RunName]:
+    return [run for run in runs_of_table_2(pipeline) if run == pipeline.base(run.experiment)]
+
+
+def runs_of_curves(pipeline: Pipeline) -> list[RunName]:
     tables = [TABLES[name] for name in ("table3", "table2", "table4")]
     return list(dict.fromkeys(run for entry in tables if not entry.obstacle(pipeline) for run in entry.runs(pipeline)))
 
 
-def curves_params(pipeline: Pipeline) -> dict[str, Any]:
-    task = pipeline.first_task if pipeline.data_of_paper else None
-    return {"task": task, "label": pipeline.dev_label, "expected": names(curves_runs(pipeline))}
-
-
-def figure_params(table: str) -> Callable[[Pipeline], dict[str, Any]]:
-    def params(pipeline: Pipeline) -> dict[str, Any]:
-        label = pipeline.label if table == "table2" else pipeline.dev_label
-        return {"label": label, "expected": expected(pipeline, table)}
-
-    return params
-
-
 FIGURES = {  # in the page's order
-    "figure1": Entry("Figure 1: the model", "figures.architecture:figure1", base_experiment),
-    "figure2": Entry("Figure 2: attention", "figures.architecture:figure2", base_experiment, obstacle=no_dot_products),
+    "figure1": Entry("Figure 1: the model", "figures.architecture:figure1", own_files=base_experiment),
+    "figure2": Entry(
+        "Figure 2: attention", "figures.architecture:figure2", own_files=base_experiment, obstacle=no_dot_products
+    ),
     "figure3": attention_figure("figure3", "Figure 3: attention over a long distance"),
     "figure4": attention_figure("figure4", "Figure 4: attention and anaphora"),
     "figure5": attention_figure("figure5", "Figure 5: attention and structure"),
     "positions": Entry(
-        title="Positional encoding",
-        function="figures.formulas:positions",
-        files=lambda pipeline: base_experiment(pipeline) | {"weights": pipeline.base_file(lambda run: run.average)},
+        "Positional encoding",
+        "figures.curves:positions",
+        own_files=lambda pipeline: base_experiment(pipeline) | {"weights": pipeline.base_file(lambda run: run.average)},
         obstacle=no_positions,
     ),
     "schedule": Entry(
-        title="Learning rate",
-        function="figures.formulas:schedule",
-        files=lambda pipeline: {
-            "experiment": pipeline.of_runs(
-                [run for run in runs_of_table_2(pipeline) if run == pipeline.base(run.experiment)],
-                lambda run: run.experiment,
-            )
+        "Learning rate",
+        "figures.curves:schedule",
+        own_files=lambda pipeline: {
+            "experiment": pipeline.of_runs(first_of_table_2(pipeline), lambda run: run.experiment)
         },
     ),
     "curves": Entry(
-        title="Learning curves",
-        function="figures.curves:curves",
-        files=lambda pipeline: {
-            "metrics": pipeline.of_runs(curves_runs(pipeline), lambda run: run.metrics),
-            "paper": pipeline.paper("table3"),
-        },
-        params=curves_params,
+        "Learning curves",
+        "figures.curves:curves",
+        paper="table3",
+        runs=runs_of_curves,
+        own_files=lambda pipeline: {"metrics": pipeline.of_runs(runs_of_curves(pipeline), lambda run: run.metrics)},
+        own_params=lambda pipeline: {"task": pipeline.first_task if pipeline.data_of_paper else None},
     ),
     "bleu_parameters": Entry(
-        title="BLEU and parameters",
-        function="figures.cost:bleu_parameters",
-        files=scored_files("table3"),
-        params=figure_params("table3"),
+        "BLEU and parameters", "figures.cost:bleu_parameters", paper="table3", runs=runs_of_table_3, scores="dev.last"
     ),
     "bleu_flops": Entry(
-        title="BLEU and the cost of training",
-        function="figures.cost:bleu_flops",
-        files=lambda pipeline: scored_files("table2")(pipeline) | {"dev": scores(pipeline, "table3")},
-        params=figure_params("table2"),
+        "BLEU and the cost of training",
+        "figures.cost:bleu_flops",
+        paper="table2",
+        runs=runs_of_table_2,
+        scores="test",
+        own_files=lambda pipeline: {"dev": TABLES["table3"].score_files(pipeline)},
     ),
     "timing": Entry(
-        title="Time of a layer",
-        function="figures.formulas:timing",
-        files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
+        "Time of a layer",
+        "figures.curves:timing",
+        own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
     "head_importance": Entry(
-        title="Heads: importance and distance",
-        function="figures.heads:head_importance",
-        files=lambda pipeline: {"heads": pipeline.base_file(lambda run: run.analysis("heads"))},
+        "Heads: importance and distance",
+        "figures.analyses:head_importance",
+        own_files=lambda pipeline: {"heads": pipeline.base_file(lambda run: run.analysis("heads"))},
         obstacle=no_heads,
     ),
     "bleu_length": Entry(
-        title="BLEU and sentence length",
-        function="figures.lengths:bleu_length",
-        files=lambda pipeline: {"lengths": analysis_files(pipeline, "lengths")},
-        params=lambda pipeline: {
-            "label": pipeline.dev_label,
-            "expected": names(analysed_runs(pipeline, "lengths")),
-        },
+        "BLEU and sentence length",
+        "figures.analyses:bleu_length",
+        runs=lambda pipeline: analysed_runs(pipeline, "lengths"),
+        own_files=lambda pipeline: {"lengths": analysis_files(pipeline, "lengths")},
     ),
 }
 
@@ -369,7 +321,7 @@ def made(pipeline: Pipeline, entries: dict[str, Entry]) -> list[str]:
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
     """Return why tables, figures and the attention viewer cannot be made, by name."""
     found = {name: entry.obstacle(pipeline) for name, entry in [*TABLES.items(), *FIGURES.items()]}
-    found["attention"] = None if pipeline.attention_is_known else untrained(pipeline)
+    found["attention"] = unknown_attention(pipeline)
     return {name: reason for name, reason in found.items() if reason}
 
 

@@ -12,8 +12,7 @@ from support.toy import make_data, make_experiment, make_run, random_lines
 from transformer import cli
 from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.layers import COSTS, LAYERS
-from transformer.report.tables.cells import Cell
-from transformer.report.tables.render import Grid, Table, write
+from transformer.report.tables.render import Cell, Grid, Table, write
 
 RUN, DATA = "runs/en-de/base/1", "data/en-de"
 TIME = {"n": 8, "d": 4, "k": 3, "r": 3, "multiply_adds": 9, "seconds": 0.1, "quartiles": 0.01}

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from transformer.report.page.page import make
-from transformer.report.tables.cells import Cell
-from transformer.report.tables.render import Grid, Table, write
+from transformer.report.tables.render import Cell, Grid, Table, write
 
 TOKENS = {"source": ["make", "it", "more", "difficult"], "target": ["er", "schwe@@", "ren"]}
 TOKENS["shifted"] = ["<pad>", *TOKENS["target"][:-1]]

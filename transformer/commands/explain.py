@@ -6,8 +6,7 @@ from transformer.config import settings
 from transformer.files import InputError
 from transformer.layout import Scale
 from transformer.report.page.cards import card_text, read_run_records, run_cards
-from transformer.report.tables.cells import Cell, Row
-from transformer.report.tables.render import Grid, Table, read
+from transformer.report.tables.render import Cell, Grid, Row, Table, read
 
 
 def explain(table: str, row: str, column: str, /, *, scale: str | None = None) -> None:

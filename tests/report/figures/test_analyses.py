@@ -9,8 +9,7 @@ import pytest
 from support.scored import score
 
 from transformer.files import InputError
-from transformer.report.figures.heads import head_importance, short_number
-from transformer.report.figures.lengths import bleu_length
+from transformer.report.figures.analyses import bleu_length, head_importance, short_number
 
 KINDS = ("encoder", "decoder", "cross")
 RUN = "en-de/base/1"
@@ -45,7 +44,7 @@ def analysis_of_heads(N: int = 2, h: int = 3) -> dict:
 
 def drawn_heads(folder, content):
     (folder / "heads.json").write_text(json.dumps(content))
-    return head_importance(SimpleNamespace(heads=[str(folder / "heads.json")]), None)
+    return head_importance(SimpleNamespace(heads=str(folder / "heads.json")), None)
 
 
 def test_many_heads_have_no_numbers(tmp_path):
@@ -91,7 +90,7 @@ def drawn_lengths(folder, *contents, expected=()):
     paths = [folder / f"lengths{number}.json" for number in range(len(contents))]
     for path, content in zip(paths, contents, strict=True):
         path.write_text(json.dumps(content))
-    params = SimpleNamespace(label="toy", expected=list(expected))
+    params = SimpleNamespace(dev_label="toy", expected=list(expected))
     return bleu_length(SimpleNamespace(lengths=list(map(str, paths))), params)
 
 

@@ -16,7 +16,7 @@ def drawn(tmp_path):
 
     def draw(figure, **changes):
         save(make_experiment(model=changes), tmp_path / "experiment.yaml")
-        drawing = figure(SimpleNamespace(experiment=[str(tmp_path / "experiment.yaml")]), None)
+        drawing = figure(SimpleNamespace(experiment=str(tmp_path / "experiment.yaml")), None)
         return drawing, [text.get_text() for text in drawing.figure.axes[0].texts]
 
     return draw

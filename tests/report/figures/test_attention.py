@@ -60,7 +60,7 @@ def drawn(tmp_path):
         sentence |= dict.fromkeys(("encoder", "decoder", "cross"), layers)
         content = {"run": "en-de/base/1", "label": "toy", "layers": 2, "heads": 3, "sentences": [sentence]}
         (tmp_path / "attention.json").write_text(json.dumps(content))
-        drawing = figure(SimpleNamespace(attention=[str(tmp_path / "attention.json")]), None)
+        drawing = figure(SimpleNamespace(attention=str(tmp_path / "attention.json")), None)
         (axes,) = drawing.figure.axes
         rays = [(line.get_color(), round(line.get_alpha(), 3)) for line in axes.lines]
         return drawing, {text.get_text(): text.get_weight() for text in axes.texts}, rays

@@ -13,7 +13,7 @@ TABLE_2, TABLE_3 = "workflow/paper/table2.csv", "workflow/paper/table3.csv"
 
 def parameters(folder, *scores, expected=()):
     input = SimpleNamespace(score=write_scores(folder, *scores), paper=TABLE_3)
-    return bleu_parameters(input, SimpleNamespace(label="toy", expected=list(expected)))
+    return bleu_parameters(input, SimpleNamespace(dev_label="toy", expected=list(expected)))
 
 
 def flops(folder, scores, dev, expected=()):

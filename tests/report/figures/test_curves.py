@@ -17,8 +17,8 @@ def drawn(folder, logs: dict, gaps: tuple = (), task: str | None = "en-de"):
         (folder / name).mkdir(parents=True)
         paths.append(folder / name / "metrics.jsonl")
         paths[-1].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    params = SimpleNamespace(label="toy", expected=[*logs, *gaps], task=task)
-    return curves(SimpleNamespace(metrics=paths, paper=[TABLE_3]), params)
+    params = SimpleNamespace(dev_label="toy", expected=[*logs, *gaps], task=task)
+    return curves(SimpleNamespace(metrics=paths, paper=TABLE_3), params)
 
 
 def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):

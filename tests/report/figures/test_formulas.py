@@ -10,7 +10,7 @@ from support.toy import make_experiment, random_model
 from transformer.config.experiment import save
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.report.figures.formulas import positions, schedule
+from transformer.report.figures.curves import positions, schedule
 
 
 @pytest.mark.parametrize("kind", ["sinusoid", "learned", "none"])
@@ -18,7 +18,7 @@ def test_positions_are_those_that_are_added(kind, tmp_path):
     model = random_model(1, positions=kind)
     save(make_experiment(model={"positions": kind}), tmp_path / "experiment.yaml")
     weights.save(tmp_path / "average.safetensors", model.state_dict(), {"digest": "d", "steps": [1]})
-    input = SimpleNamespace(experiment=tmp_path / "experiment.yaml", weights=[str(tmp_path / "average.safetensors")])
+    input = SimpleNamespace(experiment=tmp_path / "experiment.yaml", weights=str(tmp_path / "average.safetensors"))
     if kind == "none":
         with pytest.raises(InputError, match=r": expected positions sinusoid, learned or words, found 'none'$"):
             positions(input, None)

@@ -5,8 +5,15 @@ from support.scored import score, write_scores
 
 from transformer.evaluation.scores import read_scores
 from transformer.files import InputError
-from transformer.report.tables.cells import difference_text, flops_text, interval_text, over_seeds, p_text, read_printed
-from transformer.report.tables.notes import ladder
+from transformer.report.tables.cells import (
+    difference_text,
+    flops_text,
+    interval_text,
+    ladder,
+    over_seeds,
+    p_text,
+    read_printed,
+)
 
 NAN = float("nan")
 

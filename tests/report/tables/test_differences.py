@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transformer.report.tables.differences import MARGIN, Difference, paired, verdict
+from transformer.report.tables.cells import MARGIN, Difference, paired, verdict
 
 COLUMNS = ["seed", "name", "bleu", "draws"]
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from transformer.evaluation.significance import RESAMPLES
-from transformer.report.tables.differences import LEVEL, Difference, paired
+from transformer.report.tables.cells import LEVEL, Difference, paired
 
 BETWEEN_SEEDS = 1.8  # deviation of BLEU
 BETWEEN_SENTENCES = 1.3  # deviation of a difference in BLEU, of which either system has its part

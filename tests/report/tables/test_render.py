@@ -9,8 +9,18 @@ from lxml import html as parser
 from support.tools import typeset
 
 from transformer.files import InputError
-from transformer.report.tables.cells import Cell
-from transformer.report.tables.render import Column, Grid, Table, latex, lay_out, markdown, markdown_grid, read, write
+from transformer.report.tables.render import (
+    Cell,
+    Column,
+    Grid,
+    Table,
+    latex,
+    lay_out,
+    markdown,
+    markdown_grid,
+    read,
+    write,
+)
 from transformer.report.tables.render import html as as_html
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"

@@ -40,7 +40,7 @@ class Folder:
         self, width: int = 4, depth: int = 2, expected: tuple = (), of_paper: bool = True, own: dict | None = None
     ):
         """Return the rows by experiment, and the table."""
-        options = {"paper": self.paper, "score": write_scores(self.path, *self.contents), "label": "toy: dev"}
+        options = {"paper": self.paper, "score": write_scores(self.path, *self.contents), "dev_label": "toy: dev"}
         options |= {"width": width, "depth": depth, "own": own or {}, "expected": expected, "data_of_paper": of_paper}
         _, rows, table = make_table(table3, "experiment", **options)
         return rows, table

@@ -9,9 +9,8 @@ from support.scored import detail, make_table, said, score, shown, write_scores
 from transformer.evaluation.significance import RESAMPLES, TRAININGS
 from transformer.files import InputError
 from transformer.registry import ANALYSES, TABLE_5
-from transformer.report.tables.analysed import COMPARED
 from transformer.report.tables.render import Grid
-from transformer.report.tables.table5 import read_claims, table5
+from transformer.report.tables.table5 import COMPARED, read_claims, table5
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = """section,claim,row,against,expected,effect,published,source
@@ -79,7 +78,8 @@ def make(tmp_path):
     def make_table_5(*scores: dict, probes: tuple[str, ...] = (), **analysed: list[dict]):
         """Return the rows of the frame, and the table of score files and of the analyses' files."""
         (tmp_path / "paper.csv").write_text(CLAIMS)
-        options = {"paper": tmp_path / "paper.csv", "label": "toy: dev", "expected": ["en-de/base/1"], "probes": probes}
+        options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "probes": probes}
+        options["expected"] = ["en-de/base/1"]
         options["score"] = write_scores(tmp_path / "scores", *scores)
         options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in ANALYSES}
         frame, _, table = make_table(table5, "claim", **options)

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from transformer.config.experiment import Model, load
 from transformer.files import InputError
 from transformer.records import run_name
-from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, only
+from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 
 LINE = 0.8  # points
 # Fills that black text stands out from, each with a lightness of its own, too.
@@ -51,7 +51,7 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def model_of(input: SimpleNamespace) -> tuple[Model, str]:
     """Return the model that `input.experiment` configures, and the run's name."""
-    experiment = load(only(input.experiment))
+    experiment = load(input.experiment)
     return experiment.model, run_name(asdict(experiment))
 
 

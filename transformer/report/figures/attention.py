@@ -15,7 +15,7 @@ from transformer.evaluation.attention import CONTINUED, Attention, Words, read_a
 from transformer.files import InputError
 from transformer.records import typed
 from transformer.report.figures import COLORS
-from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, only
+from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 
 FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
@@ -100,7 +100,7 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
-    shown = sentence_of(read_attention(only(input.attention)), "figure3")
+    shown = sentence_of(read_attention(input.attention), "figure3")
     (start, shares), word, completion = shown.shares(), shown.ends["from"], " ".join(shown.ends["to"])
     figure, axes = shown.canvas(1)
     draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
@@ -115,7 +115,7 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
-    shown = sentence_of(read_attention(only(input.attention)), "figure4")
+    shown = sentence_of(read_attention(input.attention), "figure4")
     (start, shares), word, antecedent = shown.shares(), shown.ends["from"], " ".join(shown.ends["to"])
     heads = np.argsort(-shares, kind="stable")[:2].tolist()
     figure, axes = shown.canvas(2)
@@ -135,7 +135,7 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw two heads that do different things."""
-    shown = sentence_of(read_attention(only(input.attention)), "figure5")
+    shown = sentence_of(read_attention(input.attention), "figure5")
     heads = two_structured(shown.weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):

@@ -23,9 +23,8 @@ from transformer.report.figures.style import (
     legend_below,
     new,
     not_shown,
-    only,
 )
-from transformer.report.tables.notes import missing
+from transformer.report.tables.cells import missing
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import read_variations
 
@@ -50,17 +49,17 @@ class Panel(NamedTuple):
 def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw Table 3.
 
-    input: `score`, files of last checkpoints on the dev set; `paper`, table3.csv. params: `label` of the data;
+    input: `score`, files of last checkpoints on the dev set; `paper`, table3.csv. params: `dev_label`;
     `expected`, all runs.
     """
-    paper, runs = read_variations(only(input.paper)), read_scores(input.score)
+    paper, runs = read_variations(input.paper), read_scores(input.score)
 
     def row_of(experiment: str) -> str:
         return (paper["row"][experiment] or experiment) if experiment in paper.index else "ours"
 
     millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
     printed = pd.DataFrame({"name": paper.index, "x": 1e6 * millions, "y": paper["bleu"].astype(float)})
-    titles = "the paper: newstest2013", f"ours: {params.label}"
+    titles = "the paper: newstest2013", f"ours: {params.dev_label}"
     panels = [
         Panel(title, points.assign(kind=points["name"].map(row_of)))
         for title, points in zip(titles, (printed.assign(sd=float("nan")), means(runs, "parameters")), strict=True)
@@ -69,7 +68,8 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     draw_rows(axes_row, panels)
     caption = (
         "BLEU of the dev set over the number of parameters, Table 3's rows: left as the paper printed them for "
-        f"newstest2013, a blank cell being base's, right ours: {params.label}. Bars are standard deviations over seeds."
+        f"newstest2013, a blank cell being base's, right ours: {params.dev_label}. Bars are standard deviations over "
+        "seeds."
     )
     return cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
 
@@ -80,7 +80,7 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     input: `score`, files of the test set; `dev`, files of the dev set; `paper`, table2.csv. params: `label` of the
     data; `expected`, all runs.
     """
-    paper, runs, dev = read_systems(only(input.paper)), read_scores(input.score), read_scores(input.dev)
+    paper, runs, dev = read_systems(input.paper), read_scores(input.score), read_scores(input.dev)
     gaps = missing(params.expected, runs["name"])
     rows = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):

@@ -99,11 +99,6 @@ def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
     return f" {why}, and so not shown: {names}." if names else ""
 
 
-def only(paths: str | Path | Sequence[str]) -> str | Path:
-    """Return an input that is one file; Snakemake may give a list of one."""
-    return paths if isinstance(paths, str | Path) else paths[0]
-
-
 def save_files(figure: Figure, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes.
 

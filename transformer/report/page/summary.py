@@ -11,15 +11,13 @@ from markupsafe import Markup
 from transformer.files import InputError
 from transformer.records import Start, Trained
 from transformer.report.tables.cells import (
-    Cell,
-    Row,
     difference_text,
     flops_text,
     interval_text,
     mean_text,
     read_printed,
 )
-from transformer.report.tables.render import Grid, Table, html
+from transformer.report.tables.render import Cell, Grid, Row, Table, html
 
 CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
 CLOSENESS_CAPTION = (

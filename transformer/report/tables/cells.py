@@ -1,31 +1,30 @@
-"""Cells of tables: the paper's as it printed them, and ours, each with the runs behind it."""
+"""What tables of scores share: texts of cells, tested differences with their verdicts, and notes for readers."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from transformer.evaluation.significance import limits
+from transformer.evaluation.significance import RESAMPLES, SEED, limits, p_value, with_training
 from transformer.files import InputError
+from transformer.report.tables.render import Cell, Column, Grid, Note, lay_out
 
+LEVEL = 0.05
+# BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
+MARGIN = 1.0
+TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
+NO_VERDICT = "no verdict"
 WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
+MARK, UNTESTED = "†", "?"  # of differences from base
+BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # columns of evaluation/scorefiles.py, with their headings
+WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": WITHIN, "level": LEVEL, "margin": MARGIN}
+CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, "untested": UNTESTED}
 
-
-@dataclass(frozen=True)
-class Cell:
-    """A number of ours as readers see it, and the runs that it comes from, each as `task/experiment/seed`."""
-
-    text: str
-    runs: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.text
-
-
-Row = dict[str, str | Cell]  # by heading
-MEAN = {"": "mean", "_sd": "std"}  # over seeds
 Make = Callable[[dict], Cell]  # of the row of a frame
 
 
@@ -104,7 +103,8 @@ def over_seeds(runs: pd.DataFrame, key: str, means: dict[str, str], firsts: list
     Columns: the means of columns of `runs`, by new names, with their standard deviations (`bleu_sd`); `firsts` of the
     first run; seeds; runs; and from `low` to `high`, 95 % of the means on resampled sentences.
     """
-    averaged = {name + end: (column, how) for name, column in means.items() for end, how in MEAN.items()}
+    ends = (("", "mean"), ("_sd", "std"))
+    averaged = {name + end: (column, how) for name, column in means.items() for end, how in ends}
     kept = {name: (name, "first") for name in firsts} | {"seeds": ("seed", "count"), "runs": ("name", " ".join)}
     rows = runs.groupby(key, sort=False).agg(**averaged, **kept)
     intervals = {name: limits(mean_draws(same)) for name, same in runs.groupby(key)}
@@ -142,3 +142,143 @@ def from_paper(difference: str, printed: str, prefix: str = "") -> Make:
         return ours(difference_text(value, 1) + mark, row[f"{prefix}runs"])
 
     return cell
+
+
+# Differences between two systems on the same sentences.
+
+
+class Difference(NamedTuple):
+    """The score of one system less that of another."""
+
+    score: float  # mean over seeds
+    against: float  # the other system's
+    value: float
+    low: float  # 95 % interval, by the chances that p knows, or if it is NaN, by the choice of sentences alone
+    high: float
+    p: float  # two-sided; NaN where the chance in training is unknown
+    seeds: int
+    seeds_against: int
+    runs: tuple[str, ...]  # by name, of both
+
+
+def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Difference:
+    """Compare two systems by paired bootstrap resampling, and by the chance in training (`with_training`).
+
+    own, other: a row per run, with name, bleu (or another score in its place) and its draws. alike: further systems
+    whose seeds tell how far seeds are apart. Two ways to use the same runs (two searches, say) are compared run by run:
+    several runs tell how much the difference depends on the seed; a single one is compared on sentences alone.
+    """
+    same = sorted(set(own["name"]) & set(other["name"]))
+    if same:
+        own, other = (system.set_index("name", drop=False).loc[same] for system in (own, other))
+    value = own["bleu"].mean() - other["bleu"].mean()
+    resampled = mean_draws(own) - mean_draws(other)
+    if not same:
+        by_system = {tuple(system["name"]): list(system["bleu"]) for system in (own, other, *alike) if len(system)}
+        drawn = with_training(resampled, (len(own), len(other)), list(by_system.values()))
+    elif len(same) > 1:
+        drawn = with_training(resampled, (len(same),), [list(own["bleu"] - other["bleu"])])
+    else:
+        drawn = resampled
+    low, high = limits(resampled if drawn is None else drawn)
+    return Difference(
+        score=own["bleu"].mean(),
+        against=other["bleu"].mean(),
+        value=value,
+        low=low,
+        high=high,
+        p=math.nan if drawn is None else p_value(value, drawn),
+        seeds=len(own),
+        seeds_against=len(other),
+        runs=tuple(dict.fromkeys([*own["name"], *other["name"]])),
+    )
+
+
+def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
+    """Judge a claim that expects "lower", "higher", "alike", or, without a claim, "".
+
+    effect: how large others found it. least: the score that one of the systems must have.
+    """
+    if not expected:
+        return ""
+    if math.isnan(difference.p):
+        return NO_VERDICT
+    if max(difference.score, difference.against) < least:
+        return "cannot be told"
+    significant = difference.p < LEVEL
+    if expected == "alike":
+        small = max(abs(difference.low), abs(difference.high)) < MARGIN
+        return "seen here" if small else "not seen here" if significant else "cannot be told"
+    sign = {"lower": -1, "higher": 1}[expected]
+    if significant:
+        return "seen here" if sign * difference.value > 0 else "not seen here"
+    most = difference.high if sign > 0 else -difference.low  # how large the expected effect may be
+    return "not seen here" if most < effect else "cannot be told"
+
+
+# Notes under tables of scores.
+
+
+def note(table: str, name: str, **values) -> str:
+    """Fill in a text of words.toml."""
+    return WORDS[table][name].format(**CONSTANTS, **values)
+
+
+def tests_note(differences: pd.Series, p: pd.Series) -> str:
+    """Count the tested differences, and say what that does to p, which is NaN without a test."""
+    counts = {"tests": p.notna().sum(), "differences": differences.notna().sum()}
+    return note("scores", "tests", every=1 / LEVEL, **counts)
+
+
+def interval_notes(compared: bool) -> list[Note]:
+    """Explain the interval, and where ours are compared with the paper's, that difference."""
+    return [note("scores", name) for name in ("interval", "difference")[: 1 + compared]]
+
+
+def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:
+    """Find the expected names that are not present."""
+    names = set(present)
+    return [name for name in expected if name not in names]
+
+
+def gaps(expected: Iterable[str], runs: pd.DataFrame) -> list[Note]:
+    """Name the missing runs in a paragraph; none where all are there."""
+    names = ", ".join(missing(expected, runs["name"]))
+    return [note("scores", "gaps", names=names)] if names else []
+
+
+def ladder(runs: pd.DataFrame) -> Grid:
+    """Lay out a row per task and variant of the score: its mean over seeds for each experiment, and its signature."""
+    rows = []
+    for task, of_task in runs.groupby("task", sort=False):
+        for name, first in of_task["variants"].iloc[0].items():
+            scores = of_task.assign(score=[float(variants[name]["score"]) for variants in of_task["variants"]])
+            row = {"Task": task.upper(), "Variant": name + (" *" if name == of_task["paper"].iloc[0] else "")}
+            for experiment in runs["experiment"].unique():
+                row[experiment] = mean_cell(scores[scores["experiment"] == experiment], "score", 2)
+            rows.append(row | {"Signature": f"`{first['signature']}`"})
+    return Grid(("Task", "Variant", "Signature"), rows)
+
+
+def provenance(
+    runs: pd.DataFrame, metrics: dict[str, str] = BLEU_METRICS, words: str = "Where ours come from:"
+) -> list[Note]:
+    """Lay out a row per run: these metrics under their headings, and how and where it was trained."""
+    shortened = {"Commit": "commit", "Digest": "digest", "Data": "data_sha256"}
+
+    def decoding(run: dict) -> str:
+        return ", ".join(f"{key} {run['decoding'][key]}" for key in ("beam", "alpha", "extra_length"))
+
+    columns = [
+        Column("Run", "name", text=True),
+        *(Column(heading, lambda run, key=key: mean_text(run[key], None, 2)) for key, heading in metrics.items()),
+        Column("FLOPs", lambda run: flops_text(run["flops"])),
+        Column("Steps", lambda run: f"{run['steps']:,}"),
+        Column("Averaged", lambda run: averaged_text(run["averaged_steps"]), text=True),
+        Column("Decoding", decoding, text=True),
+        Column("Seconds", lambda run: f"{run['seconds']:,.0f}"),
+        Column("Hardware", "hardware", text=True),
+        Column("Fidelity", "fidelity", text=True),
+        *(Column(heading, lambda run, key=key: run[key][:12], text=True) for heading, key in shortened.items()),
+    ]
+    return [words, lay_out(runs, columns)] if len(runs) else []

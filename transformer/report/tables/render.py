@@ -13,7 +13,6 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from transformer.files import replacing
 from transformer.records import converted, read_json
-from transformer.report.tables.cells import Cell, Row
 from transformer.text import environment
 
 CODE = re.compile(r"`([^`]*)`")
@@ -24,6 +23,20 @@ IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", 
 IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
 IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
 PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of ours as readers see it, and the runs that it comes from, each as `task/experiment/seed`."""
+
+    text: str
+    runs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Row = dict[str, str | Cell]  # by heading
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import pandas as pd
 from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth, read_measured
 from transformer.files import InputError
 from transformer.registry import TABLES
-from transformer.report.tables.cells import Row, read_printed
-from transformer.report.tables.notes import note
-from transformer.report.tables.render import Column, Grid, Table, lay_out
+from transformer.report.tables.cells import note, read_printed
+from transformer.report.tables.render import Column, Grid, Row, Table, lay_out
 
 POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
 COMPLEXITY = ["layer", "complexity", "sequential", "path"]

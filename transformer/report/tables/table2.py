@@ -13,8 +13,21 @@ import pandas as pd
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import limits
 from transformer.registry import TABLES
-from transformer.report.tables.cells import flops_text, from_paper, interval_95, mean, mean_draws, ours, read_printed
-from transformer.report.tables.notes import BLEU_METRICS, gaps, interval_notes, ladder, note, provenance
+from transformer.report.tables.cells import (
+    BLEU_METRICS,
+    flops_text,
+    from_paper,
+    gaps,
+    interval_95,
+    interval_notes,
+    ladder,
+    mean,
+    mean_draws,
+    note,
+    ours,
+    provenance,
+    read_printed,
+)
 from transformer.report.tables.render import Column, Note, Table, lay_out
 
 

@@ -14,19 +14,30 @@ from transformer.evaluation.significance import holm
 from transformer.files import InputError
 from transformer.registry import TABLES
 from transformer.report.tables.cells import (
-    Cell,
+    LEVEL,
+    MARGIN,
+    MARK,
+    NO_VERDICT,
+    UNTESTED,
+    Difference,
     count_text,
     difference_text,
     from_paper,
+    gaps,
     interval_95,
+    interval_notes,
+    ladder,
     mean,
+    note,
     ours,
     over_seeds,
+    paired,
+    provenance,
     read_printed,
+    tests_note,
+    verdict,
 )
-from transformer.report.tables.differences import LEVEL, MARGIN, NO_VERDICT, Difference, paired, verdict
-from transformer.report.tables.notes import MARK, UNTESTED, gaps, interval_notes, ladder, note, provenance, tests_note
-from transformer.report.tables.render import Column, Note, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 PAPERS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
@@ -36,7 +47,7 @@ HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "ope
 def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table. input: paper, score (files).
 
-    params: label of our dev set, expected (runs), data_of_paper; width and depth, by which the scale divides d_model,
+    params: dev_label, expected (runs), data_of_paper; width and depth, by which the scale divides d_model,
     d_ff, d_k, d_v and N; own, by experiment the scale's values in place of the paper's, those of base for all.
     """
     runs = read_last(input.score)
@@ -48,7 +59,7 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += [*gaps(params.expected, runs), *interval_notes(compared), note("table3", "marks"), note("table3", "here")]
     notes += [note("scores", "chance"), tests_note(frame["difference"], frame["p"]), note("scores", "perplexity")]
     notes += [note("table3", "base"), ladder(base)] if len(base) else []
-    caption = note("table3", "caption", label=params.label)
+    caption = note("table3", "caption", label=params.dev_label)
     return Table("table3", TABLES["table3"].title, caption, lay_out(rows, columns), notes + provenance(runs)), frame
 
 

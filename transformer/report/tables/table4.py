@@ -13,9 +13,19 @@ from transformer.files import InputError
 from transformer.parsing.brackets import SHORT
 from transformer.records import Parsed, read_of_run, run_name
 from transformer.registry import TABLES
-from transformer.report.tables.cells import Cell, from_paper, interval_95, mean, ours, over_seeds, read_printed
-from transformer.report.tables.notes import gaps, interval_notes, note, provenance
-from transformer.report.tables.render import Column, Note, Table, lay_out
+from transformer.report.tables.cells import (
+    from_paper,
+    gaps,
+    interval_95,
+    interval_notes,
+    mean,
+    note,
+    ours,
+    over_seeds,
+    provenance,
+    read_printed,
+)
+from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]

@@ -22,9 +22,7 @@ from transformer.files import InputError, sha256
 from transformer.layout import Run
 from transformer.records import read_translated
 from transformer.registry import TABLES
-from transformer.report.tables.cells import difference_text, ours, p_text, read_printed
-from transformer.report.tables.differences import paired
-from transformer.report.tables.notes import gaps, note, provenance
+from transformer.report.tables.cells import difference_text, gaps, note, ours, p_text, paired, provenance, read_printed
 from transformer.report.tables.render import Column, Note, Table, lay_out
 from transformer.report.tables.table2 import system_name
 from transformer.report.tables.table3 import from_base, read_last
