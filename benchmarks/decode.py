@@ -25,8 +25,7 @@ from torch import nn
 
 from benchmarks.results import LeftOut, command, leave, opened, require, timed
 from transformer.config.experiment import EOS, PAD, Decoding, load
-from transformer.data.corpus import TokenArray
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords, TokenArray
 from transformer.device import best_device
 from transformer.evaluation.bleu import multi_bleu
 from transformer.files import InputError

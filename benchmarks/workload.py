@@ -8,8 +8,7 @@ from msgspec import structs
 
 from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
 from transformer.config.reading import read_yaml
-from transformer.data.corpus import TokenArray
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords, TokenArray
 from transformer.layout import Data
 from transformer.training.batches import ParallelText, open_text
 

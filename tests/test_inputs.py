@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from transformer.config import settings
-from transformer.config.runs import all_runs
+from transformer.config.scales import all_runs
 from transformer.inputs import Inputs
 from transformer.layout import Run
 from transformer.pipeline import Pipeline

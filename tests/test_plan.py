@@ -13,7 +13,7 @@ from support.toy import make_experiment
 
 from transformer.cli import main
 from transformer.config.experiment import Model, resolve
-from transformer.config.runs import RunName, parts
+from transformer.config.scales import RunName, parts
 from transformer.config.settings import read
 from transformer.files import InputError
 from transformer.model import weights

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer import registry
-from transformer.config.corpora import source_of
-from transformer.config.runs import PARSER, RunName, experiments_of, parts, preparation_of
-from transformer.config.scales import at
+from transformer.config.scales import PARSER, RunName, at, experiments_of, parts, preparation_of, source_of
 from transformer.layout import Run
 from transformer.pipeline import RESOURCES, Pipeline
 from transformer.registry import FIGURES, SEARCHES, TABLES

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from transformer.config.corpora import absent_treebank
 from transformer.config.experiment import Model, load, resolve
-from transformer.config.runs import RunName, own_values, parts, seeds_of
-from transformer.config.scales import parsing_of, scale_of, tasks_of
+from transformer.config.scales import (
+    RunName,
+    absent_treebank,
+    own_values,
+    parsing_of,
+    parts,
+    scale_of,
+    seeds_of,
+    tasks_of,
+)
 from transformer.layout import Data, Resources, Run, Scale
 
 RESOURCES = Resources("resources")

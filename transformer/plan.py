@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from transformer.config.corpora import downloads_of, files_of, places_of, sources
 from transformer.config.experiment import Experiment, resolve
-from transformer.config.runs import PARSER, RunName, all_runs, parts
+from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of, sources
 from transformer.files import InputError
 from transformer.model.cost import Lengths, parameters, training_flops
 from transformer.pipeline import Pipeline

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from transformer.config.runs import TABLE_2, WHY, RunName, parser_runs, runs_of, tested_claims
+from transformer.config.scales import TABLE_2, WHY, RunName, parser_runs, runs_of, trained_claims
 from transformer.layout import Run
 from transformer.pipeline import RESOURCES, Pipeline, names
 
@@ -78,7 +78,7 @@ def runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
 
 def runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
     compared = [name for name in TABLE_5 if name in pipeline.config["experiments"]]
-    return runs_of(pipeline.config, [pipeline.first_task], [*compared, *tested_claims(pipeline.config)])
+    return runs_of(pipeline.config, [pipeline.first_task], [*compared, *trained_claims(pipeline.config)])
 
 
 def runs_of_why(pipeline: Pipeline) -> list[RunName]:

@@ -11,7 +11,7 @@ from support.toy import DECODING, make_experiment, make_run, random_model, write
 from support.trees import PLAIN, TREES, read
 
 from transformer.config.experiment import save
-from transformer.data.subwords import SPECIAL, learn
+from transformer.data.corpus import SPECIAL, learn
 from transformer.model import weights
 from transformer.parsing import parser as module
 from transformer.parsing.linearization import decode, encode

@@ -8,8 +8,7 @@ import pytest
 
 from transformer.config import settings
 from transformer.config.experiment import load, resolve, save
-from transformer.config.runs import all_runs, parts
-from transformer.config.scales import at
+from transformer.config.scales import all_runs, at, parts
 from transformer.layout import Run
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,8 @@ from msgspec import structs
 
 from transformer.commands.train import resolve as resolve_command
 from transformer.config.experiment import PRESETS, Decoding, Experiment, Model, Section, load, resolve, save
-from transformer.config.runs import RunName, own_values
-from transformer.config.runs import parts as configured_parts
-from transformer.config.scales import at
+from transformer.config.scales import RunName, at, own_values
+from transformer.config.scales import parts as configured_parts
 from transformer.files import InputError
 
 CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("utf-8"))

@@ -14,8 +14,7 @@ from support.project import ENVIRONMENT, copy_project, own_corpus
 
 from transformer.config import settings
 from transformer.config.reading import read_yaml
-from transformer.config.runs import RunName, all_runs, parts, tested_claims
-from transformer.config.scales import at
+from transformer.config.scales import RunName, all_runs, at, parts, trained_claims
 from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -211,7 +210,7 @@ def test_what_is_right_is_accepted(good, scale):
 def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place, base, left_out):
     config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
     settings.accept(config, [])
-    assert set(good["claims"]) - set(tested_claims(config)) == left_out
+    assert set(good["claims"]) - set(trained_claims(config)) == left_out
 
 
 # Files.

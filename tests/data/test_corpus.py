@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from transformer import text
 from transformer.config.experiment import EOS
 from transformer.data import corpus
-from transformer.data.corpus import TokenArray, keep, parallel, write_tokenized, write_tokens
-from transformer.data.subwords import Subwords, learn
+from transformer.data.corpus import Subwords, TokenArray, learn, parallel, write_tokens
+from transformer.data.tokenization import keep, write_tokenized
 from transformer.files import InputError
 
 LANGUAGES = ("en", "de")

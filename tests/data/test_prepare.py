@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from support.commands import do, error
 
-from transformer.data.corpus import TokenArray, read_manifest
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords, TokenArray, read_manifest
 from transformer.files import InputError, sha256
 from transformer.layout import SIDES, Data
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer.data.sgm import Segment, find_segments, in_order
+from transformer.data.archive import Segment, find_segments, in_order
 from transformer.files import InputError
 
 

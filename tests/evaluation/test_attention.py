@@ -16,7 +16,7 @@ from support.toy import (
 
 from transformer.commands import attend
 from transformer.config.experiment import EOS, PAD
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.evaluation.attention import names, read_attention
 from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from support.analysing import analyse, by_commands
 
 from transformer.config.experiment import Decoding, load, save
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.evaluation.lengths import LongSentence, groups_by_length, join_until, join_within, lengths
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS

@@ -68,10 +68,10 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     program = (
         "import os, signal, sys\n"
         "from transformer.process import manners\n"
-        "from transformer.data import subwords\n"
+        "from transformer.data import corpus\n"
         "def train(**_): os.kill(os.getpid(), signal.SIGTERM); print('still here', file=sys.stderr)\n"
-        "subwords.sentencepiece.SentencePieceTrainer.train = train\n"
-        "with manners('test'): subwords.learn([], 10, 10, 'model')"
+        "corpus.sentencepiece.SentencePieceTrainer.train = train\n"
+        "with manners('test'): corpus.learn([], 10, 10, 'model')"
     )
     ended = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, b"")

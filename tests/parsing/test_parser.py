@@ -13,7 +13,7 @@ from support.toy import DECODING, make_experiment, make_run, random_model, write
 from support.trees import PLAIN, TREES
 
 from transformer.config.experiment import EOS, PAD, save
-from transformer.data.subwords import SPECIAL, Subwords
+from transformer.data.corpus import SPECIAL, Subwords
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
 from transformer.parsing.linearization import decode, encode

@@ -14,7 +14,7 @@ import yaml
 from support.project import ENVIRONMENT, copy_project
 
 from transformer.config import settings
-from transformer.config.manual import manual
+from transformer.config.schema import manual
 
 ROOT = Path(__file__).parents[2]
 USAGE = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text("utf-8"))["usage"]
@@ -32,7 +32,7 @@ def test_files_that_the_catalogue_asks_for_are_there():
 
 
 def test_the_manual_is_that_of_the_structs():
-    """`python -m transformer.config.manual > config/README.md` writes the file again."""
+    """`python -m transformer.config.schema > config/README.md` writes the file again."""
     assert (ROOT / "config/README.md").read_text("utf-8") == manual()
 
 

@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU
 from support.toy import PROCESSOR, TORCHRUN, make_data, make_experiment, make_run, random_lines
 
 from transformer.config.experiment import EOS, PAD, load
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.device import World
 from transformer.model.packed import pack
 from transformer.model.weights import load_model

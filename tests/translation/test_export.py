@@ -15,7 +15,7 @@ from support.commands import do, error
 from support.toy import random_lines, write_text
 
 from transformer.config.experiment import Decoding, load, save
-from transformer.data import subwords
+from transformer.data.corpus import learn
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
 from transformer.translation.export import MANIFEST
@@ -110,7 +110,7 @@ def test_marian_refuses_what_it_cannot_express(untrained, tmp_path, changes, mes
     argv = ["export", "--run", run, "--to", tmp_path / "1"]
     if not changes:
         text = write_text(tmp_path / "text", random_lines(0, 200))
-        subwords.learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
+        learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
     assert error(*argv, "--format", "marian") == f"Marian: expected {message}"
     assert not (tmp_path / "1").exists()
     do(*argv)  # as safetensors, anything goes

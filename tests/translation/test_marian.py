@@ -20,9 +20,8 @@ from support.toy import (
     varied_model,
 )
 
-from transformer.config.experiment import EOS, PAD, Decoding, load
-from transformer.data import subwords
-from transformer.data.subwords import Subwords
+from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
+from transformer.data.corpus import Subwords
 from transformer.model import weights as checkpoints
 from transformer.translation.marian import has_own_tables, save_marian, token_names
 from transformer.translation.translator import open_translator
@@ -201,6 +200,6 @@ def test_tokenizers_agree_on_prepared_text(library, run, exported):
     prepared = [ours.source.tokenize(line) for line in lines]
     expected = ours.vocabulary.encode(prepared)
     assert tokenizer(prepared)["input_ids"] == expected
-    assert sum(subwords.UNK in ids for ids in expected) > 2
-    known = [ids for ids in expected if subwords.UNK not in ids]
+    assert sum(UNK in ids for ids in expected) > 2
+    known = [ids for ids in expected if UNK not in ids]
     assert tokenizer.batch_decode(known, skip_special_tokens=True) == ours.vocabulary.decode(known)

@@ -10,7 +10,7 @@ from msgspec import structs
 from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
 
 from transformer.config.experiment import EOS, UNK
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS

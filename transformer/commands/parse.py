@@ -178,7 +178,7 @@ def parse(
     """
     import torch
 
-    from transformer.data.subwords import evenly
+    from transformer.data.corpus import evenly
     from transformer.parsing.parser import open_parser, penn_words
 
     if most and not input:
@@ -202,7 +202,7 @@ def parse(
 
 def input_lines(paths: list[Path] | None) -> Iterator[str]:
     """Yield the lines of all files, or of standard input."""
-    from transformer.data.subwords import noting_spaces
+    from transformer.data.corpus import noting_spaces
 
     if not paths:
         return noting_spaces(decode_lines(split_lines(sys.stdin.buffer), "standard input"), "standard input")

@@ -9,7 +9,7 @@ from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 from tabulate import tabulate
 
-from transformer.config.runs import RunName
+from transformer.config.scales import RunName
 from transformer.config.settings import read
 from transformer.pipeline import Pipeline, names
 from transformer.plan import (

@@ -73,8 +73,7 @@ def unpack(
         beside: FILE [MEMBER], the other side of a test set of format sgm, whose <seg> must have the same numbers
         lines: the number of lines that must be there
     """
-    from transformer.data.archive import named, read_text
-    from transformer.data.sgm import find_segments, in_order
+    from transformer.data.archive import find_segments, in_order, named, read_text
 
     if beside and (len(beside) > 2 or format != "sgm"):
         raise InputError("--beside: expected FILE [MEMBER], with --format sgm only")
@@ -138,7 +137,7 @@ def tokenize(
         output: path without ending
         clean: drop empty, long and unequal pairs (training data)
     """
-    from transformer.data.corpus import write_tokenized
+    from transformer.data.tokenization import write_tokenized
 
     if len(source) != len(target):
         raise InputError(f"{len(source)} source files, but {len(target)} target files")
@@ -173,7 +172,7 @@ def vocabulary(
         symbols: linearised trees, whose symbols come first, pad, eos and unk among them
         rows: how many of the ids are theirs
     """
-    from transformer.data.subwords import find_symbols, learn
+    from transformer.data.corpus import find_symbols, learn
 
     if (symbols is None) != (rows is None):
         raise InputError("--symbols and --rows: expected both or none")
@@ -193,8 +192,7 @@ def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
         splits: such as train
         processes: the result does not depend on their number
     """
-    from transformer.data.corpus import Counts, TokenArray, checksum_of, write_tokens
-    from transformer.data.subwords import Subwords
+    from transformer.data.corpus import Counts, Subwords, TokenArray, checksum_of, write_tokens
 
     task, counts = Data(data), {}
     files = {task.vocabulary.name: sha256(task.vocabulary)}

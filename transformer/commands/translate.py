@@ -11,7 +11,7 @@ import torch
 from cyclopts.types import PositiveInt
 
 from transformer.config.experiment import load
-from transformer.data.subwords import SPACE, note_spaces
+from transformer.data.corpus import SPACE, note_spaces
 from transformer.device import best_device
 from transformer.files import InputError, open_input, replacing
 from transformer.layout import Run

@@ -12,11 +12,23 @@ from typing import Any, NoReturn
 
 import yaml
 
-from transformer.config.corpora import all_places, files_of, languages_of, shared_by_splits
 from transformer.config.experiment import resolve
 from transformer.config.reading import hint, read_yaml, structured
-from transformer.config.runs import TABLE_2, WHY, RunName, all_runs, experiments_of, parts
-from transformer.config.scales import at, parsing_of, scale_of
+from transformer.config.scales import (
+    TABLE_2,
+    WHY,
+    RunName,
+    all_places,
+    all_runs,
+    at,
+    experiments_of,
+    files_of,
+    languages_of,
+    parsing_of,
+    parts,
+    scale_of,
+    shared_by_splits,
+)
 from transformer.config.schema import Config
 from transformer.files import InputError
 

@@ -1,10 +1,16 @@
-"""§5.1: Moses punctuation normalisation and tokenisation, by sacremoses, and the way back to plain text."""
+"""§5.1: raw text to clean tokenised text, by Moses' normaliser and tokeniser in sacremoses, and back to plain text."""
 
+import itertools
 import re
+from contextlib import ExitStack
+from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from transformer.config.experiment import Preparation
+from transformer.data.corpus import parallel
+from transformer.files import InputError, replacing
+from transformer.text import read_pairs
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
@@ -69,3 +75,50 @@ class Moses:
         """Turn a tokenised sentence into plain text; undoes the escapes and the small first letter, nothing else."""
         text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
         return text[:1].upper() + text[1:] if self.preparation.decapitalize else text
+
+
+def keep(source: str, target: str, preparation: Preparation) -> bool:
+    """Return whether a tokenised training pair is clean: no side empty or too long, and their lengths similar."""
+    short, long = sorted((len(source.split()), len(target.split())))
+    return short > 0 and long <= preparation.max_words and long <= short * preparation.max_ratio
+
+
+def write_tokenized(
+    corpora: list[tuple[Path, Path]],
+    outputs: list[Path],
+    languages: tuple[str, str],
+    preparation: Preparation,
+    clean: bool,
+    processes: int,
+) -> dict[str, int]:
+    """Tokenise the (source, target) files of `corpora` end to end into the two `outputs`.
+
+    `clean` drops the pairs that `keep` refuses. Returns how many pairs were "read" and "kept". Raises InputError if no
+    pair is left.
+    """
+    counts = {"read": 0, "kept": 0}
+    with ExitStack() as stack:
+        files = [stack.enter_context(replacing(path)) for path in outputs]
+        pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
+        task = Tokenize(languages, preparation, clean)
+        for read, kept in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
+            counts["read"] += read
+            counts["kept"] += len(kept)
+            for side, file in enumerate(files):
+                file.writelines(pair[side] + "\n" for pair in kept)
+        if not counts["kept"]:
+            raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning")
+    return counts
+
+
+class Tokenize:
+    """A worker's task: turn pairs of raw lines into their number and the tokenised pairs that stay."""
+
+    def __init__(self, languages: tuple[str, str], preparation: Preparation, clean: bool):
+        self.moses = [Moses(language, preparation) for language in languages]
+        self.preparation, self.clean = preparation, clean
+
+    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
+        source, target = self.moses
+        tokenized = [(source.tokenize(left), target.tokenize(right)) for left, right in pairs]
+        return len(pairs), [pair for pair in tokenized if not self.clean or keep(*pair, self.preparation)]

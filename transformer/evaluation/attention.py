@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from transformer.config.experiment import EOS, PAD, load
-from transformer.data.subwords import SPACE, Subwords
+from transformer.data.corpus import SPACE, Subwords
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.records import Positive, read_json, run_name

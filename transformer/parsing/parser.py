@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from torch import Tensor
 
 from transformer.config.experiment import EOS, Decoding, load
-from transformer.data.subwords import SPECIAL, Subwords
+from transformer.data.corpus import SPECIAL, Subwords
 from transformer.device import best_device
 from transformer.files import InputError
 from transformer.layout import Run

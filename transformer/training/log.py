@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from transformer.config.experiment import Decoding, Experiment
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.device import World
 from transformer.files import InputError, naming, replacing
 from transformer.layout import Run

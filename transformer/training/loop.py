@@ -19,8 +19,7 @@ import numpy as np
 
 from transformer import layout, provenance
 from transformer.config.experiment import Experiment, load
-from transformer.data.corpus import read_manifest
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords, read_manifest
 from transformer.device import World, available_memory, joined, locked
 from transformer.files import InputError, replacing
 from transformer.model import weights as checkpoints

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.config.experiment import Experiment, Training
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes

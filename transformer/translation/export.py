@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, Experiment, load
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.evaluation.scores import averaged_steps
 from transformer.files import InputError, replacing, sha256
 from transformer.layout import Run

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, Experiment, Model
-from transformer.data.subwords import UNUSED, Subwords
+from transformer.data.corpus import UNUSED, Subwords
 from transformer.files import InputError, replacing
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS

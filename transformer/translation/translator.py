@@ -12,7 +12,7 @@ import torch
 from msgspec.structs import asdict
 
 from transformer.config.experiment import EOS, Decoding, load
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.packed import POSITIONS, pack

@@ -21,7 +21,7 @@ from support.serving import PATIENCE, answering, ask, make_trial, question, serv
 from support.toy import ROWS, random_lines, write_text
 
 from transformer.config.experiment import EOS
-from transformer.data.subwords import learn
+from transformer.data.corpus import learn
 from transformer.evaluation.attention import names
 from transformer.model.transformer import attention_weights
 from transformer.report.page.live import BODY, LONGEST, open_trial

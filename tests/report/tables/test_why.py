@@ -9,7 +9,7 @@ from support.scored import make_table, said, score, shown, write_scores
 from support.toy import make_experiment
 
 from transformer.config.experiment import save
-from transformer.data.subwords import learn
+from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores, token_bleu
 from transformer.evaluation.significance import bleu_draws
 from transformer.files import InputError, sha256

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from msgspec.structs import asdict
 
 from transformer.config.experiment import load
-from transformer.config.runs import PARSER
+from transformer.config.scales import PARSER
 from transformer.evaluation.layers import COSTS, growth, read_measured
 from transformer.files import InputError
 from transformer.layout import Run

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from transformer.config.experiment import Decoding, load
-from transformer.data.subwords import Subwords
+from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import read_scores, require_one

@@ -13,11 +13,11 @@ from support.server import Handler, serving, status
 from support.toy import PROCESSOR
 
 from transformer import cli
+from transformer import doctor as machine
 from transformer.config import settings
-from transformer.doctor import machine
 from transformer.plan import LINE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transformer.doctor import slurm
+from transformer.commands import doctor as slurm
 from transformer.files import InputError
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 import requests
 import torch
 
-from transformer.config.corpora import downloads_of, sources
-from transformer.config.scales import tasks_of
+from transformer.config.scales import downloads_of, sources, tasks_of
 from transformer.device import DRIVER, given_gpu, why
 from transformer.files import InputError, replacing
 from transformer.pipeline import RESOURCES, Pipeline
