@@ -37,7 +37,6 @@ from transformer.translation.marian import save_marian
 from transformer.translation.translator import by_length, search
 
 TOKENS = "tokens"  # the batch size that is the run's own
-GREEDY = 1  # beam
 ANY = 10**9  # tokens: all sentences of a call are one batch
 THREADS = os.cpu_count() or 1
 
@@ -105,7 +104,6 @@ class CTranslate2:
         self.never = [[self.names[row]] for row in (PAD, *range(rows, len(self.names) - 1))]
 
     def translate(self, sentences: Ids, beam: int, tokens: int) -> Ids:
-        """Translate as Ours does."""
         limits = [len(sentence) + self.decoding.extra_length for sentence in sentences]
         share = -(-sum(map(len, sentences)) // self.threads)
         engine = self.side_by_side if len(sentences) >= 4 * self.threads else self.shared
@@ -134,12 +132,12 @@ NAMES = {
 system: Any = None  # of this process, if it is a worker's
 
 
-def start(name: str, run: Run, weights: Path, data: Data, threads: int, folder: Path) -> None:
+def start(name: str, folder: Path, run: Run, data: Data, threads: int) -> None:
     """Open a system in this worker. Raises LeftOut if it cannot translate with this model."""
     global system
     torch.set_num_threads(threads)
     experiment, decoding = load(run.experiment), load(run.decoding, Decoding)
-    model, vocabulary = load_model(weights, experiment.model), Subwords(data.vocabulary)
+    model, vocabulary = load_model(run.average, experiment.model), Subwords(data.vocabulary)
     if name == "ours":
         system = Ours(model.to(best_device()), len(vocabulary), decoding)
         return
@@ -159,38 +157,29 @@ def translate(*arguments: Any) -> tuple[float, Ids]:
     return timed(lambda: system.translate(*arguments))
 
 
-class Apart:
-    """A system in a process of its own."""
-
-    def __init__(self, system: str):
-        self.name, self.system = NAMES[system], system
-
-    def __call__(self, work: tuple[ExitStack, tuple], folder: Path) -> Callable[..., tuple[float, Ids]]:
-        """Open the system; return its `translate`."""
-        stack, arguments = work
-        pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
-        pool.submit(start, self.system, *arguments, folder).result()
-        return lambda *sentences: pool.submit(translate, *sentences).result()
+def apart(name: str, stack: ExitStack, *work: Any) -> Callable[..., tuple[float, Ids]]:
+    """Open a system in a process of its own; return its `translate`."""
+    pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
+    pool.submit(start, name, *work).result()
+    return lambda *sentences: pool.submit(translate, *sentences).result()
 
 
 @dataclass
 class Translated:
-    """One system's outputs, by the sentences' indices, and the seconds of each chunk."""
+    """One system's outputs, by the sentences' indices, and the seconds that all took."""
 
     outputs: dict[int, list[int]] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 def main(
     *,
     run: Path,
     data: Path,
-    weights: Path | None = None,
     systems: list[Literal["ours", "ctranslate2", "ctranslate2-int8", "transformers"]] | None = None,
     batches: list[PositiveInt] | None = None,
     sentences: PositiveInt = 512,
     threads: PositiveInt = THREADS,
-    note: str = "",
     output: Path | None = None,
 ) -> None:
     """Measure the speed of translation beside other systems'.
@@ -200,37 +189,30 @@ def main(
     Args:
         run: A trained run.
         data: The folder of its data.
-        weights: The run's average.safetensors if not given.
         batches: Sentences in a batch: 1, 8, 64 and 512 if not given. Batches by tokens come last.
         sentences: How many of the dev set's first.
-        note: A line to keep with the numbers, such as what else was running.
         output: The JSON file; results/decode-LABEL.json if not given.
     """
     trained, prepared = Run(run), Data(data)
     decoding, experiment = load(trained.decoding, Decoding), load(trained.experiment)
-    sources, references = (side(prepared, name, sentences) for name in SIDES)
+    arrays = (TokenArray.open(prepared.ids("dev", name), prepared.offsets("dev", name)) for name in SIDES)
+    sources, references = ([each[index].tolist() for index in range(min(sentences, len(each)))] for each in arrays)
     # OpenMP's threads would spin for milliseconds after a turn, and so into the next system's.
     os.environ["OMP_WAIT_POLICY"] = "passive"
     with TemporaryDirectory() as folder, ExitStack() as stack:
-        work = (stack, (trained, weights or trained.average, prepared, threads))
-        workers, left_out = opened({name: Apart(name) for name in systems or NAMES}, work, Path(folder))
+        kinds = {name: partial(apart, name, stack) for name in systems or NAMES}
+        workers, left_out = opened(kinds, NAMES, Path(folder), trained, prepared, threads)
         take_turns(workers, sources, [list(range(min(8, len(sources))))], decoding.beam, ANY)  # warm-up
         taken = {
             size: measured(workers, sources, size, decoding, threads, decoding.beam)
             for size in [*(batches or (1, 8, 64, 512)), TOKENS]
         }
-        greedy = measured(workers, sources, TOKENS, decoding, threads, GREEDY)
+        greedy = measured(workers, sources, TOKENS, decoding, threads, beam=1)
     found = {name: {"name": NAMES[name]} | speeds(name, taken, len(sources)) for name in workers}
     for name, scores in quality(taken[TOKENS], greedy, references, Subwords(prepared.vocabulary)).items():
         found[name] |= scores
     about = {"beam": decoding.beam, "sentences": len(sources), "left_out": left_out}
-    leave("decode", f"{experiment.scale}-{run.parent.name}", note, output, found, **about)
-
-
-def side(data: Data, name: str, count: int) -> Ids:
-    """Return the dev set's first sentences on one side, as ids that end in EOS."""
-    array = TokenArray.open(data.ids("dev", name), data.offsets("dev", name))
-    return [array[index].tolist() for index in range(min(count, len(array)))]
+    leave("decode", f"{experiment.scale}-{run.parent.name}", output, found, **about)
 
 
 def measured(
@@ -252,35 +234,34 @@ def take_turns(
     for chunk in chunks:
         for name, worker in workers.items():
             seconds, outputs = worker([sources[index] for index in chunk], beam, tokens)
-            taken[name].seconds.append(seconds)
+            taken[name].seconds += seconds
             taken[name].outputs |= dict(zip(chunk, outputs, strict=True))
     return taken
 
 
 def speeds(name: str, taken: dict[int | str, dict[str, Translated]], sentences: int) -> dict[str, float]:
     """Return a system's sentences a second by the size of batches, and its slowness beside the first system at best."""
-    best = {each: min(sum(of_size[each].seconds) for of_size in taken.values()) for each in next(iter(taken.values()))}
-    found = {f"sentences/s, {size} a batch": sentences / sum(each[name].seconds) for size, each in taken.items()}
+    best = {each: min(of_size[each].seconds for of_size in taken.values()) for each in next(iter(taken.values()))}
+    found = {f"sentences/s, {size} a batch": sentences / each[name].seconds for size, each in taken.items()}
     return found | {"times_slower": best[name] / next(iter(best.values()))}
 
 
 def quality(taken: dict, greedy: dict, references: Ids, vocabulary: Subwords) -> dict[str, dict]:
     """Return BLEU of each system's outputs, on tokens, and the shares that equal the first system's, word for word."""
     truth = vocabulary.decode(references)
+
+    def same(name: str, of_all: dict[str, Translated]) -> float:
+        first = next(iter(of_all.values())).outputs
+        return sum(first[index] == ids for index, ids in of_all[name].outputs.items()) / len(first)
+
     return {
         name: {
             "bleu": multi_bleu(vocabulary.decode([each.outputs[i] for i in range(len(truth))]), truth, "dev")["score"],
-            "same_by_beam": same(each, taken),
-            "same_greedy": same(greedy[name], greedy),
+            "same_by_beam": same(name, taken),
+            "same_greedy": same(name, greedy),
         }
         for name, each in taken.items()
     }
-
-
-def same(one: Translated, of_all: dict[str, Translated]) -> float:
-    """Return the share of the outputs that are the same as the first system's."""
-    first = next(iter(of_all.values())).outputs
-    return sum(first[index] == ids for index, ids in one.outputs.items()) / len(first)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,7 @@ SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 class Joey:
     """JoeyNMT's training. On a GPU it computes in float16, as JoeyNMT does with its option fp16; else in float32."""
 
-    name = "JoeyNMT"
-
-    def __init__(self, workload: Workload, folder: Path):
+    def __init__(self, folder: Path, workload: Workload):
         require("joeynmt")
         logging.disable(logging.WARNING)  # it says much
         self.dtype = torch.float16 if best_device().type == "cuda" else torch.float32

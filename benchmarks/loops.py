@@ -79,9 +79,7 @@ class Signals:
 class Ours:
     """This project's training, as its command runs it: a `loop`, and the `dtype` of its matrix products."""
 
-    name = "this project"
-
-    def __init__(self, workload: Workload, folder: Path):
+    def __init__(self, folder: Path, workload: Workload):
         world = World(0, 1, best_device())
         evaluation = Evaluation(workload.dev, workload.vocabulary, workload.budgets, 0, world)
         room = available_memory(world.device, torch.get_num_threads())

@@ -6,15 +6,16 @@ Prints the table of docs/bleu.md, and writes workflow/paper/measures.csv, all di
 References are found by the lines that a system read, as most outputs are of a part of the test set.
 """
 
-import argparse
 import urllib.request
 from collections import defaultdict
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 
 import pandas as pd
 from sacrebleu.metrics import BLEU
 
+from benchmarks.results import command
 from transformer.evaluation.bleu import (
     PAPER,
     bleu_scores,
@@ -41,7 +42,7 @@ class System:
 
     name: str
     output: str
-    published: str = ""  # BLEU
+    published: float = nan  # BLEU
     sentences: int = 2737  # of those that it read; 2,737 are the filtered test set
     tokens: bool = False  # the output is Moses tokens with compounds split, not text
 
@@ -51,11 +52,11 @@ class System:
 
 
 SYSTEMS = (
-    System("bergamot-en-de", f"{MOZILLA}/en-de/wmt14.bergamot-base-memory.de", "29.8"),
+    System("bergamot-en-de", f"{MOZILLA}/en-de/wmt14.bergamot-base-memory.de", 29.8),
     System("google-en-de", f"{MOZILLA}/en-de/wmt14.google.de"),
-    System("marian-16-en-de", f"{MARIAN}/model_base_fbgemm_packed16.avx512.expected", "30.2", 100, tokens=True),
-    System("marian-8-en-de", f"{MARIAN}/model_base_fbgemm_packed8.avx2.expected", "29.5", 100, tokens=True),
-    System("bergamot-en-fr", f"{MOZILLA}/en-fr/wmt14.bergamot-base-memory.fr", "41.1", 3003),
+    System("marian-16-en-de", f"{MARIAN}/model_base_fbgemm_packed16.avx512.expected", 30.2, 100, tokens=True),
+    System("marian-8-en-de", f"{MARIAN}/model_base_fbgemm_packed8.avx2.expected", 29.5, 100, tokens=True),
+    System("bergamot-en-fr", f"{MOZILLA}/en-fr/wmt14.bergamot-base-memory.fr", 41.1, 3003),
 )
 # The paper's metric, and other metrics of bleu.py, as readers know them.
 METRIC_NAMES = {
@@ -72,15 +73,10 @@ METRIC_NAMES = {
 SHOWN = ["published", "ours", "sacrebleu", "tokenized", "compound_split", PAPER, "intl"]  # in docs/bleu.md
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Score all systems."""
-    parser = argparse.ArgumentParser(prog="benchmarks.measures", description=__doc__)
-    parser.add_argument("--downloads", required=True, type=Path, help="a folder; what it lacks is fetched")
-    parser.add_argument("--output", default="workflow/paper/measures.csv", help="the file to write")
-    args = parser.parse_args(argv)
-    rows = [row for system in SYSTEMS for row in rows_of(system, args.downloads)]
-    frame = pd.DataFrame(rows)
-    frame[frame["kind"] != "published"].to_csv(args.output, index=False)
+def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv")) -> None:
+    """Score all systems; `downloads` is a folder, and what it lacks is fetched."""
+    frame = pd.DataFrame([row for system in SYSTEMS for row in rows_of(system, downloads)])
+    frame[frame["kind"] != "published"].to_csv(output, index=False)
     shown = frame.pivot(index="system", columns="choice", values="value")
     columns = [METRIC_NAMES.get(name, name) for name in SHOWN]
     print(shown.reindex(index=[system.name for system in SYSTEMS], columns=columns).to_markdown(floatfmt=".2f"))
@@ -105,8 +101,7 @@ def rows_of(system: System, downloads: Path) -> list[dict]:
         of = {"system": system.name, "sentences": len(output)}
         return of | {"kind": kind, "choice": choice, "value": value, "signature": signature}
 
-    rows = [row("published", "published", float(system.published))] if system.published else []
-    rows.append(row("ours", "ours", *as_published.values()))
+    rows = [row("published", "published", system.published), row("ours", "ours", *as_published.values())]
     kinds = {name: "paper" if name == PAPER else "measure" for name in METRIC_NAMES if name in metrics}
     rows += [row(kind, METRIC_NAMES[name], *metrics[name].values()) for name, kind in kinds.items()]
     return rows + [row("mistake", choice, value) for choice, value in mistaken.items()]
@@ -149,4 +144,4 @@ def download(url: str, folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -77,24 +77,16 @@ def copy_layer(theirs: nn.Module, mine: nn.Module) -> None:
 
 def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAttention) -> None:
     """Copy an attention's weights; queries, keys and values are one matrix there."""
-    weight, bias = projections(mine)
-    theirs.in_proj_weight.copy_(weight)
-    theirs.in_proj_bias.copy_(bias)
-    theirs.out_proj.load_state_dict(mine.output.state_dict())
-
-
-def projections(mine: SelfAttention | CrossAttention) -> tuple[Tensor, Tensor]:
-    """Return the weight and the bias of our queries, keys and values, side by side."""
     parts = [mine.query_key_value] if isinstance(mine, SelfAttention) else [mine.query, mine.key_value]
-    return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+    theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+    theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+    theirs.out_proj.load_state_dict(mine.output.state_dict())
 
 
 class Plain:
     """The loop. Its products are float32, PyTorch's default; on a GPU they are this project's, under autocast."""
 
-    name = "torch.nn.Transformer"
-
-    def __init__(self, workload: Workload, folder: Path):
+    def __init__(self, folder: Path, workload: Workload):
         self.workload, self.training = workload, workload.experiment.training
         self.device, model = best_device(), workload.experiment.model
         gpu = self.device.type == "cuda"

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -57,15 +56,17 @@ def require_paper(peer: str, config: object) -> None:
         raise LeftOut(f"{peer} has the paper's model, found {found}")
 
 
-def opened(kinds: dict[str, Any], work: object, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def opened(
+    kinds: dict[str, Callable], titles: dict[str, str], folder: Path, *work: Any
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Open systems, each in a folder of its own. Return them, and by title the reason of each that cannot take part."""
     systems, left_out = {}, {}
     for name, kind in kinds.items():
         (folder / name).mkdir()
         try:
-            systems[name] = kind(work, folder / name)
+            systems[name] = kind(folder / name, *work)
         except LeftOut as reason:
-            left_out[kind.name] = str(reason)
+            left_out[titles[name]] = str(reason)
     return systems, left_out
 
 
@@ -88,12 +89,7 @@ def product_speed(dtype: torch.dtype) -> float:
     return 2 * size**3 * times / seconds
 
 
-def ratio(numerators: list[float], denominators: list[float]) -> float:
-    """Return the median of the ratios over rounds, each of which ran both systems in turn."""
-    return median(top / bottom for top, bottom in zip(numerators, denominators, strict=True))
-
-
-def leave(benchmark: str, label: str, note: str, output: Path | None, systems: dict[str, dict], **more: Any) -> None:
+def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, dict], **more: Any) -> None:
     """Print a table of the systems' numbers, and write them with what they depend on besides the data."""
     installed = {each.metadata["Name"].lower(): each.version for each in importlib.metadata.distributions()}
     about = {
@@ -105,7 +101,6 @@ def leave(benchmark: str, label: str, note: str, output: Path | None, systems: d
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute, these among them
         "versions": provenance.versions() | {peer: installed.get(peer) for peer in PEERS},
-        "note": note,
     }
     with replacing(output or FOLDER / f"{benchmark}-{label}.json") as file:
         json.dump(about | more | {"systems": systems}, file, indent=1, ensure_ascii=False)

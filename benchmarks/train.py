@@ -18,14 +18,15 @@ from cyclopts.types import PositiveInt
 from benchmarks.joey import Joey
 from benchmarks.loops import Ours, Step
 from benchmarks.plain import Plain
-from benchmarks.results import command, leave, opened, product_speed, ratio, timed
-from benchmarks.workload import of_paper, of_run, with_tokens
+from benchmarks.results import command, leave, opened, product_speed, timed
+from benchmarks.workload import of_paper, of_run
 from transformer.config.experiment import Model
 from transformer.files import InputError
 from transformer.model.cost import training_flops
 from transformer.training.loop import sums_of
 
 SYSTEMS = {"ours": Ours, "plain": Plain, "joeynmt": Joey}
+NAMES = {"ours": "this project", "plain": "torch.nn.Transformer", "joeynmt": "JoeyNMT"}
 THREADS = os.cpu_count() or 1
 IN_A_ROW = 10 if torch.cuda.is_available() else 1
 
@@ -42,9 +43,9 @@ class Taken:
         """Return the source tokens (0) or target tokens (1) of each turn, without padding."""
         return np.array([sum(step.lengths[side].sum() for step in turn) for turn in self.turns])
 
-    def speeds(self) -> list[float]:
+    def speeds(self) -> np.ndarray:
         """Return the target tokens a second of each turn."""
-        return list(self.tokens(1) / self.seconds)
+        return self.tokens(1) / self.seconds
 
 
 def main(
@@ -53,13 +54,11 @@ def main(
     data: Path | None = None,
     model: Literal["base", "big"] | None = None,
     pairs: PositiveInt = 100_000,
-    tokens: PositiveInt | None = None,
     systems: list[Literal["ours", "plain", "joeynmt"]] | None = None,
     steps: PositiveInt = 40,
     warm_up: PositiveInt = 5,
     in_a_row: PositiveInt = IN_A_ROW,
     threads: PositiveInt = THREADS,
-    note: str = "",
     output: Path | None = None,
 ) -> None:
     """Measure the speed of training beside other systems'.
@@ -72,37 +71,33 @@ def main(
         run: A run of the pipeline, trained or not; data: the folder of its data.
         model: Instead of a run: the paper's batches, on random sentences of WMT's lengths. For a GPU.
         pairs: With --model: the number of random pairs.
-        tokens: Tokens in a batch, on either side; the experiment's if not given.
         in_a_row: Steps of a turn. A GPU is given work ahead, which is lost at the end of a turn.
-        note: A line to keep with the numbers, such as what else was running.
         output: The JSON file; results/train-LABEL.json if not given.
     """
     if not (run and data) and not model:
         raise InputError("expected --run with --data, or --model")
     torch.set_num_threads(threads)
     work = of_run(run, data) if run else of_paper(model, pairs)
-    work = with_tokens(work, tokens) if tokens else work
     with TemporaryDirectory() as folder:
-        loops, left_out = opened({name: SYSTEMS[name] for name in systems or SYSTEMS}, work, Path(folder))
-        taken, products = take_turns(loops, warm_up, steps, in_a_row)
+        loops, left_out = opened({name: SYSTEMS[name] for name in systems or SYSTEMS}, NAMES, Path(folder), work)
+        taken, ceilings = take_turns(loops, warm_up, steps, in_a_row)
         for system in loops.values():
             system.loop.close()
-    ceilings = {dtype: median(speeds) for dtype, speeds in products.items()}
     first = next(iter(taken.values()))
     found = {
-        name: {"name": SYSTEMS[name].name}
+        name: {"name": NAMES[name]}
         | numbers(each, work.experiment.model, ceilings[each.dtype])
-        | {"times_slower": ratio(first.speeds(), each.speeds())}
+        | {"times_slower": float(np.median(first.speeds() / each.speeds()))}
         for name, each in taken.items()
     }
     about = {"model": work.experiment.label, "budgets": work.budgets, "left_out": left_out, "warm_up": warm_up}
-    about["matrix_flops_per_second"] = {dtype_name(dtype): speed for dtype, speed in ceilings.items()}
-    leave("train", work.label, note, output, found, **about)
+    about["matrix_flops_per_second"] = {str(dtype).removeprefix("torch."): speed for dtype, speed in ceilings.items()}
+    leave("train", work.label, output, found, **about)
 
 
 def take_turns(
     systems: dict, warm_up: int, steps: int, in_a_row: int
-) -> tuple[dict[str, Taken], dict[torch.dtype, list[float]]]:
+) -> tuple[dict[str, Taken], dict[torch.dtype, float]]:
     """Let each system take a turn, then measure bare matrix products of each type; repeat until all steps are done."""
     taken = {name: Taken(system.dtype) for name, system in systems.items()}
     products = {system.dtype: [] for system in systems.values()}
@@ -116,7 +111,7 @@ def take_turns(
             taken[name].seconds.append(seconds)
         for dtype, speeds in products.items():
             speeds.append(product_speed(dtype))
-    return taken, products
+    return taken, {dtype: median(speeds) for dtype, speeds in products.items()}
 
 
 def numbers(system: Taken, model: Model, ceiling: float) -> dict:
@@ -124,11 +119,11 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
     source, target = system.tokens(0), system.tokens(1)
     positions = sum(step.positions for turn in system.turns for step in turn)
     return {
-        "products": dtype_name(system.dtype),
+        "products": str(system.dtype).removeprefix("torch."),
         "seconds": system.seconds,
         "source_tokens": source.tolist(),
         "target_tokens": target.tolist(),
-        "target_tokens_per_second": median(system.speeds()),
+        "target_tokens_per_second": float(np.median(system.speeds())),
         "losses": [step.loss() for turn in system.turns for step in turn if step.loss],
         "seconds_per_step": median(system.seconds) / len(system.turns[0]),
         "padding_share": 1 - int((source + target).sum()) / positions,
@@ -140,10 +135,6 @@ def utilisation(model: Model, system: Taken, ceiling: float) -> float:
     """Return the FLOP/s for tokens, without padding, as a share of bare products' `ceiling`: the median over turns."""
     flops = [sum(training_flops(model, sums_of(step.lengths)) for step in turn) for turn in system.turns]
     return median(each / (seconds * ceiling) for each, seconds in zip(flops, system.seconds, strict=True))
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 if __name__ == "__main__":

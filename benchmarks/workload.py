@@ -1,6 +1,6 @@
 """The work of a training: a run of the pipeline with its data, or the paper's models on sentences drawn at random."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -66,23 +66,12 @@ def unending(experiment: Experiment) -> Experiment:
     return structs.replace(experiment, training=training, running=running)
 
 
-def with_tokens(workload: Workload, tokens: int) -> Workload:
-    """Return the workload with batches of at most `tokens` tokens on either side."""
-    training = structs.replace(workload.experiment.training, source_tokens=tokens, target_tokens=tokens)
-    return replace(workload, experiment=structs.replace(workload.experiment, training=training))
-
-
 def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:
     """Draw sentence pairs with WMT's lengths, whose subwords are as frequent as in Zipf's law."""
     random = np.random.default_rng(seed)
-    return ParallelText(*(random_side(random, side, vocabulary) for side in random_lengths(random, pairs)))
-
-
-def random_lengths(random: np.random.Generator, pairs: int) -> np.ndarray:
-    """Draw the tokens of each pair's sides, EOS included: [2, pairs]."""
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = (lengths, lengths * np.exp(random.normal(0, SPREAD, pairs)))
-    return np.stack([1 + side.clip(1, LONGEST).astype(int) for side in sides])
+    return ParallelText(*(random_side(random, 1 + side.clip(1, LONGEST).astype(int), vocabulary) for side in sides))
 
 
 def random_side(random: np.random.Generator, lengths: np.ndarray, vocabulary: int) -> TokenArray:

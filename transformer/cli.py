@@ -21,7 +21,7 @@ from transformer.text import out_of_memory, reason
 MODULES = {  # the subcommands, each a function of its module
     "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
     "train": ("resolve", "train", "average"),
-    "translate": ("translate", "export"),
+    "translate": ("translate", "export", "serve"),
     "parse": ("treebank", "linearize", "parse", "silver"),
     "score": ("score", "evalb"),
     "analyse": ("analyse", "attend"),
@@ -29,7 +29,6 @@ MODULES = {  # the subcommands, each a function of its module
     "record": ("record",),
     "plan": ("plan",),
     "doctor": ("doctor", "doctor_node"),
-    "serve": ("serve",),
 }
 COMMANDS = {
     name.replace("_", "-"): f"transformer.commands.{module}:{name}" for module in MODULES for name in MODULES[module]

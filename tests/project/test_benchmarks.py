@@ -43,8 +43,7 @@ def test_training(data, run, tmp_path):
     assert ours["target_tokens"] == [lengths[1, batch].sum() for batch in batches] == plain["target_tokens"]
     assert ours["losses"] == pytest.approx(plain["losses"], rel=1e-4)
     assert ours["losses"][-1] < ours["losses"][0]
-    slowest, fastest = (each(np.divide(ours["target_tokens"], ours["seconds"])) for each in (min, max))
-    assert slowest <= ours["target_tokens_per_second"] <= fastest
+    assert ours["target_tokens_per_second"] == np.median(np.divide(ours["target_tokens"], ours["seconds"]))
     assert 0 <= ours["padding_share"] < 0.5
     assert ours["flops_utilisation"] > 0
     assert ("joeynmt" in result["systems"]) == bool(importlib.util.find_spec("joeynmt"))
@@ -57,7 +56,6 @@ def test_the_papers_models_are_of_their_sizes():
     assert (big.experiment.model.d_model, big.experiment.training.target_tokens) == (1024, 25000)
     assert base.text.lengths.mean() == pytest.approx(28, rel=0.1)
     assert np.corrcoef(base.text.lengths)[0, 1] > 0.8
-    assert workload.with_tokens(base, 700).budgets == (700, 700)
 
 
 def test_utilisation_by_hand():
@@ -76,21 +74,16 @@ def test_decoding(data, run, tmp_path):
     result = json.loads((tmp_path / "decode.json").read_text())
     assert result["left_out"] == {}
     assert result["systems"].keys() == decode.NAMES.keys()
-    assert {"sentences/s, 1 a batch", "sentences/s, 5 a batch", "sentences/s, tokens a batch"} <= result["systems"][
-        "ours"
-    ].keys()
-    assert result["systems"]["ours"]["same_by_beam"] == result["systems"]["ours"]["times_slower"] == 1
+    ours = result["systems"]["ours"]
+    assert {"sentences/s, 1 a batch", "sentences/s, 5 a batch", "sentences/s, tokens a batch"} <= ours.keys()
+    assert ours["same_by_beam"] == ours["times_slower"] == 1
     for name in ("ctranslate2", "transformers"):
         assert result["systems"][name]["same_greedy"] > 0.5
 
 
 @pytest.mark.parametrize(
     ("changes", "departures"),
-    [
-        ({"norm": "pre", "tied": False}, "norm pre, tied false"),
-        ({"attention": "additive"}, "attention additive"),
-        ({"d_k": 3}, "d_k 3, d_v 12"),
-    ],
+    [({"norm": "pre", "tied": False}, "norm pre, tied false"), ({"d_k": 3}, "d_k 3, d_v 12")],
 )
 def test_peers_say_what_they_lack(changes, departures):
     results.require_paper("JoeyNMT", model_config(**SQUARE))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.toy import PROCESSOR, heed_signals, make_experiment, make_run, make_vocabulary, random_model
 from transformer.model import weights
-from transformer.report.page.live import application, listening, server
+from transformer.report.page.live import listening, server
 
 PATIENCE = 120  # seconds for an answer of a busy machine
 
@@ -43,7 +43,7 @@ def served(run: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 def answering(answer: Callable[[str], dict], page: str = "") -> Iterator[str]:
     """Run a server in this process, whose answers `answer` gives; yield its address."""
     with listening(0) as listener:
-        own = server(application(page, answer))
+        own = server(page, answer)
         thread = threading.Thread(target=own.run, args=[[listener]])
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""Translate raw text by beam search (§6.1), and export trained runs."""
+"""Translate raw text by beam search (§6.1), export trained runs, and try them on a page."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
-from cyclopts.types import PositiveInt
+from cyclopts.types import Port, PositiveInt
 
 from transformer.config.experiment import load
 from transformer.data.corpus import SPACE, note_spaces
@@ -57,7 +57,7 @@ def translate(
     with reading as source, writing as target:
         read = groups(split_lines(source), TOGETHER, len) if input else arriving(source)
         model = load_model(weights or files.average, load(files.experiment).model).to(best_device())
-        for lines in translations(open_translator(run, model, changes), read, input or "standard input"):
+        for lines in _translations(open_translator(run, model, changes), read, input or "standard input"):
             target.write("".join(line + "\n" for line in lines).encode())  # in UTF-8, whatever the terminal's locale
             target.flush()
 
@@ -75,8 +75,8 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
         yield [begun]
 
 
-def translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[list[str]]:
-    """Yield the translations of each group of lines. Raises InputError at a bad line, after those before it.
+def _translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[list[str]]:
+    """Yield the translations of each group of lines; at a bad line, InputError comes after those before it.
 
     At the end, also after an error, the number of lines with SPACE goes to standard error.
     """
@@ -119,3 +119,32 @@ def export(*, run: Path, to: Path, format: exports.Format = "safetensors", weigh
     """
     exports.export(Run(run), weights or Run(run).average, to, format)
     print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")
+
+
+def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
+    """Try a trained run on a page in the browser of this machine: translations as one types, and their attention.
+
+    Prints the page's address; Ctrl-C ends it. No other machine can reach it. The page shows the translation of a
+    sentence, the best that beam search found with their scores, and the weights of every layer and head for that very
+    sentence. RUN is the folder of a run or of an export. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
+
+    python -m transformer serve --run results/demo/runs/en-de/base/1
+
+    Args:
+        run: folder of a trained run, or an exported one
+        port: 0 takes one that is free
+        threads: processor threads; one is enough for a sentence of a small model
+    """
+    try:
+        from transformer.report.page import live
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        expected = 'expected the packages of the extra "serve" (pip install "CHECKOUT[serve]")'
+        raise InputError(f"{expected}, found no {error.name}") from None
+    torch.set_num_threads(threads)
+    with live.listening(port) as listener:
+        trial = live.open_trial(run)
+        server = live.server(trial.page(), trial.answer)
+        print(f"http://{live.HOST}:{listener.getsockname()[1]}/ until Ctrl-C", flush=True)
+        server.run(sockets=[listener])

@@ -4,6 +4,7 @@ Shapes: B sentences of K hypotheses each, so B * K rows; M places in a cache, L 
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -30,12 +31,12 @@ class Weights:
         self.positions = None if embedding.position_table is None else embedding.position_table.detach()
         if embedding.new_word is not None:  # as in Embedding
             self.new_word, self.words = embedding.new_word.long(), self.positions.flip(1)
-        self.layers = [LayerWeights(layer) for layer in model.decoder]
-        self.norm = normalizer(model.decoder_norm)
+        self.layers = [_LayerWeights(layer) for layer in model.decoder]
+        self.norm = _normalizer(model.decoder_norm)
         self.output = model.output_weight().detach().T.contiguous()
 
 
-class LayerWeights:
+class _LayerWeights:
     """The matrices of one layer; its queries come out divided by sqrt(d_k), if they are to be."""
 
     def __init__(self, layer: DecoderLayer):
@@ -43,11 +44,11 @@ class LayerWeights:
         self.widths = own.widths
         scales = torch.ones_like(own.query_key_value.bias)
         scales[: own.widths[0]], scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
-        self.query_key_value, self.query = Linear(own.query_key_value, scales), Linear(cross.query, scale)
+        self.query_key_value, self.query = _Linear(own.query_key_value, scales), _Linear(cross.query, scale)
         self.additive = [attention.additive for attention in (own, cross)]
-        self.outputs = [Linear(attention.output) for attention in (own, cross)]
-        self.inner, self.outer = Linear(layer.feed_forward.inner), Linear(layer.feed_forward.outer)
-        self.norms = [normalizer(residual.norm) for residual in layer.residuals]
+        self.outputs = [_Linear(attention.output) for attention in (own, cross)]
+        self.inner, self.outer = _Linear(layer.feed_forward.inner), _Linear(layer.feed_forward.outer)
+        self.norms = [_normalizer(residual.norm) for residual in layer.residuals]
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
     def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
@@ -64,25 +65,20 @@ class LayerWeights:
         return self.outputs[0](cached_attention(Q, keys, values, seen, self.additive[0]))
 
     def cross_attention(self, memory: list[Tensor], x: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend from x [B * K, d_model] to the memory's keys and values. Returns as x."""
         return self.outputs[1](cached_attention(self.query(x), *memory, mask, self.additive[1]))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        """Apply equation 2 (§3.3)."""
         return self.outer(self.inner(x).relu_())
 
-    def before(self, number: int, x: Tensor) -> Tensor:
-        """Return the input of sub-layer `number`, as in transformer.Residual."""
-        return x if self.post else self.norms[number](x)
-
-    def after(self, number: int, x: Tensor, out: Tensor) -> Tensor:
-        """Add and normalise, as in transformer.Residual; writes over the sub-layer's output."""
+    def around(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Normalise and add as transformer.Residual does; writes over the sub-layer's output."""
+        out = sublayer(x if self.post else self.norms[number](x))
         if self.residual:
             out.add_(x)
         return self.norms[number](out) if self.post else out
 
 
-def normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
+def _normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     """Return the function of a LayerNorm or identity, without a module's own work at each call."""
     if isinstance(norm, nn.Identity):
         return lambda x: x
@@ -90,7 +86,7 @@ def normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
 
 
-class Linear:
+class _Linear:
     """The product x W + b, its outputs times `scale`, with W in the layout that is fastest for few rows of x."""
 
     def __init__(self, part: nn.Linear, scale: Tensor | float = 1.0):
@@ -105,36 +101,35 @@ class CachedDecoder:
     """A search.Decoder of K hypotheses for each of B sentences; tokens are the first `vocabulary` without PAD.
 
     The hypotheses of a sentence share the memory's keys and values, and one cache of their own: each sees only its
-    `Places`, so that nothing in the cache moves when hypotheses do.
+    `_Places`, so that nothing in the cache moves when hypotheses do.
     """
 
     def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
         self.vocabulary, self.weights = vocabulary, weights or Weights(model)
         memory, B = model.encode(source), source.shape[0]
-        self.places = Places(B)
+        self.places = _Places(B)
         # Keys have the layout of `cached_attention`; to copy them at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, BLOCK), memory.new_zeros(B, own.h, BLOCK, own.d_v)]
             for own in (layer.self_attention for layer in model.decoder)
         ]
-        self.memory = [keys_values(layer.cross_attention, memory, source) for layer in model.decoder]
-        self.mask = padding(source)
+        self.memory = [_keys_values(layer.cross_attention, memory, source) for layer in model.decoder]
+        self.mask = _padding(source)
         self.words: Tensor | None = None  # begun by each hypothesis, less one; where the model counts them
         self.length = 0
         self.logits = memory.new_empty(0)  # reused: [the most rows so far, V]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step writes over them."""
-        x = self.embed(tokens)
-        where, seen = self.take_places(*tokens.shape)
+        x = self._embed(tokens)
+        where, seen = self._take_places(*tokens.shape)
         for layer, past, memory in zip(self.weights.layers, self.past, self.memory, strict=True):
-            x = layer.after(0, x, layer.self_attention(past, layer.before(0, x), where, seen))
-            x = layer.after(1, x, layer.cross_attention(memory, layer.before(1, x), self.mask))
-            x = layer.after(2, x, layer.feed_forward(layer.before(2, x)))
-        return self.log_probabilities(self.weights.norm(x)).view(*tokens.shape, -1)
+            x = layer.around(0, x, partial(layer.self_attention, past, where=where, seen=seen))
+            x = layer.around(1, x, partial(layer.cross_attention, memory, mask=self.mask))
+            x = layer.around(2, x, layer.feed_forward)
+        return self._log_probabilities(self.weights.norm(x)).view(*tokens.shape, -1)
 
-    def embed(self, tokens: Tensor) -> Tensor:
-        """Return the sums of embeddings for the next position: [B * K, d_model]."""
+    def _embed(self, tokens: Tensor) -> Tensor:
         ids, place = tokens.flatten(), self.length
         self.length += 1
         x = self.weights.rows.index_select(0, ids)
@@ -146,7 +141,7 @@ class CachedDecoder:
         self.words = new - 1 if self.words is None else self.words + new
         return x + self.weights.words[self.words.flatten().clamp(min=0)]
 
-    def log_probabilities(self, x: Tensor) -> Tensor:
+    def _log_probabilities(self, x: Tensor) -> Tensor:
         """Turn [B * K, d_model] into [B * K, vocabulary], always in one place: fresh memory would double the time."""
         count = x.shape[0]
         if self.logits.shape[0] < count:
@@ -156,33 +151,32 @@ class CachedDecoder:
         scores[:, PAD] = -torch.inf
         return scores
 
-    def take_places(self, B: int, K: int) -> tuple[list[Tensor], Tensor]:
-        """Give each hypothesis its place: `where` and `seen` of LayerWeights.self_attention."""
+    def _take_places(self, B: int, K: int) -> tuple[list[Tensor], Tensor]:
+        """Give each hypothesis its place: `where` and `seen` of _LayerWeights.self_attention."""
         taken, seen = self.places.take(K)
         room = seen.shape[2] - self.past[0][1].shape[2]
         if room:
             self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
-        return self.on_device(np.arange(B)[:, None], taken), *self.on_device(seen[:, None])
+        return self._on_device(np.arange(B)[:, None], taken), *self._on_device(seen[:, None])
 
-    def on_device(self, *arrays: np.ndarray) -> list[Tensor]:
-        """Return NumPy's arrays as tensors beside the weights."""
+    def _on_device(self, *arrays: np.ndarray) -> list[Tensor]:
         return [torch.from_numpy(array).to(self.weights.output.device) for array in arrays]
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
         """Keep these sentences [b], and these hypotheses [b, K] of each."""
         self.places.select(sentences, parents)
         if self.words is not None:
-            self.words = self.words[tuple(self.on_device(sentences[:, None], parents))]
+            self.words = self.words[tuple(self._on_device(sentences[:, None], parents))]
         moved = np.flatnonzero(sentences != np.arange(len(sentences)))
         if not len(moved) and len(sentences) == len(self.memory[0][0]):
             return
-        to, source = self.on_device(moved, sentences[moved])
+        to, source = self._on_device(moved, sentences[moved])
         for cache in (*self.past, *self.memory):
-            cache[:] = [keep(part, len(sentences), to, source) for part in cache]
-        self.mask = None if self.mask is None else keep(self.mask, len(sentences), to, source)
+            cache[:] = [_keep(part, len(sentences), to, source) for part in cache]
+        self.mask = None if self.mask is None else _keep(self.mask, len(sentences), to, source)
 
 
-class Places:
+class _Places:
     """The places in a cache that each hypothesis sees: those of its ancestors. Unseen places are taken again."""
 
     def __init__(self, B: int):
@@ -203,25 +197,24 @@ class Places:
         return places, self.seen
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
-        """Keep these sentences [b], and these hypotheses [b, K] of each."""
         self.seen = self.seen[sentences[:, None], parents]
 
 
-def keep(x: Tensor, count: int, to: Tensor, source: Tensor) -> Tensor:
+def _keep(x: Tensor, count: int, to: Tensor, source: Tensor) -> Tensor:
     """Copy rows `source` of x over rows `to`, and return its first `count` rows."""
     if len(to):
         x[to] = x[source]
     return x[:count]
 
 
-def keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:
+def _keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:
     """Return K and V of the memory for `cached_attention`: [B, h, d_k, L] and [B, h, L, d_v], L at least BLOCK."""
     K, V = (layer.heads(part, source) for part in layer.key_value(memory).split(layer.widths, dim=-1))
     short = max(0, BLOCK - source.shape[1])
     return [F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()]
 
 
-def padding(source: Packed) -> Tensor | None:
+def _padding(source: Packed) -> Tensor | None:
     """Return the mask of the source's padding, and of the places that `keys_values` adds: [B, 1, 1, L]."""
     B, L = source.shape
     if source.mask is None and L >= BLOCK:

@@ -1,6 +1,5 @@
 """A trained run exported as a folder that works anywhere: what translating needs, its origin, and a model card."""
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,51 +12,41 @@ from msgspec.structs import asdict
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.corpus import Subwords
 from transformer.evaluation.scores import averaged_steps
-from transformer.files import InputError, replacing, sha256
+from transformer.files import InputError, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model, read_header
 from transformer.provenance import commit, now
-from transformer.records import Trained, Translated, read_json, read_translated, variants
+from transformer.records import Trained, Translated, read_json, read_translated, variants, write_json
 from transformer.text import environment
 from transformer.translation.marian import has_own_tables, save_marian
 
 Format = Literal["safetensors", "marian"]
 MANIFEST = "export.json"  # marks a folder as an export
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def export(run: Run, weights: Path, to: Path, form: Format) -> None:
-    """Export the run with its `weights` to the folder `to`; an older export there is replaced.
-
-    Raises InputError on a missing or damaged file of the run, on weights of another training, on a folder `to` that is
-    no export, and on a model that the format cannot express.
-    """
+    """Export the run with its `weights` to the folder `to`, which may hold an older export and nothing else."""
     experiment = load(run.experiment)
     model = load_model(weights, experiment.model)
     decoding, record = load(run.decoding, Decoding), read_json(run.record, Trained)
     vocabulary = Subwords(run.vocabulary).fitting(experiment.model.embedding_rows)
     averaged_steps(weights, record["digest"])  # raises on weights of another training
-    with replacing_folder(to) as folder:
-        copy = Run(folder)
+    with _replacing_folder(to) as folder:
         for path in (run.experiment, run.decoding, run.vocabulary, run.record):
             shutil.copyfile(path, folder / path.name)
-        shutil.copyfile(weights, copy.average)
+        shutil.copyfile(weights, Run(folder).average)
         if form == "marian":
             save_marian(model, vocabulary, experiment, decoding, folder)
-            with replacing(folder / "README.md") as file:
-                file.write(card(experiment, decoding, record, score_of(run, weights, record["digest"])))
+            card = _card(experiment, decoding, record, _score_of(run, weights, record["digest"]))
+            (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
         about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(weights)}
-        with replacing(folder / MANIFEST) as file:
-            json.dump(about | {"sha256": files}, file, indent=1)
+        write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
 
 
 @contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed.
-
-    Raises InputError if `path` is there and is no export.
-    """
+def _replacing_folder(path: Path) -> Iterator[Path]:
+    """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed."""
     path = path.resolve()
     if path.exists() and not (path / MANIFEST).is_file():
         raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
@@ -78,26 +67,21 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def card(experiment: Experiment, decoding: Decoding, record: Trained, score: Translated | None) -> str:
-    """Return the model card, whose first lines are data for the Hugging Face Hub. score: of the test set, if any."""
-    return (
-        environment(TEMPLATES, autoescape=False)
-        .get_template("card.md")
-        .render(
-            run=asdict(experiment) | record,
-            normalize=experiment.preparation.normalize_punctuation,
-            escape=experiment.preparation.escape,
-            decapitalize=experiment.preparation.decapitalize,
-            extra_length=decoding.extra_length,
-            own_tables=has_own_tables(experiment.model),
-            scores=variants(score["scores"]) if score else {},
-            paper=score["scores"]["paper"] if score else None,
-        )
+def _card(experiment: Experiment, decoding: Decoding, record: Trained, score: Translated | None) -> str:
+    """Write the model card, whose first lines are data for the Hugging Face Hub. score: of the test set, if any."""
+    template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
+    return template.render(
+        run=asdict(experiment) | record,
+        preparation=experiment.preparation,
+        extra_length=decoding.extra_length,
+        own_tables=has_own_tables(experiment.model),
+        scores=variants(score["scores"]) if score else {},
+        paper=score["scores"]["paper"] if score else None,
     )
 
 
-def score_of(run: Run, weights: Path, digest: str) -> Translated | None:
-    """Return the score of the run's test set, if there is one and it is of these weights."""
+def _score_of(run: Run, weights: Path, digest: str) -> Translated | None:
+    """Read the score of the run's test set, if there is one and it is of these weights."""
     if not run.scores("test").exists():
         return None
     score = read_translated(run.scores("test"))

@@ -41,20 +41,19 @@ def save_marian(
     model: Transformer, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path
 ) -> None:
     """Write the model, its configuration and its tokeniser into an existing folder, in float32. Raises InputError."""
-    refuse(model.config, vocabulary)
+    _refuse(model.config, vocabulary)
     with replacing(folder / "model.safetensors", "wb") as file:
-        file.write(safetensors.torch.save(tensors(model), {"format": "pt"}))
-    contents = configuration(model.config, vocabulary, experiment, decoding)
-    for name, content in contents.items():
+        file.write(safetensors.torch.save(_tensors(model), {"format": "pt"}))
+    for name, content in _configuration(model.config, vocabulary, experiment, decoding).items():
         with replacing(folder / f"{name}.json") as file:
             json.dump(content, file, indent=1, ensure_ascii=False)
     for side in ("source", "target"):
         shutil.copyfile(vocabulary.path, folder / f"{side}.spm")
 
 
-def refuse(config: Model, vocabulary: Subwords) -> None:
+def _refuse(config: Model, vocabulary: Subwords) -> None:
     """Raise InputError on a model that Marian cannot express."""
-    width = head_width(config)
+    width = config.d_model // config.h
     for fits, problem in (
         (not vocabulary.symbols, "a translator, found a parser"),
         (config.positions != "words", "positions sinusoid, learned or none, found 'words'"),
@@ -67,11 +66,6 @@ def refuse(config: Model, vocabulary: Subwords) -> None:
     ):
         if not fits:
             raise InputError(f"Marian: expected {problem}")
-
-
-def head_width(config: Model) -> int:
-    """Return Marian's one width for queries, keys and values."""
-    return config.d_model // config.h
 
 
 def has_own_tables(config: Model) -> bool:
@@ -87,7 +81,7 @@ def token_names(vocabulary: Subwords, rows: int) -> list[str]:
     return [*names, PAD_NAME]
 
 
-def configuration(
+def _configuration(
     config: Model, vocabulary: Subwords, experiment: Experiment, decoding: Decoding
 ) -> dict[str, dict[str, Any]]:
     """Return the contents of the JSON files."""
@@ -138,9 +132,9 @@ def configuration(
 
 
 @torch.no_grad()
-def tensors(model: Transformer) -> dict[str, Tensor]:
+def _tensors(model: Transformer) -> dict[str, Tensor]:
     """Return the model's tensors by their names there."""
-    ours = Rearranged(model.config)
+    ours = _Rearranged(model.config)
     ours.set_embeddings(model)
     for stack, layers, last in (("encoder", model.encoder, WIDER), ("decoder", model.decoder, 1 / ours.embedded)):
         # The scales of each layer's input, and of the last one's output.
@@ -150,7 +144,7 @@ def tensors(model: Transformer) -> dict[str, Tensor]:
     return {name: tensor.contiguous() for name, tensor in ours.tensors.items()}
 
 
-class Rearranged:
+class _Rearranged:
     """The tensors by their names there, added one by one. A `scale` is that of values on the axis d_model there."""
 
     def __init__(self, config: Model):
@@ -158,7 +152,7 @@ class Rearranged:
         self.own_tables = has_own_tables(config)
         self.embedded = WIDER if self.own_tables else 1.0  # the scale of embeddings
         self.order = places if self.own_tables else torch.cat([places[::2], places[1::2]])
-        self.head_width = head_width(config)
+        self.head_width = config.d_model // config.h
         self.tensors: dict[str, Tensor] = {}
 
     def set_embeddings(self, model: Transformer) -> None:
@@ -170,9 +164,8 @@ class Rearranged:
         if model.config.tied:
             self.tensors["model.shared.weight"] = source
         else:
-            self.tensors["model.encoder.embed_tokens.weight"] = source
-            self.tensors["model.decoder.embed_tokens.weight"] = target
-            self.tensors["lm_head.weight"] = output
+            names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+            self.tensors |= zip(names, (source, target, output), strict=True)
         bias = torch.zeros(1, len(source))
         bias[:, model.config.output_rows :] = NEVER
         self.tensors["final_logits_bias"] = bias

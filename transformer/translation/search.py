@@ -46,14 +46,15 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: in
     """
     device, limits = limits.device, limits.cpu().numpy()
     largest_penalty = length_penalty(limits, alpha)
-    history, results = History(len(limits)), Results(len(limits), n)
+    history, results = _History(len(limits)), _Results(len(limits), n)
     sentences = np.arange(len(limits))  # the b of the B that are still searched
     alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
     most = 2 * beam if beam > 1 else 1
     for length in itertools.count(1):
         log_probabilities = decoder.step(torch.from_numpy(tokens).to(device))
         best = expand(torch.from_numpy(alive).to(log_probabilities), log_probabilities, most)
-        scores, parents, tokens = to_host(*best, log_probabilities.shape[2])
+        scores, continuations = torch.stack([each.double() for each in best]).cpu().numpy()  # one transfer
+        parents, tokens = np.divmod(continuations.astype(np.int64), log_probabilities.shape[2])
         penalty = length_penalty(length, alpha)
         if (ends := (tokens == EOS) & (scores > -np.inf)).any():
             results.offer(sentences, np.where(ends, scores, -np.inf) / penalty, parents, tokens, length)
@@ -65,7 +66,7 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: in
         if (late := over & np.isneginf(results.scores[sentences, 0])).any():
             results.offer(sentences[late], alive[late] / penalty, parents[late], tokens[late], length)
         can_win = alive / largest_penalty[sentences, None] > results.scores[sentences, -1:]
-        going = compact(can_win[:, 0] & ~over)  # the likeliest come first
+        going = _compact(can_win[:, 0] & ~over)  # the likeliest come first
         if not len(going):
             return results.to_list(history)
         width = can_win[going].sum(axis=1).max()
@@ -97,13 +98,7 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     return scores, candidates.gather(1, order)
 
 
-def to_host(scores: Tensor, continuations: Tensor, V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the scores, parents and tokens of `expand`'s continuations, in one transfer."""
-    scores, continuations = torch.stack([scores.double(), continuations.double()]).cpu().numpy()
-    return scores, *np.divmod(continuations.astype(np.int64), V)
-
-
-def compact(going: np.ndarray) -> np.ndarray:
+def _compact(going: np.ndarray) -> np.ndarray:
     """Return the sentences that go on; the last ones take the places of those that end."""
     count = going.sum()
     places = np.arange(count)
@@ -111,7 +106,7 @@ def compact(going: np.ndarray) -> np.ndarray:
     return places
 
 
-class History:
+class _History:
     """The hypotheses of B sentences, as trees: after each step, the last token of each and its parent."""
 
     def __init__(self, B: int):
@@ -133,12 +128,12 @@ class History:
         return ids[::-1]
 
 
-class Results:
+class _Results:
     """The n best translations of each of B sentences so far, best first."""
 
     def __init__(self, B: int, n: int):
         self.scores = np.full((B, n), -np.inf)
-        self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length, for History.trace
+        self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length, for _History.trace
 
     def offer(
         self, sentences: np.ndarray, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, length: int
@@ -153,7 +148,7 @@ class Results:
         rows = np.arange(len(own))[:, None]
         self.scores[own], self.ends[own] = scores[rows, order], ends[rows, order]
 
-    def to_list(self, history: History) -> list[list[Scored]]:
+    def to_list(self, history: _History) -> list[list[Scored]]:
         """Return the translations of each sentence; at least one, perhaps empty."""
         found = []
         for sentence, (scores, ends) in enumerate(zip(self.scores.tolist(), self.ends.tolist(), strict=True)):

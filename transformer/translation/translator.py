@@ -53,24 +53,20 @@ class Translator:
 
         before: the number of lines before these, for that error.
         """
+        sentences = self.encode([line for line in lines if line.strip()])
         full = [index for index, line in enumerate(lines) if line.strip()]
-        sentences = self.encode([lines[index] for index in full])
         for index, sentence in zip(full, sentences, strict=True):
             if len(sentence) > self.longest:
                 line = f"line {before + index + 1}: {len(sentence)} subwords, at most {self.longest} can be translated"
                 raise TooLong(index, line)
-        translations = [""] * len(lines)
-        best = [ids for ((ids, _),) in self.search(sentences)]
-        for index, text in zip(full, self.decode(best), strict=True):
-            translations[index] = text
-        return translations
+        texts = dict(zip(full, self.decode([ids for ((ids, _),) in self.search(sentences)]), strict=True))
+        return [texts.get(index, "") for index in range(len(lines))]
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         """Return plain sentences of the source language as token ids, each ending in EOS."""
         return self.vocabulary.encode([self.source.tokenize(line) for line in lines])
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
-        """Return token ids of the target language as plain sentences."""
         return [self.target.detokenize(words) for words in self.vocabulary.decode(sentences)]
 
     @property
@@ -79,8 +75,7 @@ class Translator:
         return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]], n: int = 1) -> list[list[Scored]]:
-        """Return the n best translations of each sentence, best first."""
-        return search_n_best(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights, n=n)
+        return _search_n_best(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights, n=n)
 
     @cached_property
     def weights(self) -> Weights:
@@ -108,11 +103,11 @@ def open_translator(run: Path, model: Transformer, changes: dict) -> Translator:
 
 
 def search(*arguments: Any, **options: Any) -> list[Scored]:
-    """Return the best translation of each sentence, as `search_n_best` finds it."""
-    return [best for best, *_ in search_n_best(*arguments, **options)]
+    """Return the best translation of each sentence, as `_search_n_best` finds it."""
+    return [best for best, *_ in _search_n_best(*arguments, **options)]
 
 
-def search_n_best(
+def _search_n_best(
     model: Transformer,
     vocabulary: int,
     sentences: list[list[int]],
@@ -127,8 +122,7 @@ def search_n_best(
     restricts the tokens of a decoder for the sentences of these indices. weights: the model's, if they were made
     before.
     """
-    device = model.embedding.weight.device
-    weights = weights or Weights(model)
+    device, weights = model.embedding.weight.device, weights or Weights(model)
 
     @torch.inference_mode()
     def decode(batch: list[int]) -> list[list[Scored]]:
@@ -140,13 +134,13 @@ def search_n_best(
         return beam_search(decoder, limits, decoding.beam, decoding.alpha, n)
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    large, on_gpu = weights.output.numel() >= LARGE, device.type == "cuda"
-    tokens = sum(map(len, sentences))
-    most = decoding.batch_tokens * GPU if on_gpu else min(decoding.batch_tokens, divided(tokens, threads, large))
-    # A GPU's caches have BLOCK places for the shortest sentence.
-    batches = by_length(sentences, most, least=BLOCK if on_gpu else 1)
+    large, tokens = weights.output.numel() >= LARGE, sum(map(len, sentences))
+    if device.type == "cuda":  # whose caches have BLOCK places for the shortest sentence
+        batches = by_length(sentences, decoding.batch_tokens * GPU, least=BLOCK)
+    else:
+        batches = by_length(sentences, min(decoding.batch_tokens, divided(tokens, threads, large)))
     results: list[list[Scored]] = [[([], 0.0)]] * len(sentences)
-    found = side_by_side(decode, batches, threads, threads if large else 1)
+    found = _side_by_side(decode, batches, threads, threads if large else 1)
     for batch, translations in zip(batches, found, strict=True):
         for index, ranked in zip(batch, translations, strict=True):
             results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
@@ -159,7 +153,7 @@ def divided(tokens: int, threads: int, large: bool) -> int:
     return -(-tokens // parts)
 
 
-def side_by_side(function: Callable, items: list, threads: int, alone: int) -> list:
+def _side_by_side(function: Callable, items: list, threads: int, alone: int) -> list:
     """Return `function` of each item, in order, several at a time, or a single one with PyTorch on `alone` threads."""
     several = min(threads, len(items)) > 1
     before = torch.get_num_threads()

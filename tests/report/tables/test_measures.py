@@ -48,7 +48,7 @@ def mirror() -> Path:
 @pytest.mark.slow
 def test_the_recorded_numbers_come_out_again(mirror, tmp_path):
     """To all digits, but for the last ones, which depend on the processor."""
-    main(["--downloads", str(mirror), "--output", str(tmp_path / "measures.csv")])
+    main(downloads=mirror, output=tmp_path / "measures.csv")
     made, recorded = (pd.read_csv(path) for path in (tmp_path / "measures.csv", "workflow/paper/measures.csv"))
     pd.testing.assert_frame_equal(made, recorded)
 

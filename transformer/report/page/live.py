@@ -30,22 +30,18 @@ from transformer.evaluation.attention import describe_pair
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.weights import load_model
-from transformer.records import Variant, parse_json, read_translated, run_name
+from transformer.records import parse_json, read_translated, run_name
 from transformer.report.figures import COLORS
 from transformer.text import environment, reason
 from transformer.translation.translator import Translator, open_translator
 
 HOST = "127.0.0.1"
-NAMES = [HOST, "localhost"]  # by which a browser on this machine may call the server
-TEMPLATES = Path(__file__).parent / "templates"
-STYLES, SCRIPTS = ("report.css", "serve.css"), ("viewer.js", "serve.js")
 LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
 BODY = 10_000  # bytes of a question at most
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
-class Question(TypedDict):
-    """The content of a POST."""
-
+class _Question(TypedDict):
     text: str
 
 
@@ -62,7 +58,7 @@ class Trial:
 
         Raises InputError on a text without a word, and on one with too many words or subwords.
         """
-        translator, source = self.translator, self.encode(text)
+        translator, source = self.translator, self._encode(text)
         (ranked,) = translator.search([source], translator.decoding.beam)
         texts = translator.decode([ids for ids, _ in ranked])
         best = describe_pair(translator.model, translator.vocabulary, source, ranked[0][0])
@@ -72,8 +68,8 @@ class Trial:
             "attention": {"layers": model.N, "heads": model.h, "sentences": [{"title": text} | best]},
         }
 
-    def encode(self, text: str) -> list[int]:
-        """Return a text, whose line breaks count as spaces, as token ids that end in EOS. Raises InputError."""
+    def _encode(self, text: str) -> list[int]:
+        """Encode a text, whose line breaks count as spaces."""
         line = text.replace("\r", " ").replace("\n", " ")
         words, most = len(self.translator.source.tokenize(line).split()), self.experiment.preparation.max_words
         if not 0 < words <= most:
@@ -85,67 +81,63 @@ class Trial:
         return ids
 
     def page(self) -> str:
-        """Return the page. Raises InputError on a score file that cannot be read."""
+        """Write the page; an export has no score to show."""
+        score = self.run.scores("test")
+        scores = read_translated(score)["scores"] if score.exists() else None
         style, script = (
-            "".join((TEMPLATES / name).read_text("utf-8") for name in names) for names in (STYLES, SCRIPTS)
+            Markup("".join((_TEMPLATES / name).read_text("utf-8") for name in names))
+            for names in (("report.css", "serve.css"), ("viewer.js", "serve.js"))
         )
-        return (
-            environment(TEMPLATES)
-            .get_template("serve.html")
-            .render(
-                experiment=self.experiment,
-                run=run_name(asdict(self.experiment)),
-                score=self.score(),
-                words=self.experiment.preparation.max_words,
-                settings={"target": self.experiment.target, "bytes": BODY},
-                colors=COLORS,
-                style=Markup(style),
-                script=Markup(script),
-            )
+        page = environment(_TEMPLATES).get_template("serve.html")
+        return page.render(
+            experiment=self.experiment,
+            run=run_name(asdict(self.experiment)),
+            score=scores and scores[scores["paper"]],
+            words=self.experiment.preparation.max_words,
+            settings={"target": self.experiment.target, "bytes": BODY},
+            colors=COLORS,
+            style=style,
+            script=script,
         )
-
-    def score(self) -> Variant | None:
-        """Return the paper's variant of BLEU on the test set; None without a score, as in an export."""
-        if not self.run.scores("test").exists():
-            return None
-        scores = read_translated(self.run.scores("test"))["scores"]
-        return scores[scores["paper"]]
 
 
 def open_trial(folder: Path) -> Trial:
-    """Return the averaged model of a run, or an exported one. Raises InputError if there is none."""
+    """Open the averaged model of a run, or an exported one."""
     run = Run(folder)
     experiment = load(run.experiment)
     model = load_model(run.average, experiment.model).to(best_device())
     return Trial(run, experiment, open_translator(folder, model, {}))
 
 
-# The server.
+def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:
+    """Return a server that shows the page and gives texts to `answer`; it logs errors only: texts are the user's own.
 
-
-def application(page: str, answer: Callable[[str], dict[str, Any]]) -> Starlette:
-    """Return the application that shows the page and gives texts to `answer`; an InputError is told to the client."""
+    An InputError is told to the client.
+    """
     turn = asyncio.Lock()
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page)
 
     async def translate(request: Request) -> Response:
-        text = await read_question(request)
+        text = await _read_question(request)
         async with turn:
             if await request.is_disconnected():  # as the page does that asks for a newer text
                 return Response()
             return JSONResponse(await run_in_threadpool(answer, text))
 
-    return Starlette(
+    app = Starlette(
         routes=[Route("/", show), Route("/translate", translate, methods=["POST"])],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)],
-        exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), refuse),
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)],
+        exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), _refuse),
+    )
+    quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
+    return uvicorn.Server(
+        uvicorn.Config(app, loop="asyncio", http="h11", ws="none", lifespan="off", timeout_graceful_shutdown=1, **quiet)
     )
 
 
-async def read_question(request: Request) -> str:
-    """Return the text of a request. Raises HTTPException or InputError."""
+async def _read_question(request: Request) -> str:
     origin = request.headers.get("Origin")  # browsers send it with every POST
     if origin not in (None, f"http://{request.headers['Host']}"):
         raise HTTPException(403, f"Origin: expected a page of this server, found {origin}")
@@ -154,11 +146,10 @@ async def read_question(request: Request) -> str:
         body += chunk
         if len(body) > BODY:
             raise HTTPException(413, f"expected at most {BODY:,} bytes, found more")
-    return parse_json(body, Question, "the request")["text"]
+    return parse_json(body, _Question, "the request")["text"]
 
 
-async def refuse(request: Request, error: Exception) -> Response:
-    """Answer an error with one line of JSON."""
+async def _refuse(request: Request, error: Exception) -> Response:
     status = 400 if isinstance(error, InputError) else getattr(error, "status_code", 500)
     return JSONResponse({"error": reason(getattr(error, "detail", error))}, status)
 
@@ -170,11 +161,3 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         problem = f"port {port}: cannot be listened on: {os.strerror(error.errno)}; --port 0 takes one that is free"
         raise InputError(problem) from None
-
-
-def server(app: Starlette) -> uvicorn.Server:
-    """Return a server, which logs errors only: texts are the user's own."""
-    quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
-    return uvicorn.Server(
-        uvicorn.Config(app, loop="asyncio", http="h11", ws="none", lifespan="off", timeout_graceful_shutdown=1, **quiet)
-    )

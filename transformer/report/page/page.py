@@ -3,6 +3,7 @@
 One HTML file that needs no network. What is not there is named; nothing stands in for it.
 """
 
+import random
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,41 +11,47 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from transformer.evaluation.attention import read_attention, whole_weights
+from transformer.parsing.brackets import SentenceCounts, compare, read_gold_and_test
+from transformer.parsing.trees import Close, Open, Tree, bracketed, words
 from transformer.records import Description, read_json
 from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
-from transformer.report.page.cards import read_run_records, run_cards
-from transformer.report.page.samples import Samples, sample_parses, sample_translations
-from transformer.report.page.summary import closeness, moved_runs, training_details, usage
+from transformer.report.page.runs import closeness, moved_runs, read_run_records, run_cards, training_details, usage
 from transformer.report.tables.render import html, marked_environment, read
+from transformer.text import read_pairs
 
-ENTRIES = TABLES | FIGURES
-PAGE_TEMPLATES = Path(__file__).parent / "templates"
-AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
-ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
+_AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
+_ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
+_SAMPLING_SEED = 1
+_Gap = tuple[str, str]  # a missing part of the page, and the reason
 
 
-class Gap(NamedTuple):
-    """A missing part of the page, and the reason."""
+class Sample(NamedTuple):
+    """A sentence of a test set; line: counted from 1. score: from 0 to 100."""
 
-    what: str
-    why: str
+    line: int
+    score: float
+    source: str
+    reference: str
+    ours: str
+
+
+class Samples(NamedTuple):
+    """Sentences of one run by kind (`choose`), and the metric of their scores."""
+
+    run: str
+    metric: str
+    kinds: dict[str, list[Sample]]
 
 
 def make(input: Any, params: Any) -> str:
-    """Make the page.
-
-    Of `input`, tables are JSON with their CSV beside them, figures SVG with their JSON beside them; runs (run.json),
-    scores, samples and attention are the files that are there. `params` has the title, the label of the data, the name
-    of the scale, `data_of_paper`; the expected runs, scores, translations and parses; how many samples of each kind;
-    the reasons for missing tables and figures; the prices of an hour, by unit, and their currency.
-    """
+    """Make the page of Inputs.page_files and Inputs.page_params; JSON lies beside figures, CSV beside tables."""
     runs = read_run_records(input.runs)
-    translations, no_translations = draw_samples("translations", input, params, sample_translations)
-    parses, no_parses = draw_samples("parses", input, params, sample_parses)
-    gaps = [Gap(heading(name), why) for name, why in params.missing.items()]
-    gaps += missing_files("Runs", params.runs, input.runs) + missing_files("Scores", params.scores, input.scores)
-    jinja = marked_environment(PAGE_TEMPLATES)
+    translations, no_translations = _draw_samples("translations", input, params, _sample_translations)
+    parses, no_parses = _draw_samples("parses", input, params, sample_parses)
+    gaps = [(_heading(name), why) for name, why in params.missing.items()]
+    gaps += _missing_files("Runs", params.runs, input.runs) + _missing_files("Scores", params.scores, input.scores)
+    jinja = marked_environment(Path(__file__).parent / "templates")
     jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
     return jinja.get_template("report.html").render(
         title=params.title,
@@ -58,8 +65,8 @@ def make(input: Any, params: Any) -> str:
         prices=params.prices,
         currency=params.currency,
         closeness=closeness(input.tables),
-        tables=[table_part(path) for path in input.tables],
-        figures=[figure_part(Path(path)) for path in input.figures],
+        tables=[_table_part(path) for path in input.tables],
+        figures=[_figure_part(Path(path)) for path in input.figures],
         translations=translations,
         parses=parses,
         attention=whole_weights(read_attention(input.attention)) if input.attention else None,
@@ -69,42 +76,109 @@ def make(input: Any, params: Any) -> str:
     )
 
 
-def heading(name: str) -> str:
-    """Get the heading of a table, a figure or the attention viewer, made or not."""
-    return ENTRIES[name].title if name in ENTRIES else "Attention viewer"
+def _heading(name: str) -> str:
+    entries = TABLES | FIGURES
+    return entries[name].title if name in entries else "Attention viewer"
 
 
-def missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[Gap]:
+def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[_Gap]:
     """Name the expected files that are not there, if any, from the run's task on."""
     missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
-    return [Gap(what, f"no file {', '.join(missing)}")] if missing else []
+    return [(what, f"no file {', '.join(missing)}")] if missing else []
 
 
-def draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples]) -> tuple[list[Samples], list[Gap]]:
-    """Choose sentences of each run whose files are all there; the first file's folders name the run."""
-    chosen, gaps = [], []
-    for paths in getattr(params, kind):
-        run = "/".join(Path(paths[0]).parts[-4:-1])
-        missing = missing_files(f"Sample {kind} of {run}", paths, input.samples)
-        gaps += missing
-        if not missing:
-            chosen.append(read(run, *paths, params.samples))
-    return chosen, gaps
-
-
-def table_part(path: str | Path) -> dict[str, Any]:
-    """Describe a table from its JSON."""
+def _table_part(path: str) -> dict[str, Any]:
     table = read(path)
     return {"name": table.name, "title": table.title, "body": html(table, scrolls=f"{table.title}, scrolls")}
 
 
-def figure_part(path: Path) -> dict[str, Any]:
+def _figure_part(path: Path) -> dict[str, Any]:
     """Describe a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
     content = read_json(path.with_suffix(".json"), Description)
     drawing = " ".join(path.read_text("utf-8").split())  # an address has no line ends
     return {
         **{key: content[key] for key in ("title", "alt", "caption")},
         "name": path.stem,
-        "address": f"data:image/svg+xml,{quote(drawing, safe=AS_IT_IS)}",
-        "wide": content["inches"] > ONE_COLUMN,
+        "address": f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}",
+        "wide": content["inches"] > _ONE_COLUMN,
     }
+
+
+# Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations; labelled F1 ranks parses.
+
+
+def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples]) -> tuple[list[Samples], list[_Gap]]:
+    """Choose sentences of each run whose files are all there; the first file's folders name the run."""
+    chosen, gaps = [], []
+    for paths in getattr(params, kind):
+        run = "/".join(Path(paths[0]).parts[-4:-1])
+        missing = _missing_files(f"Sample {kind} of {run}", paths, input.samples)
+        gaps += missing
+        if not missing:
+            chosen.append(read(run, *paths, params.samples))
+    return chosen, gaps
+
+
+def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
+    """Choose at most `most` sentences of each kind, best, worst and random, none for two.
+
+    Of equal scores the earlier comes first. A short list has no worst or others.
+    """
+    ranked = sorted(range(len(sentences)), key=lambda place: -sentences[place].score)
+    best, rest = ranked[:most], ranked[most:]
+    worst = sorted(rest, key=lambda place: sentences[place].score)[:most]
+    others = sorted(set(rest) - set(worst))
+    drawn = random.Random(_SAMPLING_SEED).sample(others, min(most, len(others)))
+    places = {"best": best, "worst": worst, "random": sorted(drawn)}
+    return {kind: [sentences[place] for place in chosen] for kind, chosen in places.items()}
+
+
+def _sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> Samples:
+    from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
+
+    metric = CHRF()
+    pairs = zip(list(read_pairs(sources, references)), list(read_pairs(hypotheses, references)), strict=True)
+    sentences = [
+        Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)
+        for line, ((source, _), (ours, reference)) in enumerate(pairs, start=1)
+    ]
+    return Samples(run, f"chrF of the sentence, `{metric.get_signature().format()}`", choose(sentences, most))
+
+
+def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
+    """Choose from a parser's trees and the treebank's; a sentence without a bracket that counts is left out."""
+    sentences = [
+        Sample(line, score, " ".join(words(right)), _indented(right), _indented(ours))
+        for line, (right, ours) in enumerate(read_gold_and_test(gold, trees), start=1)
+        if (score := _sentence_f1(compare(right, ours, line, by_gold=True))) is not None
+    ]
+    metric = "labelled F1 of the sentence; words left out by the treebank's tags"
+    return Samples(run, metric, choose(sentences, most))
+
+
+def _sentence_f1(sentence: SentenceCounts) -> float | None:
+    """Compute F1 in per cent: 0 for a tree that is missing or over other words, None without a bracket to compare."""
+    if sentence.status != "ok":
+        return 0.0
+    brackets = sentence.gold + sentence.test
+    return 200 * sentence.matched / brackets if brackets else None
+
+
+def _indented(tree: Tree) -> str:
+    """Write a constituent on each line, two spaces further in than the one around it; one of words alone is whole."""
+    lines: list[str] = []
+    depth = place = 0
+    while place < len(tree):
+        event, end = tree[place], place + 1
+        if isinstance(event, Close):
+            lines[-1] += ")"
+            depth -= 1
+        else:
+            # The end of the constituent, if it holds words alone; else the next place.
+            end = next((n for n in range(place + 1, len(tree)) if isinstance(tree[n], Open | Close)), place)
+            flat = isinstance(event, Open) and isinstance(tree[end], Close)
+            end = end + 1 if flat else place + 1
+            lines.append("  " * depth + bracketed(tree[place:end]))
+            depth += isinstance(event, Open) and end == place + 1
+        place = end
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The page to try a model, served by a real process: its answers are the model's, and bad requests are refused."""
+"""`serve`, a real process: its answers are the model's, and bad requests are refused."""
 
 import json
 import shutil
@@ -159,7 +159,7 @@ REFUSED = {
     "a number": ({"body": b'{"text": 5}'}, 400, "text"),
     "depth": ({"body": b'{"text": ' + b"[" * 9000}, 400, "nested too deeply"),
     "invalid UTF-8": ({"body": b'{"text": "\xff"}'}, 400, "'utf-8' codec"),
-    "half a character": ({"body": rb'{"text": "\ud800"}'}, 400, "text"),
+    "half a character": ({"body": rb'{"text": "\ud800"}'}, 400, "cannot be read as JSON"),
     "blanks": ({"body": rb'{"text": " \n "}'}, 400, "of 1 to 80 words, as the tokeniser cuts them, found 0"),
     "too many words and marks": ({"body": b'{"text": "' + b"ab, " * 41 + b'"}'}, 400, "cuts them, found 82"),
     "too many subwords": ({"body": b'{"text": "' + b"ab" * 999 + b'"}'}, 400, f"at most {LONGEST} subwords, found"),
