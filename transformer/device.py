@@ -45,11 +45,7 @@ TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; 
 
 
 def best_device() -> torch.device:
-    """Return a GPU if there is one, else the processor.
-
-    Raises InputError if this process was given a GPU that PyTorch cannot open: on the processor a training of days
-    would take months.
-    """
+    """Return a GPU if there is one, else the processor. Raises InputError if PyTorch cannot open a GPU it was given."""
     chosen = os.environ.get(VARIABLE, "")
     if chosen not in ("", "cpu"):
         raise InputError(f"{VARIABLE}: expected cpu or nothing, found {chosen!r}")
@@ -115,10 +111,7 @@ def available_memory(device: torch.device, threads: int) -> int:
 
 
 def pieces(memory: int, model: int, bytes_per_token: float, tokens: float) -> int:
-    """Return into how many pieces a process must cut its `tokens`, source and target, to fit each into `memory` bytes.
-
-    model: bytes kept for all parameters. Raises InputError if the model alone does not fit.
-    """
+    """Return into how many pieces a process must cut its `tokens` to fit each into `memory` bytes, less the model's."""
     left = SHARE * memory - model
     if left <= 0:
         gib = model / SHARE / 2**30
@@ -234,7 +227,7 @@ def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
     """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it.
 
     When Snakemake is killed its jobs live on: a second training of the same run would write over the first one's files.
-    Rank 0 takes the lock, and all wait for it. Raises Interrupted on a stop signal to any process.
+    Raises Interrupted on a stop signal to any process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "a+", encoding="utf-8") as file:

@@ -1,7 +1,6 @@
 """This process and the system: signals, standard streams, memory limits, locks of files. No torch here."""
 
 import fcntl
-import io
 import os
 import signal
 import sys
@@ -14,7 +13,6 @@ from typing import IO, Self
 
 from transformer.files import InputError
 
-INPUT, OUTPUT = "standard input", "standard output"
 ENDING = (signal.SIGINT, signal.SIGTERM)
 CLEANING_SECONDS = 2.0
 # The signals that batch systems, terminals and people send to a training, such as Slurm's --signal=USR1@120.
@@ -51,36 +49,12 @@ class StopSignals:
         self.received = self.received or signal.Signals(number).name
 
 
-class Standard(io.FileIO):
-    """Standard input or output; its errors name the stream."""
-
-    def __init__(self, number: int):
-        self.shown = (INPUT, OUTPUT)[number]
-        super().__init__(number, "rw"[number], closefd=False)
-
-    def readinto(self, buffer) -> int | None:
-        with self.named():
-            return super().readinto(buffer)
-
-    def write(self, data) -> int | None:
-        with self.named():
-            return super().write(data)
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, self.shown) from None
-
-
 @contextmanager
 def manners(program: str) -> Iterator[None]:
-    """Run `program`'s main function in this context; the process has no other purpose.
+    """Run `program`'s main function in this context.
 
-    Ctrl-C and TERM end it with one line and the exit code of a shell, 130 or 143; a training answers them otherwise. A
-    reader that has left (`| head`) ends it silently, with 141. Other output that cannot be written is an error of one
-    line; messages that cannot be written are lost. A character that the terminal's encoding lacks becomes an escape.
+    Ctrl-C and TERM end it with one line and a shell's exit code, 130 or 143, a reader that has left (`| head`) silently
+    with 141. Other output that cannot be written is an error of one line; messages that cannot be written are lost.
     """
     open_streams()
     for number in ENDING:
@@ -93,9 +67,8 @@ def manners(program: str) -> Iterator[None]:
             flush_messages()
             sys.stdout.flush()
     except OSError as error:
-        left = isinstance(error, BrokenPipeError) and error.filename == OUTPUT
         discard(sys.stdout)
-        sys.exit(128 + signal.SIGPIPE if left else f"{program}: error: {error}")
+        sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
     except Ended as ended:
         number = ended.args[0]
         print(f"{program}: ended by {number.name}", file=sys.stderr)
@@ -103,10 +76,7 @@ def manners(program: str) -> Iterator[None]:
 
 
 def end_by_signal(number: int, frame: FrameType | None) -> None:
-    """Raise Ended. Another signal does nothing for CLEANING_SECONDS, in which files are removed, then ends the process.
-
-    Ctrl-C reaches a job twice, from the terminal and from Snakemake.
-    """
+    """Raise Ended. A second signal, as Ctrl-C reaches a job twice, waits while files are removed."""
     patient = time.monotonic() + CLEANING_SECONDS
 
     def again(number: int, frame: FrameType | None) -> None:
@@ -136,24 +106,18 @@ def at_once() -> Iterator[None]:
 def open_streams() -> None:
     """Open all three standard streams; standard output escapes what its encoding lacks.
 
-    A closed one would give its number to the next file that is opened. Input and output are opened the wrong way round,
-    so that they can neither be read nor written; messages go to nowhere.
+    A closed one would give its number to the next file that is opened. Opened the wrong way round, input and output can
+    neither be read nor written.
     """
     for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, way)  # gets the lowest number that is free: this one
-    if sys.stdin is None:
-        sys.stdin = io.TextIOWrapper(io.BufferedReader(Standard(0)), encoding="utf-8")
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    options = {"encoding": "utf-8"}
-    if sys.stdout is not None:
-        options = {name: getattr(sys.stdout, name) for name in ("encoding", "line_buffering", "write_through")}
-    raw = Standard(1)
-    buffer = raw if options.get("write_through") else io.BufferedWriter(raw)
-    sys.stdout = io.TextIOWrapper(buffer, errors="backslashreplace", **options)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def flush_messages() -> None:

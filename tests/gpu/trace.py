@@ -96,7 +96,9 @@ def learner_of(name: str, layers: int | None = None) -> Learner:
     work = of_paper(name, PAIRS)
     model = structs.replace(work.experiment.model, N=min(work.experiment.model.N, layers or math.inf))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
-    compiles = patch.object(Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece()))
+    compiles = patch.object(
+        Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece(learner.batches_of(0)))
+    )
     moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
     with FAKE, CUDA, measures_memory, compiles, moves:
         return Learner(structs.replace(work.experiment, model=model), work.text, None, WORLD, 0)

@@ -110,8 +110,8 @@ def unpack(tmp_path_factory) -> list:
 @pytest.mark.parametrize(
     ("shell", "code", "message"),
     [
-        (">&-", 1, "Bad file descriptor: 'standard output'"),
-        ("> /dev/full", 1, "No space left on device: 'standard output'"),
+        (">&-", 1, "Bad file descriptor"),
+        ("> /dev/full", 1, "No space left on device"),
         ("<&-", 0, ""),
         ("2>&-", 0, ""),
     ],
@@ -154,9 +154,7 @@ def in_manners(program: str, shell: str = "", **env: str) -> subprocess.Complete
 def test_data_from_and_to_closed_streams(program, shell):
     """As `translate` and `parse` read and write them: no other file takes their place."""
     ended = in_manners(program, shell)
-    stream = "input" if "stdin" in program else "output"
-    expected = f"test: error: [Errno 9] Bad file descriptor: 'standard {stream}'\n"
-    assert (ended.returncode, ended.stderr.decode()) == (1, expected)
+    assert (ended.returncode, ended.stderr.decode()) == (1, "test: error: [Errno 9] Bad file descriptor\n")
 
 
 def test_messages_that_nobody_wants_go_nowhere(tmp_path):
@@ -178,8 +176,6 @@ def test_what_the_terminal_cannot_show(unpack):
     assert "\\xe9" in ended.stdout.decode("ascii")
     ended = run("unpack", "--input", "ü", *unpack[3:], PYTHONIOENCODING="ascii")
     assert ended.stderr.decode("ascii").startswith("transformer unpack: error: \\xfc: cannot be read")
-    program = "from transformer.commandline import print_score; print_score({'hyp': 'é'}, '', '-')"
-    assert json.loads(in_manners(program, PYTHONIOENCODING="ascii").stdout.decode("utf-8")) == {"hyp": "é"}
 
 
 # Full disks.

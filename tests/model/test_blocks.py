@@ -20,7 +20,6 @@ from torch._dynamo.utils import counters
 from torch.nn.attention import flex_attention
 
 from transformer.config.experiment import PAD
-from transformer.files import InputError
 from transformer.model.attention import block_attention, fits_blocks
 from transformer.model.packed import (
     BLOCK,
@@ -251,7 +250,7 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
 
 def start(folder, in_blocks: bool, running: dict | None = None) -> Run:
     run = starting.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
-    run.learner.capacity = run.learner.largest_piece() if in_blocks else None
+    run.learner.capacity = run.learner.largest_piece(run.learner.batches_of(0)) if in_blocks else None
     return run
 
 
@@ -265,12 +264,6 @@ def test_a_training_goes_the_same_way(tmp_path):
         losses.append([line["smoothed_loss"] for line in lines if "smoothed_loss" in line])
         losses[-1].append(run.progress.dev_perplexity)
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-
-
-def test_additive_attention_is_refused_by_name():
-    model = Transformer(model_config(**LIKE_HEADS, attention="additive"))
-    with pytest.raises(InputError, match=r"^attention 'additive': expected padded sentences, found those in blocks"):
-        gradients(batch_losses, model, INDICES, in_blocks=True)
 
 
 def test_models_that_attention_in_blocks_knows():

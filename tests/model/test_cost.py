@@ -81,7 +81,7 @@ def test_flops_are_those_that_pytorch_counts():
     source, target = packed(sentences, L_s), packed(sentences, L_t)
     model = Transformer(SMALL)
     with FlopCounterMode(display=False) as counter:
-        loss, _ = smoothed_cross_entropy(model(source, target), model.embedding.output_weight(), target.ids, 0.1)
+        loss, _ = smoothed_cross_entropy(model(source, target), model.output_weight(), target.ids, 0.1)
         loss.backward()
     sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
     assert training_flops(SMALL, Lengths(*sums)) == counter.get_total_flops()

@@ -49,11 +49,10 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
     RUN/checkpoints (those to be averaged), last.safetensors, metrics.jsonl, vocabulary.model and run.json. A finished
     training is not repeated; to train again, delete RUN/state and RUN/run.json.
 
-    The batches are the same on any number of processes; each accumulates gradients as its memory demands. TERM, INT,
-    HUP, USR1 or USR2 to any process: the state is saved after the step, and the exit code is 75, so that the same
-    command goes on from there. torchrun itself exits with 1, and must be told to pass USR1 and USR2 on and to wait for
-    the save, as workflow/scripts/train-node does; RUN/state/interrupted names the signal. While another process trains
-    in RUN, this one waits.
+    The batches are the same on any number of processes. TERM, INT, HUP, USR1 or USR2 to any process: the state is saved
+    after the step, RUN/state/interrupted names the signal, and exit code is 75; the same command goes on from there.
+    torchrun itself exits with 1, and must be told to pass USR1 and USR2 on and to wait for the save, as
+    workflow/scripts/train-node does. While another process trains in RUN, this one waits.
 
     Args:
         run: folder of the run; positional, as torchrun takes --run for an option of its own
@@ -97,8 +96,7 @@ def average(*, run: Path) -> None:
 
     python -m transformer average --run results/demo/runs/en-de/base/1
 
-    Writes RUN/average.safetensors, the mean of the checkpoints in RUN/checkpoints, which are as many as its experiment
-    demands.
+    Writes RUN/average.safetensors, the mean of the checkpoints in RUN/checkpoints.
 
     Args:
         run: folder of the run

@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import Model
-from transformer.files import InputError
 from transformer.model.packed import BLOCK, Blocks, Packed, Pad, Unpad
 
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
@@ -75,11 +74,10 @@ def attention(
     scale: float | None = None,
     additive: Tensor | None = None,
 ) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1).
+    """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1): [B, h, L_q, d_v].
 
-    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. Returns [B, h, L_q, d_v].
-    mask: added to the scores, broadcast to [B, h, L_q, L_k]. causal: position i sees positions up to i (§3.2.3).
-    scale: another factor than 1 / sqrt(d_k). additive: with it, the scores are `additive_scores`.
+    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. mask: broadcast to [B, h, L_q, L_k]. causal: position
+    i sees positions up to i (§3.2.3). scale: instead of 1 / sqrt(d_k). additive: for `additive_scores`.
     """
     scale = Q.shape[-1] ** -0.5 if scale is None else scale
     if Q.is_cuda and additive is None:  # one fused kernel; on a CPU the equation itself is faster
@@ -101,10 +99,9 @@ def attention(
 
 
 def additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
-    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k], which §3.2.1 compares dot products with.
+    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k], with which §3.2.1 compares (Bahdanau et al., 2015).
 
-    Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. additive: [h, d_k]. As in Bahdanau et al. (2015), it is one layer over
-    queries and keys, with the matrices W^Q and W^K.
+    additive: [h, d_k]. W^Q and W^K are the layer's matrices over queries and keys.
     """
     return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
 
@@ -139,10 +136,9 @@ def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
 def cached_attention(
     Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, additive: Tensor | None = None
 ) -> Tensor:
-    """Compute equation 1 for one query of each of K hypotheses, over M cached places (translation/decoder.py).
+    """Compute equation 1 for one query of each of K hypotheses, over M cached places: [B * K, h * d_v].
 
-    Q: [B * K, h * d_k], already divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: added to the
-    scores [B, h, K, M]. Returns [B * K, h * d_v].
+    Q: [B * K, h * d_k], divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: as [B, h, K, M].
     """
     B, h, d_k, _ = keys.shape
     queries = Q.view(B, -1, h, d_k).transpose(1, 2)
@@ -166,13 +162,8 @@ class MultiHead(nn.Module):
     def mix(
         self, Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks | None, causal: bool
     ) -> Tensor:
-        """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v]; blocks: None for padded attention.
-
-        Q: [n_q, h * d_k]. K: [n_k, h * d_k]. V: [n_k, h * d_v].
-        """
+        """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v]; blocks: None for padded attention."""
         if blocks is not None:
-            if self.additive is not None:
-                raise InputError("attention 'additive': expected padded sentences, found those in blocks")
             heads = (x.view(len(x), self.h, -1) for x in (Q, K, V))
             return block_attention(*heads, queries, keys, blocks, causal, self.scale).flatten(1)
         # Causal needs no mask of the padding: it follows every real token of its sentence.

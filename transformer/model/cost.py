@@ -6,10 +6,9 @@ from transformer.config.experiment import Model
 
 
 def parameters(model: Model) -> int:
-    """Count the trained numbers: the embedding matrices (§3.4), and the layers' matrices, biases and LayerNorms.
+    """Count the trained numbers; learned positions (Table 3, row E) do not count.
 
-    Projections have biases, as in the authors' code and as Table 3's counts need. The code's table of target languages
-    counts if the model has it; that of learned positions (Table 3, row E) does not.
+    Projections have biases, as in the authors' code and as Table 3's counts need.
     """
     keys, values = model.h * model.d_k, model.h * model.d_v
     attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model

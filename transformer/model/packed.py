@@ -20,16 +20,12 @@ SPARE = 64  # the least padding of each side, in as many sentences on both
 
 @dataclass(frozen=True)
 class Blocks:
-    """For each block of queries the blocks of keys that it may see, and the reverse, for the gradient.
+    """For each of M blocks of queries the blocks of keys, of N, that it may see; and the reverse, for the gradient."""
 
-    M blocks of queries, N of keys: of keys [1, 1, M, N] the first key_counts [1, 1, M] count in each row, of queries
-    [1, 1, N, M] the first query_counts [1, 1, N]. Shapes depend on the streams' sizes, not on their sentences.
-    """
-
-    key_counts: Tensor
-    keys: Tensor
-    query_counts: Tensor
-    queries: Tensor
+    key_counts: Tensor  # [1, 1, M]: as many of a row of `keys` count
+    keys: Tensor  # [1, 1, M, N]
+    query_counts: Tensor  # [1, 1, N]
+    queries: Tensor  # [1, 1, N, M]
 
 
 @dataclass(frozen=True)
@@ -53,10 +49,7 @@ def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
 
 
 def collate(ids: np.ndarray, lengths: np.ndarray, device: torch.device, multiple: int = 1) -> Packed:
-    """Lay sentences out for padded attention: their ids [n], end to end, and their lengths [B].
-
-    PAD extends the tokens to a `multiple`.
-    """
+    """Lay sentences out for padded attention: ids [n], lengths [B]. PAD extends the tokens to a `multiple`."""
     B, L = shape = (len(lengths), int(lengths.max()))
     positions = places(lengths)
     sides = [to_device(extended(side, multiple), device) for side in (ids, positions)]
@@ -110,24 +103,17 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
 
 
 def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch.device) -> Blocks:
-    """Return the blocks of attention between sentences of these lengths [B] on either side."""
-    return Blocks(*(to_device(table, device) for table in tables(queries, keys, causal)))
-
-
-def tables(queries: np.ndarray, keys: np.ndarray, causal: bool) -> list[np.ndarray]:
-    """Return the tables of `Blocks` for sentences of these lengths on either side [B], each side whole blocks."""
+    """Return the blocks of attention between sentences of these lengths [B], each side whole blocks."""
     first_key, last_key = reach(queries, keys)
     first_query, last_query = reach(keys, queries)
     if causal:
         last_key, first_query = (np.arange(len(x)) for x in (last_key, first_query))
-    return [*listed(first_key, last_key, len(first_query)), *listed(first_query, last_query, len(first_key))]
+    tables = (*listed(first_key, last_key, len(first_query)), *listed(first_query, last_query, len(first_key)))
+    return Blocks(*(to_device(table, device) for table in tables))
 
 
 def reach(lengths: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each block of a stream the first and the last block of the other that it shares a sentence with.
-
-    It shares one with all between them, as both streams have their sentences in one order.
-    """
+    """Return for each block of a stream the first and the last block of the other that it shares a sentence with."""
     sentences = np.repeat(np.arange(len(lengths)), lengths)
     first, last = sentences[::BLOCK], sentences[BLOCK - 1 :: BLOCK]
     ends = np.cumsum(others)

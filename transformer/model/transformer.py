@@ -8,6 +8,7 @@ Shapes: n tokens, V embedding rows.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import numpy as np
 import torch
@@ -32,7 +33,9 @@ class Transformer(nn.Module):
         self.embedding = Embedding(config)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
-        self.encoder_norm, self.decoder_norm = (last_norm(config) for _ in range(2))
+        # None in the paper's, whose last layer ends with a LayerNorm.
+        last_norm = nn.Identity if config.norm == "post" else partial(nn.LayerNorm, config.d_model, LAYER_NORM_EPSILON)
+        self.encoder_norm, self.decoder_norm = last_norm(), last_norm()
         self.dropout = Dropout(config.P_drop)
         self.untied_target = None if config.tied else Embedding(config)
         self.untied_output = None if config.tied else nn.Parameter(torch.empty(config.output_rows, config.d_model))
@@ -50,12 +53,15 @@ class Transformer(nn.Module):
 
     @property
     def target_embedding(self) -> "Embedding":
-        """The target's embedding: the source's own, unless they are untied."""
         return self.embedding if self.untied_target is None else self.untied_target
 
     def output_weight(self) -> Tensor:
         """Return the rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
-        return self.embedding.output_weight() if self.untied_output is None else self.untied_output
+        weight, rows = (
+            self.embedding.weight if self.untied_output is None else self.untied_output,
+            self.config.output_rows,
+        )
+        return weight if rows == len(weight) else weight[:rows]
 
     def encode(self, source: Packed) -> Tensor:
         """Return the memory: [n_source, d_model]."""
@@ -77,11 +83,6 @@ class Transformer(nn.Module):
     def stream(self, x: Tensor) -> Tensor:
         """Return embeddings as the first layer adds to them; pre-norm adds to one sum throughout, in 32 bits."""
         return narrowed(x) if self.config.norm == "post" else x
-
-
-def last_norm(config: Model) -> nn.Module:
-    """Return the norm after a stack: none in the paper's, whose last layer ends with a LayerNorm."""
-    return nn.Identity() if config.norm == "post" else nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
 
 class EncoderLayer(nn.Module):
@@ -190,7 +191,6 @@ class Embedding(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.embedding_rows, config.d_model))
-        self.output_rows = config.output_rows
         self.learned = config.positions == "learned"
         if self.learned:
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
@@ -203,15 +203,8 @@ class Embedding(nn.Module):
         words = config.positions == "words"
         self.register_buffer("new_word", torch.zeros(config.embedding_rows) if words else None)
 
-    def output_weight(self) -> Tensor:
-        """Return the rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
-        return self.weight if self.output_rows == len(self.weight) else self.weight[: self.output_rows]
-
     def forward(self, ids: Tensor, positions: Tensor, words: Tensor | None = None) -> Tensor:
-        """Embed `ids` at `positions`, both [n] or of another shape. Returns [n, d_model].
-
-        words: the numbers of the words, of the same shape; counted if not given, for sentences laid end to end.
-        """
+        """Embed `ids` at `positions`: [n, d_model]. words: their numbers; counted if not given, for packed ids."""
         x = self.rows(ids)
         table = self.position_table
         if table is not None:
@@ -267,7 +260,7 @@ def initialize(model: Transformer) -> None:
 
 
 def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
-    """Return the attention of each layer by kind: "encoder" and "decoder" (self-attention), "cross"."""
+    """Return each layer's attention by kind: "encoder" and "decoder" (self-attention), "cross"."""
     return {
         "encoder": [layer.self_attention for layer in model.encoder],
         "decoder": [layer.self_attention for layer in model.decoder],
@@ -279,8 +272,7 @@ def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
 def attention_weights(model: Transformer, source: list[int], target: list[int]) -> dict[str, Tensor]:
     """Return softmax(Q K^T / sqrt(d_k)), [N, h, queries, keys] by kind, of a pair of sentences, as ids ending in EOS.
 
-    In the decoder a query's position is that of the token that it writes, a key's that of the token before, which it
-    read. Raises InputError if a sentence is longer than the model has positions for.
+    In the decoder a query stands at the token that it writes, a key at the token before, which it read.
     """
     if (longest := max(len(source), len(target))) > POSITIONS:
         raise InputError(f"expected {POSITIONS} tokens at most, found a sentence of {longest}")
@@ -297,10 +289,7 @@ def attention_weights(model: Transformer, source: list[int], target: list[int]) 
 
 @contextmanager
 def hooked(module: MultiHead, hook: Callable[[Tensor], None]) -> Iterator[None]:
-    """Give `hook` the weights [B, h, queries, keys] of each of the module's attentions, in this context.
-
-    They are the output of the module itself for Q, K and its masks, with the identity as V.
-    """
+    """Give `hook` the module's weights [B, h, queries, keys] in this context: its output with the identity as V."""
     attend = module.attend
 
     def attend_and_tell(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

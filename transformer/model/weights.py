@@ -5,7 +5,8 @@ A file's own header has one key, KEY, with our header as JSON and the checksum o
 
 import hashlib
 import json
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -16,7 +17,6 @@ from torch import Tensor
 
 from transformer.config.experiment import Model
 from transformer.files import InputError, replacing
-from transformer.model.cost import parameters
 from transformer.model.transformer import Transformer
 from transformer.records import Checksum, Count, Steps, parse_json
 
@@ -62,52 +62,39 @@ def checksum(tensors: dict[str, Tensor]) -> str:
 
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
-    """Return the tensors and the header of a file.
-
-    Raises Unusable on a damaged or foreign file, another InputError on one that cannot be opened.
-    """
-    with opened(path) as file:
+    """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
+    with opened(path) as (file, header, expected):
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        header, expected = read_about(path, file.metadata())
     if checksum(tensors) != expected:
         raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
     return tensors, header
 
 
 def read_header(path: str | Path) -> Header:
-    """Return the header alone. Raises InputError naming the file."""
-    with opened(path) as file:
-        return read_about(path, file.metadata())[0]
+    with opened(path) as (_, header, _):
+        return header
 
 
 @contextmanager
-def opened(path: str | Path):
-    """Open a file of tensors; errors name it."""
+def opened(path: str | Path) -> Iterator[tuple[safe_open, Header, str]]:
+    """Open a file of tensors, with its header and the tensors' checksum; errors name it."""
+    foreign = f"{path}: truncated, or not a checkpoint of this project"
     try:
         with safe_open(path, framework="pt") as file:
-            yield file
+            about = (file.metadata() or {}).get(KEY, "")
+            try:
+                header, expected = parse_json(about, tuple[Header, str], f"{foreign}: header")
+            except InputError as error:
+                raise Unusable(str(error)) from None
+            yield file, header, expected
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except SafetensorError as error:
-        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
-
-
-def read_about(path: str | Path, metadata: dict[str, str] | None) -> tuple[Header, str]:
-    """Return the header and the checksum from safetensors' metadata. Raises Unusable naming the file."""
-    where = f"{path}: truncated, or not a checkpoint of this project"
-    if KEY not in (metadata or {}):
-        raise Unusable(f"{where}: no {KEY!r} in its header")
-    try:
-        return parse_json(metadata[KEY], tuple[Header, str], f"{where}: header")
-    except InputError as error:
-        raise Unusable(str(error)) from None
+        raise Unusable(f"{foreign} ({error})") from None
 
 
 def origin(path: str | Path, header: Header) -> tuple[str, list[int]]:
-    """Return the training's digest, and the steps of an average or the one step of a checkpoint.
-
-    Raises Unusable, naming the file, if the header lacks them.
-    """
+    """Return the training's digest, and the steps of an average or the one step of a checkpoint."""
     steps = header["steps"] if "steps" in header else [header["step"]] if "step" in header else []
     if "digest" not in header or not steps:
         found = ", ".join(header) or "nothing"
@@ -118,19 +105,10 @@ def origin(path: str | Path, header: Header) -> tuple[str, list[int]]:
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
     tensors = from_int8(load(path)[0])
-    # What cannot fit is described without memory: its sizes may be anything. It takes seconds to load what that needs.
-    with nullcontext() if resembles(config, tensors) else torch.device("meta"):
-        model = Transformer(config)
+    model = Transformer(config)
     require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
     return model.eval()
-
-
-def resembles(config: Model, tensors: dict[str, Tensor]) -> bool:
-    """Return whether the model is about as large as a file's tensors: the embedding's size, and no more parameters."""
-    embedding, numbers = tensors.get("embedding.weight"), sum(tensor.numel() for tensor in tensors.values())
-    same = embedding is not None and embedding.shape == (config.embedding_rows, config.d_model)
-    return same and parameters(config) <= numbers
 
 
 def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
@@ -147,10 +125,7 @@ def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tenso
 
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], Header]:
-    """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1), and its header.
-
-    Raises InputError on a step that comes twice or on mixed runs.
-    """
+    """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1), and its header."""
     total: dict[str, Tensor] = {}
     first: dict[str, Tensor] = {}
     digests, steps = set(), []
@@ -170,10 +145,7 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], Header]:
 
 
 def to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return each matrix [m, n] in 8 bits, with its rows' steps [m, 1]; vectors as they are.
-
-    A record keeps these: a quarter of the size, for a loss that its model card states.
-    """
+    """Return each matrix [m, n] in 8 bits, with its rows' steps [m, 1], for a record; vectors as they are."""
     result = {}
     for name, tensor in tensors.items():
         if tensor.dim() == 2:
@@ -186,11 +158,5 @@ def to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def from_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return weights in 32 bits, int8 ones within half a step; others as they are."""
-    fits = {name for name, tensor in tensors.items() if is_int8(tensor, tensors.get(name + STEP))}
-    whole = {name: tensor for name, tensor in tensors.items() if name.removesuffix(STEP) not in fits}
-    return whole | {name: tensors[name].float() * tensors[name + STEP] for name in fits}
-
-
-def is_int8(tensor: Tensor, step: Tensor | None) -> bool:
-    rows = step is not None and tensor.dim() == 2 and (step.dtype, step.shape) == (torch.float32, (len(tensor), 1))
-    return rows and tensor.dtype == torch.int8
+    whole = {name: tensor for name, tensor in tensors.items() if not name.endswith(STEP)}
+    return whole | {name: whole[name].float() * tensors[name + STEP] for name in whole if name + STEP in tensors}

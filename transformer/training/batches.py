@@ -26,14 +26,13 @@ from transformer.model.packed import (
 
 
 def batch_budgets(training: Training) -> tuple[int, int]:
-    """Return the most tokens of a batch, source and target."""
     return training.source_tokens, training.target_tokens
 
 
 def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
     """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
 
-    lengths: [2, sentences], source and target tokens, EOS included. budgets: see `batch_budgets`.
+    lengths: [2, sentences], EOS included. budgets: the most tokens of a batch, source and target.
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets)))
@@ -87,8 +86,8 @@ class ParallelText:
     ) -> Batch:
         """Return the pairs at `indices`, on `device`, for padded attention. PAD extends the tokens to a `multiple`.
 
-        With `capacity`, for attention in blocks: sentences of PAD fill both sides up to `padded_sizes`, so that
-        compiled code always meets the same shapes. Their labels are PAD, which no loss counts.
+        With `capacity`, for attention in blocks: sentences of PAD, whose labels no loss counts, fill both sides up to
+        `padded_sizes`, so that compiled code always meets the same shapes.
         """
         source, source_lengths = self.source.gather(indices)
         labels, target_lengths = self.target.gather(indices)
@@ -112,7 +111,7 @@ class ParallelText:
 
 
 def open_text(data: Data, split: str, experiment: Experiment) -> ParallelText:
-    """Return one split's token arrays. Raises InputError if an id has no row in the model's embedding."""
+    """Open one split's token arrays. Raises InputError if an id has no row in the model's embedding."""
     sides = [TokenArray.open(data.ids(split, side), data.offsets(split, side)) for side in SIDES]
     largest = max(int(side.ids.max()) for side in sides)
     if largest >= experiment.model.embedding_rows:

@@ -68,10 +68,7 @@ class Evaluation:
 
 
 class Logger:
-    """The log of a run: an entry every `log_every` steps, and at step 1, which shows most beginner's mistakes.
-
-    Writes metrics.jsonl, a line of JSON each time, and the same numbers for TensorBoard.
-    """
+    """The log of a run: an entry every `log_every` steps, and at step 1, which shows most beginner's mistakes."""
 
     def __init__(self, experiment: Experiment, progress: Progress, folder: Run, writes: bool):
         """Open the log. progress: the run's own, which goes on. writes: only one of the processes should."""
@@ -95,7 +92,6 @@ class Logger:
         return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
 
     def step(self, updates: list[Update]) -> None:
-        """Count finished steps, and log them if that is due."""
         self.updates += updates
         if self.due():
             if self.writes:
@@ -167,13 +163,11 @@ def keep_until(path: Path, step: int) -> None:
 class Board:
     """TensorBoard's curves over steps, one file per start of a run.
 
-    Written at once, with parts of tensorboardX: its SummaryWriter leaves the writing to a thread, and waits for ever
-    for that thread once a full disk has ended it.
+    Written at once: tensorboardX's SummaryWriter waits for ever for its thread once a full disk has ended it.
     """
 
     def __init__(self, folder: Path, first: int):
         """Begin a file. first: this start's first step; entries of an earlier start from there on are not shown."""
-        # Loaded here, as the other processes do without.
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event, SessionLog
         from tensorboardX.summary import scalar

@@ -42,10 +42,7 @@ class TrainingError(Exception):
 def train_and_publish(
     run: layout.Run, data: layout.Data, threads: int, memory: float | None, stop: StopSignals
 ) -> None:
-    """Train the rest of a run, together with this training's other processes; rank 0 publishes it.
-
-    memory: GiB of each process; None: measured.
-    """
+    """Train the rest of a run, together with other processes; rank 0 publishes it. memory: GiB; None: measured."""
     experiment = load(run.experiment)
     data_sha256 = read_manifest(data.manifest)["sha256"]
     digest = experiment.digest(data_sha256)
@@ -71,10 +68,7 @@ def train_and_publish(
 
 
 class Run:
-    """One training: `Run(...).train(stop)` goes on from the newest state in `folder` to the last step.
-
-    memory: bytes that this process may use. vocabulary: needed for positions "words" alone.
-    """
+    """One training: `Run(...).train(stop)` goes on from the newest state in `folder` to the last step."""
 
     def __init__(
         self,
@@ -110,7 +104,7 @@ class Run:
             raise InputError(f"dev pair {index + 1}: {dev[:, index].tolist()} tokens, too long for {limits}")
 
     def resume(self, digest: str) -> Progress:
-        """Give all processes rank 0's newest state: weights, Adam's moments, progress."""
+        """Give all processes rank 0's newest state."""
         progress = None
         if self.world.rank == 0:
             for litter in self.folder.folder.rglob(".*.part"):  # of a run that was killed while it wrote
@@ -120,10 +114,9 @@ class Run:
         return Progress(**self.world.agree(progress))
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
-        """Train to the last step, saving on the way; return at once if that was done before.
+        """Train to the last step, saving on the way.
 
-        Raises Interrupted, with everything saved, when any process was asked to stop; TrainingError, naming step and
-        batch, on other errors.
+        Raises Interrupted, with everything saved, when any process was asked to stop; TrainingError on other errors.
         """
         if self.progress.step < self.training.steps:
             self.progress.starts.append(self.circumstances(commit))
@@ -174,7 +167,7 @@ class Run:
         return update
 
     def where(self, indices: np.ndarray) -> str:
-        """Name the next step and its batch, for error messages."""
+        """Name the next step and its batch."""
         progress, lengths = self.progress, self.text.lengths[:, indices]
         source, target = lengths.sum(axis=1)
         longest = indices[lengths.sum(axis=0).argmax()] + 1
@@ -194,7 +187,7 @@ class Run:
         return known
 
     def due(self) -> bool:
-        """Tell whether something reads the weights after this step."""
+        """Tell whether anything reads the weights after this step."""
         running = self.experiment.running
         return self.reached(running.evaluate_every) or self.reached(running.save_every) or self.checkpoint_due()
 
@@ -220,20 +213,18 @@ class Run:
         """Save, if due at this step, a checkpoint to be averaged and a resume state."""
         if self.world.rank > 0:
             return
-        progress, weights = self.progress, self.learner.model.state_dict()
+        progress = self.progress
         if self.checkpoint_due():
-            header = {"digest": progress.digest, "step": progress.step}
+            path, header = self.folder.checkpoint(progress.step), {"digest": progress.digest, "step": progress.step}
             self.writer.wait()  # else memory would hold this snapshot and the one that is still being written
-            self.writer.do(
-                checkpoints.save, self.folder.checkpoint(progress.step), checkpoints.snapshot(weights), header
-            )
+            self.writer.do(checkpoints.save, path, checkpoints.snapshot(self.learner.model.state_dict()), header)
         if self.reached(self.experiment.running.save_every) or stopped:
             self.states.save(progress, self.writer)
         if stopped or progress.step == self.training.steps:
             self.writer.wait()
 
     def circumstances(self, commit: str) -> dict:
-        """Return the code, hardware and settings that this start's numbers depend on, apart from the experiment."""
+        """Describe this start: the code, hardware and settings that its numbers depend on."""
         learner = self.learner
         return {
             "step": self.progress.step,
@@ -249,7 +240,7 @@ class Run:
         } | ({"compiler_error": learner.compiler_error} if learner.compiler_error else {})
 
     def record(self, data_sha256: str) -> None:
-        """Write run.json, with which a run is finished: its experiment, data, code, hardware and time."""
+        """Write run.json, with which a run is finished."""
         names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
         entries = {name: getattr(self.experiment, name) for name in names} | asdict(self.progress)
         entries |= {
@@ -265,7 +256,7 @@ class Run:
 
 
 def background(function: Callable, *arguments: object) -> Future:
-    """Start a computation in a thread that nobody has to wait for: the process may end before it does."""
+    """Start a computation in a thread; the process may end before it does."""
     promised: Future = Future()
 
     def run() -> None:

@@ -51,7 +51,8 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
-            logits = converted(product(x.to(dtype), E.T, low), torch.float32, high)
+            products = torch.mm(x.to(dtype), E.T, out=None if low is None else low[: len(x)])
+            logits = converted(products, torch.float32, high)
             largest = logits.amax(dim=1, keepdim=True)
             true = logits.gather(1, label)
             exponentials = logits.sub_(largest).exp_()
@@ -81,17 +82,10 @@ class SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def buffers(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
-    """Return buffers for a chunk's [CHUNK, V] numbers in `dtype` and in 32 bits; None for a GPU, which keeps its own.
-
-    On a processor, new memory for each chunk costs as much time as the products.
-    """
+    """Return buffers for a chunk's [CHUNK, V] numbers: on a processor, new memory takes as long as the products."""
     if output.is_cuda:
         return None, None
     return output.new_empty(CHUNK, V, dtype=dtype), output.new_empty(CHUNK, V, dtype=torch.float32)
-
-
-def product(x: Tensor, y: Tensor, buffer: Tensor | None) -> Tensor:
-    return x @ y if buffer is None else torch.mm(x, y, out=buffer[: len(x)])
 
 
 def converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
@@ -101,8 +95,7 @@ def converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
 def add_at(x: Tensor, columns: Tensor, added: Tensor, compare: bool) -> Tensor:
     """Add `added` [n, 1] to `x` [n, V] in each row's column of `columns` [n, 1]; x is lost.
 
-    compare: by a comparison in every column, which compiled code fuses with the making of x, so that x never goes to
-    memory in 32 bits. On a processor that takes longer; the numbers are the same.
+    compare: by a comparison in every column, which compiled code fuses with the making of x; the numbers are the same.
     """
     if compare:
         return torch.where(torch.arange(x.shape[1], device=x.device) == columns, x + added, x)
@@ -133,10 +126,7 @@ def perplexity(loss: float) -> float:
 
 
 def prepare(cache: Path, threads: int) -> None:
-    """Set the compiler's cache, so that a resumed training finds it, and its processes; the environment comes first.
-
-    Else each process would start a compiler for each processor of the machine.
-    """
+    """Set the compiler's cache, so that a resumed training finds it, and its processes; the environment comes first."""
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache.resolve()))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
 
@@ -169,7 +159,11 @@ def compiler_fault(
             raise
         return origin(error)
     loss = LOSS * max(1.0, math.sqrt(TOKENS / len(padded.target.ids)))
-    return difference(found, measured(batch_losses, model, padded, epsilon, dtype), loss)
+    for name, number in measured(batch_losses, model, padded, epsilon, dtype).items():
+        if not abs(found[name] - number) <= (loss if name.endswith(" loss") else GRADIENT) * abs(number):
+            kind = name if name.endswith(" loss") else f"gradient of {name}"
+            return f"{kind}: expected about {number:.4g}, as uncompiled, found {found[name]:.4g}"
+    return None
 
 
 def measured(compute: Losses, model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> dict[str, float]:
@@ -180,12 +174,3 @@ def measured(compute: Losses, model: Transformer, batch: Batch, epsilon: float, 
     numbers = torch.stack([*losses, *norms]).detach().tolist()
     found = dict(zip(("smoothed loss", "plain loss", *names), numbers, strict=True))
     return found if model.config.residual else {name: found[name] for name in ("smoothed loss", "plain loss")}
-
-
-def difference(found: dict[str, float], expected: dict[str, float], loss: float) -> str | None:
-    """Name the first number whose error is more than dropout explains; loss: the greatest relative error of losses."""
-    for name, number in expected.items():
-        if not abs(found[name] - number) <= (loss if name.endswith(" loss") else GRADIENT) * abs(number):
-            kind = name if name.endswith(" loss") else f"gradient of {name}"
-            return f"{kind}: expected about {number:.4g}, as uncompiled, found {found[name]:.4g}"
-    return None

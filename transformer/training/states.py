@@ -7,8 +7,7 @@ A state has the weights, Adam's moments and the progress. No random state: dropo
 import logging
 import os
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -17,11 +16,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.files import InputError, replacing
+from transformer.files import replacing
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
-from transformer.records import Amount, Count, typed
+from transformer.records import Amount, Count
 
 logger = logging.getLogger(__name__)
 KEPT = 2  # the newest, and one before it in case a disk damages the newest
@@ -45,19 +44,17 @@ class Progress:
 
 
 class Writer(AbstractContextManager):
-    """A thread that writes one file at a time. The next call, whichever it is, raises the last one's error."""
+    """A thread that writes one file at a time. The next call raises the last one's error."""
 
     def __init__(self):
         self.thread = ThreadPoolExecutor(1)
         self.task: Future | None = None
 
     def do(self, function: Callable, *arguments) -> None:
-        """Call this in the thread, after the task before it."""
         self.wait()
         self.task = self.thread.submit(function, *arguments)
 
     def check(self) -> None:
-        """Raise the last task's error, if it has ended with one."""
         if self.task is not None and self.task.done():
             self.wait()
 
@@ -67,7 +64,7 @@ class Writer(AbstractContextManager):
             task.result()
 
     def __exit__(self, kind: type | None, error: BaseException | None, _) -> None:
-        """Wait. If the training itself has failed, only log the task's error, so as not to hide the first."""
+        """Wait; if the training itself has failed, only log the task's error."""
         self.thread.shutdown()
         try:
             self.wait()
@@ -93,7 +90,7 @@ class States:
 
     def save(self, progress: Progress, writer: Writer) -> None:
         """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
-        if not finite(self.tensors.values()):
+        if not torch.stack([tensor.isfinite().all() for tensor in self.tensors.values()]).all():
             raise FloatingPointError("weights are not finite; not saved")
         writer.wait()
         writer.do(self.write, checkpoints.snapshot(self.tensors), asdict(progress))
@@ -104,10 +101,7 @@ class States:
             old.unlink()
 
     def restore(self, digest: str) -> Progress:
-        """Restore the newest whole state of the run `digest`; return its progress, step 0 without one.
-
-        Other states are refused with a warning, and set aside: they must not count among the kept ones.
-        """
+        """Restore the newest whole state of the run `digest`; refuse others, and set them aside."""
         for path in self.paths():
             try:
                 tensors, progress = self.read(path, digest)
@@ -122,30 +116,17 @@ class States:
         return Progress(digest)
 
     def read(self, path: Path, digest: str) -> tuple[dict[str, Tensor], Progress]:
-        """Return the tensors and the progress in a file. Raises Unusable if it is damaged or not this run's."""
         tensors, header = checkpoints.load(path)
         if header.keys() != asdict(Progress(digest)).keys():
             raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
-        try:
-            typed(header, Progress, f"{path}, header")
-        except InputError as error:
-            raise checkpoints.Unusable(str(error)) from None
         if header["digest"] != digest:
             raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
         checkpoints.require(path, self.tensors, tensors)
         return tensors, Progress(**header)
 
 
-def finite(tensors: Iterable[Tensor]) -> bool:
-    """Tell whether all numbers are finite. Each device is asked once, as a GPU that is waited for stands still."""
-    answers = defaultdict(list)
-    for tensor in tensors:
-        answers[tensor.device].append(tensor.isfinite().all())
-    return all(bool(torch.stack(each).all()) for each in answers.values())
-
-
 def publish(run: Run, trained: Run, vocabulary: Path) -> None:
-    """Put a finished training's outputs from its work folder into the run's, each by a rename; run.json comes last."""
+    """Put a finished training's outputs from its work folder into the run's, by renames; run.json comes last."""
     aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)

@@ -35,20 +35,14 @@ def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
 
 
 def rate(experiment: Experiment, step: int) -> float:
-    """Return Adam's rate: equation 3, times the experiment's factor.
-
-    Without warm-up it is at its peak from the first step to the last of warmup_steps.
-    """
+    """Return equation 3, times the experiment's factor; without warm-up, at its peak in all of warmup_steps."""
     training = experiment.training
     step = step if training.warmup else max(step, training.warmup_steps)
     return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
-    """Return Adam over all parameters; the rate is set before each step.
-
-    Its moments are zero, as Adam would make them, but there before the first step, so that a state on disk fits them.
-    """
+    """Return Adam over all parameters. Its moments are there before the first step: a state on disk fits them."""
     betas = (training.beta1, training.beta2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)
     for parameter in model.parameters():
@@ -87,15 +81,12 @@ class Update:
 
 
 class Learner:
-    """A model, its Adam, and its training text: `update` makes one step.
-
-    memory: bytes that this process may use; they decide how often it accumulates gradients.
-    """
+    """A model, its Adam, and its training text: `update` makes one step."""
 
     def __init__(
         self, experiment: Experiment, text: ParallelText, vocabulary: Subwords | None, world: World, memory: int
     ):
-        """Build the untrained model. vocabulary: needed for positions "words" alone."""
+        """Build the untrained model. vocabulary: for positions "words". memory: bytes that this process may use."""
         self.experiment, self.text, self.world = experiment, text, world
         self.budgets = batch_budgets(experiment.training)
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
@@ -116,12 +107,10 @@ class Learner:
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step, with attention in blocks.
-
-        If that fails, or computes something else, in any process, all go on without, with padded attention.
-        """
-        compute, capacity = compiled(), self.largest_piece()
-        piece = self.batches_of(0)[0][:: self.world.size * self.accumulation]
+        """Compile the step, with attention in blocks; if that is wrong in any process, all go on without."""
+        epoch = self.batches_of(0)
+        compute, capacity = compiled(), self.largest_piece(epoch)
+        piece = epoch[0][:: self.world.size * self.accumulation]
         batches = [self.text.batch(piece, self.world.device, size, self.multiple) for size in (capacity, None)]
         fault = compiler_fault(compute, self.model, *batches, self.experiment.training.epsilon_ls, self.dtype)
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(fault)) if error]
@@ -131,21 +120,12 @@ class Learner:
             logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
-        """Return the plan of an epoch; the first one is kept, as several ask for it."""
-        return self.first_epoch if epoch == 0 else self.planned(epoch)
-
-    def planned(self, epoch: int) -> list[np.ndarray]:
         return plan(self.experiment.seed, epoch, self.text.lengths, self.budgets)
-
-    @cached_property
-    def first_epoch(self) -> list[np.ndarray]:
-        return self.planned(0)
 
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
         """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.
 
-        Pieces have the same lengths of pairs; the sum of their gradients, per target token of the whole batch, is every
-        process's gradient.
+        Every process's gradient is the sum of those of all pieces, per target token of the whole batch.
         """
         lengths = self.text.lengths[:, indices]
         parts = self.world.size * self.accumulation
@@ -180,8 +160,7 @@ class Learner:
     def accumulations(self, available: int) -> int:
         """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes.
 
-        Memory is measured on two batches of the longest pair, once and twice: the difference is the cost of its tokens,
-        without the fixed cost of a batch.
+        Measured on two batches of the longest pair, once and twice: the difference is the cost of its tokens.
         """
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
         pair = int(longest.argmax())
@@ -195,10 +174,10 @@ class Learner:
         kept = parameters * PER_PARAMETER[self.world.device.type]
         return pieces(available, kept, (twice - once) / (large - small), sum(self.budgets) / self.world.size)
 
-    def largest_piece(self) -> tuple[int, int]:
-        """Return the source and target tokens of the largest piece in the first epoch."""
+    def largest_piece(self, batches: list[np.ndarray]) -> tuple[int, int]:
+        """Return the source and target tokens of the largest piece of these batches."""
         parts, lengths = self.world.size * self.accumulation, self.text.lengths
-        tokens = [lengths[:, batch[piece::parts]].sum(axis=1) for batch in self.batches_of(0) for piece in range(parts)]
+        tokens = [lengths[:, batch[piece::parts]].sum(axis=1) for batch in batches for piece in range(parts)]
         return tuple(np.max(tokens, axis=0).tolist())
 
 
