@@ -105,7 +105,7 @@ DETERMINERS = rows(  # German by form, with the ending of adjectives; French for
     plural PRP$ their their ihr/ihren/ihre/ihr/ihre        er/en/e/es/en leur/leur/leurs
     """,
 )
-LONGEST = 12  # English words
+MOST_WORDS = 12  # English words
 FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
 DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
 PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
@@ -137,9 +137,9 @@ def sentences(seed: int) -> Iterator[Item]:
     uniform = random.Random(seed).random  # the one method whose stream Python promises not to change
     seen: set[tuple[int, str]] = set()
     while True:
-        item = draw(lambda choices: choices[int(uniform() * len(choices))])
+        item = draw_sentence(lambda choices: choices[int(uniform() * len(choices))])
         content = re.findall(r"(?:NN|JJ)S? (\w+?)s?\)", item.tree)
-        apt = len(content) == len(set(content)) and item.en.count(" ") < LONGEST  # no "the king sees two kings"
+        apt = len(content) == len(set(content)) and item.en.count(" ") < MOST_WORDS  # no "the king sees two kings"
         if apt and seen.isdisjoint(sides := set(enumerate(item[:3]))):
             seen |= sides
             yield item
@@ -158,9 +158,10 @@ class Phrase(NamedTuple):
     plural: bool
 
 
-def draw(pick: Callable) -> Item:
+def draw_sentence(pick: Callable) -> Item:
     """Draw a sentence: a subject and a predicate."""
-    predicate, kinds = pick(((do, "pa"), (do, "pa"), (must, "pa"), (must, "pa"), (make, "px"), (be, "patx")))
+    actions = (action, "pa"), (action, "pa"), (modal_action, "pa"), (modal_action, "pa")
+    predicate, kinds = pick((*actions, (comparison, "px"), (description, "patx")))
     subject = noun_phrase(pick, kinds)
     english, german, french = predicate(pick, subject)
     bracketed = tree("S", subject.en, tree("VP", english), "(. .)")
@@ -169,12 +170,12 @@ def draw(pick: Callable) -> Item:
     return Item(*(f"{text[0].upper()}{text[1:]}." for text in texts), bracketed)
 
 
-def do(pick: Callable, subject: Phrase) -> list[str]:
+def action(pick: Callable, subject: Phrase) -> list[str]:
     """Draw "hides a key"."""
-    return joined(finite(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
+    return by_language(finite(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
 
 
-def must(pick: Callable, subject: Phrase) -> list[str]:
+def modal_action(pick: Callable, subject: Phrase) -> list[str]:
     """Draw "must hide a key", where the German infinitive comes last."""
     modal, verb, thing = pick(MODALS), pick(VERBS), objects(pick, "pat", subject)
     _, german, french = finite(modal, subject)
@@ -182,20 +183,20 @@ def must(pick: Callable, subject: Phrase) -> list[str]:
     return [english, join(german, thing.de, verb.de), join(french, verb.fr, thing.fr)]
 
 
-def make(pick: Callable, subject: Phrase) -> list[str]:
+def comparison(pick: Callable, subject: Phrase) -> list[str]:
     """Draw "makes the task more difficult"."""
     thing, adjective = objects(pick, "x", subject), quality(pick, "x")
     english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
     french = join(thing.fr, "plus", french_adjective(adjective, thing.noun, thing.plural))
-    return joined(finite(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
+    return by_language(finite(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
 
 
-def be(pick: Callable, subject: Phrase) -> list[str]:
+def description(pick: Callable, subject: Phrase) -> list[str]:
     """Draw "is too hungry"."""
     (en, de, fr), adjective = pick(DEGREES), quality(pick, subject.noun.kind)
     english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
     french = join(fr, french_adjective(adjective, subject.noun, subject.plural))
-    return joined(finite(BE, subject), (english, join(de, adjective.de), french))
+    return by_language(finite(BE, subject), (english, join(de, adjective.de), french))
 
 
 def finite(verb: Verb, subject: Phrase) -> tuple[str, str, str]:
@@ -242,7 +243,7 @@ def french_adjective(adjective: Adjective, noun: Noun, plural: bool) -> str:
     return (adjective.fr if noun.fr_gender == "m" else adjective.fr_feminine) + "s" * plural
 
 
-def joined(*parts: tuple[str, str, str]) -> list[str]:
+def by_language(*parts: tuple[str, str, str]) -> list[str]:
     return [join(*words) for words in zip(*parts, strict=True)]
 
 
