@@ -172,13 +172,13 @@ def draw_sentence(pick: Callable) -> Item:
 
 def action(pick: Callable, subject: Phrase) -> list[str]:
     """Draw "hides a key"."""
-    return by_language(finite(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
+    return by_language(conjugated(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
 
 
 def modal_action(pick: Callable, subject: Phrase) -> list[str]:
     """Draw "must hide a key", where the German infinitive comes last."""
     modal, verb, thing = pick(MODALS), pick(VERBS), objects(pick, "pat", subject)
-    _, german, french = finite(modal, subject)
+    _, german, french = conjugated(modal, subject)
     english = join(tree("MD", modal.en), tree("VP", tree("VB", verb.en), thing.en))
     return [english, join(german, thing.de, verb.de), join(french, verb.fr, thing.fr)]
 
@@ -188,7 +188,7 @@ def comparison(pick: Callable, subject: Phrase) -> list[str]:
     thing, adjective = objects(pick, "x", subject), quality(pick, "x")
     english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
     french = join(thing.fr, "plus", french_adjective(adjective, thing.noun, thing.plural))
-    return by_language(finite(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
+    return by_language(conjugated(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
 
 
 def description(pick: Callable, subject: Phrase) -> list[str]:
@@ -196,10 +196,10 @@ def description(pick: Callable, subject: Phrase) -> list[str]:
     (en, de, fr), adjective = pick(DEGREES), quality(pick, subject.noun.kind)
     english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
     french = join(fr, french_adjective(adjective, subject.noun, subject.plural))
-    return by_language(finite(BE, subject), (english, join(de, adjective.de), french))
+    return by_language(conjugated(BE, subject), (english, join(de, adjective.de), french))
 
 
-def finite(verb: Verb, subject: Phrase) -> tuple[str, str, str]:
+def conjugated(verb: Verb, subject: Phrase) -> tuple[str, str, str]:
     if subject.plural:
         return tree("VBP", verb.en), verb.de, verb.fr_plural
     return tree("VBZ", verb.en_singular), verb.de_singular, verb.fr_singular
