@@ -54,14 +54,6 @@ def test_a_machine_that_is_well(project: Path):
     assert set(project.iterdir()) == before
 
 
-def test_an_error_is_the_exit_code_and_bad_input_one_line(project: Path, capsys):
-    (project / "results").write_text("")
-    assert refused() == "1"
-    assert re.search(r"^error +folder results: cannot be written: .*\. Fix: ", capsys.readouterr().out, re.MULTILINE)
-    no_profile = "transformer doctor: error: nowhere: expected a Snakemake profile, found neither profile.yaml nor"
-    assert refused("--profile", "nowhere").startswith(no_profile)
-
-
 def install(folder: Path, name: str, version: str) -> None:
     """Write what pip leaves of a package."""
     about = folder / f"{name}-{version}.dist-info"
@@ -135,14 +127,6 @@ def test_downloads_from_servers(monkeypatch):
         assert machine.refusal({"urls": [gone]}, "") == f"{gone}: HTTP 404 Not Found"
         assert "timed out" in machine.refusal({"urls": [slow]}, "").lower()
     assert "refused" in machine.refusal({"urls": ["http://127.0.0.1:9/a"]}, "")
-
-
-def test_downloads_from_a_mirror(tmp_path: Path):
-    (tmp_path / "host").mkdir()
-    (tmp_path / "host/file").write_bytes(b"12345")
-    entry = {"urls": ["https://other/file", "https://host/file"]}
-    assert machine.refusal(entry, str(tmp_path)) is machine.refusal(entry | {"size": 5}, str(tmp_path)) is None
-    assert machine.refusal(entry | {"size": 6}, str(tmp_path)).endswith("host/file: expected 6 bytes, found 5")
 
 
 def test_what_a_scale_needs(project: Path):

@@ -8,7 +8,8 @@ import zipfile
 import pytest
 from support.commands import do, error
 
-from transformer.data.archive import read_members
+from transformer.data.archive import Segment, find_segments
+from transformer.files import InputError
 from transformer.text import LONGEST_LINE
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
@@ -93,14 +94,6 @@ def test_archives_by_any_name(unpacked, name, pack, ending):
     assert unpacked(name, pack(*members), "--member", member, "--lines", "4") == LINES
 
 
-def test_members_that_lead_out_of_the_folder_are_read_and_not_written(tmp_path):
-    for pack in (tar, tgz, zipped):
-        path = tmp_path / "a.tgz"
-        path.write_bytes(pack(("../outside", b"1"), ("/absolute", b"2"), ("in/../../outside", b"3")))
-        assert [content for _, content in read_members(path, lambda name: True)] == [b"1", b"2", b"3"]
-        assert list(tmp_path.iterdir()) == [path]
-
-
 WHOLE = (("first", b"1\n" * 900), ("m", b"2\n" * 900))
 DAMAGED = "FILE: damaged or cut short: "
 NONE = "FILE: expected a member m, found none; the nearest are "
@@ -153,13 +146,6 @@ def test_an_archive_cut_short_anywhere(refused, name, content):
         assert message.startswith(DAMAGED) or (name == "a.tar" and message.startswith(NONE))
 
 
-def test_the_old_text_stays_where_the_new_one_is_refused(tmp_path, output):
-    output.write_text("older\n")
-    (tmp_path / "a").write_bytes(b"a\n\xff\n")
-    error("unpack", "--input", tmp_path / "a", "--format", "text", "--output", output)
-    assert output.read_text() == "older\n"
-
-
 def sgm(*ids):
     """Return a test set whose segments have these documents and ids."""
     return "".join(f'<doc docid="{doc}"><seg id="{number}">{doc}{number}</seg></doc>\n' for doc, number in ids).encode()
@@ -175,3 +161,37 @@ def test_sgm_beside_the_other_side(tmp_path, unpacked, output, refused):
     message = refused("a.tgz", zipped(*members), "--member", "wrong", *beside, format="sgm")
     assert message == "FILE: wrong, <seg> 1: expected document a, id 1 as in FILE: src, found document b, id 1"
     assert "FILE: b: expected <seg>" in refused("a.tgz", zipped(*members), "--member", "b", format="sgm")
+
+
+def test_segments():
+    sgm = (
+        '<srcset setid="newstest" srclang="any">\n<doc docid="a&amp;b">\n<hl>\n'
+        '<seg id="1">Fish &amp; chips &lt;3, he said: &quot;&#252;ber&quot;</seg>\n</hl>\n'
+        '<p>\n<seg id="2"> &amp;quot; stays an entity </seg><seg id="3">x\u2028y</seg>\n'
+        '<SEG id="4"></SEG>\n<seg id="5">a&#10;b</seg>\n</p></doc></srcset>\n'
+    )
+    expected = ['Fish & chips <3, he said: "über"', "&quot; stays an entity", "x\u2028y", "", "a b"]
+    segments = list(find_segments(sgm.split("\n"), "a.sgm"))
+    assert [segment.text for segment in segments] == expected
+    assert [segment[:2] for segment in segments] == [("a&b", str(number)) for number in range(1, 6)]
+
+
+def test_segments_of_documents():
+    """Tags and attributes may have any case, order and quotes, several may be on a line; no id is read from a docid."""
+    sgm = (
+        '<REFSET trglang="de" setid="newstest2014" srclang="any">\r\n<DOC SYSID="ref" DOCID=\'x y\' origlang="de">\r\n'
+        '<seg id=1>a</seg>\r\n<SEG Id = "2">b <doc docid=no> c</SEG></doc><doc docid=z><seg>d</seg>\r\n</doc>\r\n'
+        '<doc genre="news">\r\n<seg docid="no" id="3">e</seg></doc></refset>\r\n'
+    )
+    assert list(find_segments(sgm.split("\n"), "a.sgm")) == [
+        Segment("x y", "1", "a"),
+        Segment("x y", "2", "b <doc docid=no> c"),
+        Segment("z", None, "d"),
+        Segment(None, "3", "e"),
+    ]
+
+
+@pytest.mark.parametrize("line", ["<seg id=2>a", "<seg id=2>a <seg id=3>b</seg>"])
+def test_a_segment_that_does_not_end_is_an_error(line):
+    with pytest.raises(InputError, match=r"a\.sgm, line 2: expected every <seg>"):
+        list(find_segments(["<seg id=1>a</seg>", line], "a.sgm"))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from transformer import text
 from transformer.config.experiment import EOS
 from transformer.data import corpus
 from transformer.data.corpus import Subwords, TokenArray, learn, parallel, write_tokens
@@ -61,11 +60,6 @@ def test_memory_does_not_grow(small_chunks, processes):
     assert next(endless) <= 3 * (3 + 2 * processes + 1)
     chunks.close()
     assert not multiprocessing.active_children()
-
-
-def test_long_items_make_smaller_chunks(monkeypatch):
-    monkeypatch.setattr(text, "GROUP", 10)
-    assert list(parallel(tuple, ["a" * 9, "b", "c" * 10, "d"], 1, len)) == [("a" * 9, "b"), ("c" * 10,), ("d",)]
 
 
 def kill_itself(_: list) -> None:
@@ -123,14 +117,6 @@ def test_cleaning_counts_words_after_tokenising_and_drops_both_sides(tmp_path, e
     assert (counts, source, target) == ({"read": 5, "kept": 2}, ["a b c", "a b c d"], ["x y z", "x y z !"])
 
 
-def test_without_cleaning_every_pair_stays(tmp_path, experiment):
-    pairs = [("a", "x"), ("", "y"), ("b\u2028\x85\rc", ""), ("d " * 99, "z")]
-    counts, source, target = tokenized(tmp_path, [sides(tmp_path, "a", pairs)], experiment.preparation, clean=False)
-    assert counts == {"read": 4, "kept": 4}
-    assert source == ["a", "", "b c", " ".join(["d"] * 99)]
-    assert target == ["x", "y", "", "z"]
-
-
 def test_two_processes_write_what_one_writes(tmp_path, experiment, small_chunks):
     corpora = [sides(tmp_path, "a", PAIRS), sides(tmp_path, "b", [("", "x"), *PAIRS[:4]])]
     one, two = (tokenized(tmp_path, corpora, experiment.preparation, True, processes) for processes in (1, 2))
@@ -180,26 +166,10 @@ def test_token_arrays_there_and_back(tokens, vocabulary, arrays):
     assert array.lengths.tolist() == [len(sentence) for sentence in Subwords(vocabulary).encode(read(tokens))]
 
 
-def test_the_files_are_two_bytes_a_token_and_eight_an_offset(tokens, vocabulary, arrays):
-    sentences = Subwords(vocabulary).encode(read(tokens))
-    ids = itertools.chain.from_iterable(sentences)
-    assert arrays[0].read_bytes() == b"".join(token.to_bytes(2, "little") for token in ids)
-    ends = itertools.accumulate(map(len, sentences), initial=0)
-    assert arrays[1].read_bytes() == b"".join(end.to_bytes(8, "little") for end in ends)
-
-
 def test_two_processes_encode_what_one_encodes(tmp_path, tokens, vocabulary, arrays):
     files = tmp_path / "two.ids", tmp_path / "two.offsets"
     write_tokens(tokens, vocabulary, *files, processes=2)
     assert [path.read_bytes() for path in files] == [path.read_bytes() for path in arrays]
-
-
-def test_a_cut_token_array_is_refused_with_both_counts(arrays):
-    ids, offsets = arrays
-    tokens = ids.stat().st_size // 2
-    ids.write_bytes(ids.read_bytes()[:-2])
-    with pytest.raises(InputError, match=rf"{ids}: expected {tokens} tokens, as {offsets} says, found {tokens - 1}"):
-        TokenArray.open(*arrays)
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["ids", "offsets"])

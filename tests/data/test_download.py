@@ -163,21 +163,6 @@ def test_refused(server, fail, output, begun, answers, count, message):
     assert not begun or part_of(output).read_bytes() == begun
 
 
-@pytest.mark.parametrize("old", [b"", DATA[:-1] + b"!"], ids=["empty", "changed"])
-def test_only_a_wrong_output_is_replaced(server, succeed, output, old):
-    output.write_bytes(old)
-    server.script["/a"] = [part]
-    succeed("/a")
-    succeed("/a")
-    assert len(server.requests) == 1
-
-
-def test_as_many_attempts_as_bring_something_new(server, succeed):
-    server.script["/a"] = [serve(DATA, 20_000)]
-    succeed("/a")
-    assert len(server.requests) == 16 > download.ATTEMPTS
-
-
 def test_an_endless_body_is_left(server, fail, output):
     server.script["/a"] = [chunked(*[b"x" * (1 << 20)] * 8, b"")]
     assert re.search(rf"/a: expected {len(DATA)} bytes, found \d{{6,7}}$", fail("/a"))
@@ -300,25 +285,6 @@ def test_other_bytes_in_turn(server, succeed, other, output):
     asked = len(server.requests)
     succeed("/a", options=options, expected=OTHER)
     assert len(server.requests) == asked
-
-
-def test_neither_bytes_go_on_with_the_other_ones_part(server, succeed, fail, other):
-    """Each goes on with its own in the next run; what is then of no use is removed."""
-    server.script = {"/a": [serve(DATA, 1000), status(404), part], "/b": [serve(OTHER, 500), status(404), serve(OTHER)]}
-    fail("/a", options=other("/b"))
-    server.script["/a"] = [status(404)]
-    succeed("/a", options=other("/b"), expected=OTHER)
-    starts = [None, "bytes=1000-", None, "bytes=500-", "bytes=1000-", "bytes=500-"]
-    assert server.requests == list(zip(["/a", "/a", "/b", "/b", "/a", "/b"], starts, strict=True))
-
-
-def test_each_bytes_own_reason(server, fail, other, output):
-    server.script = {"/a": [serve(DATA[::-1])], "/b": [serve(OTHER[::-1])], "/c": [serve(OTHER[::-1])]}
-    message = fail("/a", options=[*other("/b"), *other("/c", md5="0" * 32)])
-    assert f"/a: expected SHA-256 {SUM}, found {hashlib.sha256(DATA[::-1]).hexdigest()}" in message
-    assert f"/b: expected SHA-256 {OTHER_SUM}, found {hashlib.sha256(OTHER[::-1]).hexdigest()}" in message
-    assert f"/c: expected MD5 {'0' * 32}, found {hashlib.md5(OTHER[::-1]).hexdigest()}" in message
-    assert list(output.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [[], ["--size", str(len(DATA))]], ids=["no size", "size"])

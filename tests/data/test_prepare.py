@@ -9,7 +9,7 @@ import pytest
 from support.commands import do, error
 
 from transformer.data.corpus import Subwords, TokenArray, read_manifest
-from transformer.files import InputError, sha256
+from transformer.files import sha256
 from transformer.layout import SIDES, Data
 
 SIZE = 60
@@ -91,26 +91,12 @@ def encode(data):
     return ["encode", "--data", data.folder, "--splits", "train", "dev", "--processes", "1"]
 
 
-def test_tokenize_writes_both_sides_in_order_and_the_counts(tokenized):
-    assert json.loads(tokenized.counts("train").read_text()) == {"read": 100, "kept": 99}
-    for side in SIDES:
-        ends = [line.split()[-2:] for line in read(tokenized.tokens("train", side))]
-        assert ends == [[str(number), "!"] for number in range(100) if number != 60]
-
-
 def test_tokenize_refuses(tokenize, corpora):
     assert error(*tokenize("train", ["news", "talks"], ["news"])) == "2 source files, but 1 target files"
     assert error(*tokenize("train", ["news"], ["news"], preparation="{")).startswith("--preparation: cannot be")
     write(corpora / "short.de", ["a"])
     expected = f"found: {corpora}/news.en has 60, {corpora}/short.de has 1"
     assert error(*tokenize("train", ["news"], ["short"])).endswith(expected)
-
-
-def test_vocabulary_has_the_size_asked_for_and_knows_both_languages(tokenized):
-    learned = Subwords(tokenized.vocabulary)
-    assert len(learned) == SIZE
-    text = [line for side in SIDES for line in read(tokenized.tokens("train", side))]
-    assert learned.decode(learned.encode(text)) == text
 
 
 def test_encode_writes_token_arrays_of_the_text_and_names_them(tokenized, encode):
@@ -134,22 +120,7 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(tokenize
     assert sums[0] == sums[1] != sums[2]
 
 
-def test_a_manifest_of_other_files_is_refused(tokenized, encode):
-    do(*encode)
-    content = json.loads(tokenized.manifest.read_text())
-    content["files"]["vocabulary.model"] = "00"
-    tokenized.manifest.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=rf"^{tokenized.manifest}, sha256: expected"):
-        read_manifest(tokenized.manifest)
-
-
 def test_encode_refuses_text_that_is_not_the_one_counted(tokenized, encode):
     write(tokenized.tokens("dev", "target"), read(tokenized.tokens("dev", "target"))[:-1])
     assert error(*encode) == f"{tokenized.ids('dev', 'target')}: expected 20 sentences, found 19"
     assert not tokenized.manifest.exists()
-
-
-@pytest.mark.parametrize("missing", ["vocabulary.model", "dev.json", "dev.source.tok"])
-def test_encode_names_what_is_missing(tokenized, encode, missing):
-    (tokenized.folder / missing).unlink()
-    assert error(*encode) == f"{tokenized.folder / missing}: cannot be read: No such file or directory"

@@ -1,6 +1,5 @@
 """The shared vocabulary: whatever it has learned on comes back, byte for byte the same each time."""
 
-import io
 import re
 import subprocess
 import sys
@@ -8,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,14 +39,6 @@ def vocabulary(text):
 
 def pieces(vocabulary: Subwords, line: str) -> list[str]:
     return vocabulary.processor.id_to_piece(vocabulary.encode([line])[0])
-
-
-def test_the_size_and_the_special_ids_are_those_asked_for(vocabulary):
-    assert len(vocabulary) == SIZE
-    assert [vocabulary.processor.is_control(token) for token in (PAD, EOS)] == [True, True]
-    assert vocabulary.processor.is_unknown(UNK)
-    assert (PAD, EOS, UNK) == (0, 1, 2)
-    assert not any(vocabulary.processor.is_control(token) for token in range(3, SIZE))
 
 
 @given(sentences)
@@ -116,31 +106,3 @@ def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, prob
     assert list(tmp_path.iterdir()) == []
     learn([text], int(limit), 1000, tmp_path / "model")
     assert len(Subwords(tmp_path / "model")) == int(limit)
-
-
-def test_texts_that_teach_nothing_are_named(tmp_path):
-    other = tmp_path / "other"
-    other.write_bytes(b"\n\n")
-    with pytest.raises(InputError, match=rf"^{other}: no vocabulary of {SIZE}: "):
-        learn([other], SIZE, 1000, tmp_path / "model")
-
-
-def test_a_model_with_other_ids_is_refused(tmp_path):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_writer=model, model_type="bpe", vocab_size=SIZE, minloglevel=1
-    )
-    foreign = tmp_path / "foreign.model"
-    foreign.write_bytes(model.getvalue())
-    expected = rf"{foreign}: expected ids pad, eos, unk, bos = \(0, 1, 2, -1\), found \(-1, 2, 0, 1\)"
-    with pytest.raises(InputError, match=expected):
-        Subwords(foreign)
-
-
-@pytest.mark.parametrize("content", [None, b"the cat sees"], ids=["missing", "text"])
-def test_what_is_no_model_is_refused(tmp_path, content):
-    path = tmp_path / "vocabulary.model"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"{path}: not a SentencePiece model"):
-        Subwords(path)

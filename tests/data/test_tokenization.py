@@ -90,16 +90,6 @@ def test_an_ordinary_sentence_survives_the_way_there_and_back(language, text, es
     assert moses.detokenize(moses.tokenize(text)) == text
 
 
-@pytest.mark.parametrize(("escape", "text"), [(True, "&"), (False, "&amp;")])
-def test_only_what_was_escaped_is_unescaped(escape, text):
-    assert Moses("en", replace(MOSES, escape=escape)).detokenize("&amp;") == text
-
-
-def test_no_words_are_no_text():
-    moses = Moses("en", MOSES)
-    assert moses.tokenize(" ") == moses.tokenize("") == moses.detokenize("") == ""
-
-
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_any_text_is_words_with_single_spaces_between_them(language):
     """A sentence stays one line, whatever characters in it end lines elsewhere."""

@@ -53,7 +53,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 # Single values: the file, the keys, the value there, and the words that say so.
 VALUES: list[tuple[str, list, Any, str]] = [
-    (f"{RUN}/experiment.yaml", ["training", "rate"], float("nan"), "training.rate: expected a finite number"),
+    (f"{RUN}/experiment.yaml", ["training", "rate"], 1e9, "training.rate: expected float <= 1000000.0"),
     (f"{RUN}/experiment.yaml", ["model", "h"], -1, "model.h: expected int >= 1, found -1"),
     (f"{RUN}/decoding.yaml", ["alpha"], "much", "alpha: expected float, found 'much'"),
     (f"{RUN}/run.json", ["digest"], 5, "digest: expected str, found 5"),
@@ -120,14 +120,6 @@ def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value:
         READERS[name](path)
 
 
-@pytest.mark.parametrize("name", ["average.safetensors", "vocabulary.model"])
-@pytest.mark.parametrize("damage", ["empty", "truncated", "too deep", "not UTF-8"])
-def test_damaged_weights_and_vocabularies_are_named(place: Path, name: str, damage: str):
-    path = place / RUN / name
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    assert name in refused(TRANSLATE)
-
-
 WEIGHT = "encoder.0.feed_forward.inner.weight"
 CHANGES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
     "nan": (lambda tensor: tensor * float("nan"), "expected finite numbers"),
@@ -180,14 +172,6 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
     assert [f"metrics.jsonl, line {number}" in line for number, line in zip(numbers, dropped, strict=True)] == [
         True
     ] * 4
-
-
-def test_a_mark_at_the_start_of_a_text_is_no_part_of_it(place: Path):
-    cli.main(TRANSLATE.split())
-    expected = (place / "new.hyp").read_bytes()
-    (place / "test.en").write_bytes(b"\xef\xbb\xbf" + (place / "test.en").read_bytes())
-    cli.main(TRANSLATE.split())
-    assert (place / "new.hyp").read_bytes() == expected
 
 
 def test_sentencepiece_s_own_space_is_counted_once_for_all_groups(place: Path, caplog, monkeypatch):

@@ -148,10 +148,10 @@ def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Te
 
 VARIANTS = {
     "paper-text": {},  # d_k and d_v differ, and h d_v from d_model
-    "paper-code": PRESETS["paper-code"]._asdict(),
+    "paper-code": PRESETS["paper-code"],
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
-    "learned positions, paper-code": PRESETS["paper-code"]._asdict() | {"positions": "learned"},
+    "learned positions, paper-code": PRESETS["paper-code"] | {"positions": "learned"},
     # Those of Table 5.
     "pre-norm": {"norm": "pre"},
     "no residual": {"residual": False},

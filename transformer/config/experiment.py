@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import yaml
@@ -20,8 +20,6 @@ from transformer.config.reading import read_yaml, structured
 from transformer.files import InputError, replacing
 
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
-UNTRAINED = ("label", "running")  # what no training depends on, of an experiment
-POSITIONS = ("sinusoid", "learned")  # the paper's
 
 # The maxima catch a digit too many: nobody can want more.
 Small = Annotated[int, Meta(ge=1, le=10_000)]
@@ -49,16 +47,12 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
         return structured(data, cls, where)
 
 
-class Preset(NamedTuple):
-    """A reading of the paper: what its words leave open of the model."""
-
-    sinusoids: str
-    target_spaces: int
-
-
 # `fidelity`: docs/text-or-code.md says more. A name never changes its meaning: another reading gets another name.
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {"paper-text": Preset("interleaved", 0), "paper-code": Preset("concatenated", 32)}
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "paper-text": {"sinusoids": "interleaved", "target_spaces": 0},
+        "paper-code": {"sinusoids": "concatenated", "target_spaces": 32},
+    }
 )
 
 
@@ -106,8 +100,10 @@ class Model(Section):
     @property
     def departures(self) -> str:
         """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
-        values = {key: (getattr(self, key), papers) for key, papers in paper_values(Model).items()}
-        return ", ".join(f"{key} {str(own).lower()}" for key, (own, papers) in values.items() if own not in papers)
+        defaults = {field.name: (field.default,) for field in msgspec.structs.fields(Model) if not field.required}
+        papers = {"positions": ("sinusoid", "learned")} | defaults
+        own = {key: getattr(self, key) for key in papers}
+        return ", ".join(f"{key} {str(value).lower()}" for key, value in own.items() if value not in papers[key])
 
 
 class Training(Section):
@@ -188,24 +184,15 @@ class Experiment(Section):
         A default is left out, so that a new option leaves older trainings what they are.
         """
         training = given(self) | {"data": data_sha256}
-        for key in UNTRAINED:
+        for key in ("label", "running"):  # no training depends on them
             del training[key]
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
 
 
-def paper_values(section: type[Section]) -> dict[str, tuple]:
-    """Return the options that Table 5 changes in a section, with the values that the paper has, first that of base."""
-    defaults = {field.name: (field.default,) for field in msgspec.structs.fields(section) if not field.required}
-    return ({"positions": POSITIONS} if section is Model else {}) | defaults
-
-
 def given(section: Section) -> dict[str, Any]:
     """Return the section as a mapping, without the values that are the defaults of their fields."""
-    values = {
-        field.name: getattr(section, field.name)
-        for field in msgspec.structs.fields(section)
-        if getattr(section, field.name) != field.default
-    }
+    pairs = ((field, getattr(section, field.name)) for field in msgspec.structs.fields(section))
+    values = {field.name: value for field, value in pairs if value != field.default}
     return {key: given(value) if isinstance(value, Section) else value for key, value in values.items()}
 
 
@@ -218,7 +205,7 @@ def resolve(parts: dict) -> Experiment:
     parts = dict(parts)
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
     row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
-    row |= PRESETS[parts["fidelity"]]._asdict()
+    row |= PRESETS[parts["fidelity"]]
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)
         for key in filter(row.__contains__, keys):

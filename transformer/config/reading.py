@@ -2,9 +2,8 @@
 
 import copy
 import difflib
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any, TypeVar
@@ -21,26 +20,28 @@ AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """The safe loader, libyaml's where it is installed. A key that comes twice is refused, not overwritten."""
+    """The safe loader, libyaml's where it is installed. It refuses keys that come twice, and impossible values."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        """Return the document. Raises InputError naming the file, the line and the key."""
-        root = super().get_single_node()
-        waiting, seen = [root], set()  # an alias is the same node once more
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, yaml.MappingNode) and id(node) not in seen:
-                keys = set()
-                for key, value in node.value:
-                    if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys:
-                        where = f"{key.start_mark.name}: line {key.start_mark.line + 1}"
-                        raise InputError(f"{where}: expected each key once in a mapping, found {key.value!r} again")
-                    keys.add((key.tag, str(key.value)))
-                    waiting.append(value)
-            elif isinstance(node, yaml.SequenceNode) and id(node) not in seen:
-                waiting += node.value
-            seen.add(id(node))
-        return root
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Refuse a key that comes twice, before those of merged mappings join the node's own."""
+        keys = set()
+        for key, _ in () if hasattr(node, "flat") else node.value:
+            if (found := (key.tag, str(key.value))) in keys:
+                raise InputError(f"{line_of(key)}: expected each key once in a mapping, found {key.value!r} again")
+            keys.add(found)
+        node.flat = True
+        super().flatten_mapping(node)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Refuse numbers that no file of this project holds."""
+        value = super().construct_object(node, deep)
+        if isinstance(value, float | int) and not abs(value) <= LARGEST:
+            raise InputError(f"{line_of(node)}: expected a number of at most {LARGEST}, found {short(node.value)}")
+        return value
+
+
+def line_of(node: yaml.Node) -> str:
+    return f"{node.start_mark.name}: line {node.start_mark.line + 1}"
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -61,8 +62,6 @@ def read_yaml(path: str | Path) -> Any:
 def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
     """Return the content as a struct. Raises InputError, which begins with `where`."""
     try:
-        for place, problem in faults(content):
-            raise InputError(f"{where}: {place.removeprefix('.')}: {problem}")
         return msgspec.convert(content, kind)
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
@@ -70,42 +69,19 @@ def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
         raise InputError(": ".join(filter(None, [str(where), *explained(str(error), content, kind)]))) from None
 
 
-def faults(content: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the place and the problem of each value within `content` that no file of this project holds."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from faults(str(key), f"{place}, a key")
-            yield from faults(value, f"{place}.{key}")
-    elif isinstance(content, list):
-        for number, value in enumerate(content):
-            yield from faults(value, f"{place}[{number}]")
-    elif isinstance(content, float):
-        if not math.isfinite(content):
-            yield place, f"expected a finite number, found {content}"
-    elif isinstance(content, int):
-        if abs(content) > LARGEST:
-            yield place, f"expected a number of at most {LARGEST}, found one of {content.bit_length()} bits"
-    elif isinstance(content, str) and not content.isascii():
-        try:
-            content.encode()
-        except UnicodeEncodeError:
-            yield place.encode(errors="replace").decode(), f"expected text, found half a character in {short(content)}"
-
-
 def explained(error: str, content: Any, kind: Any) -> tuple[str, str]:
     """Return the place and the problem of an error of msgspec, which writes [...] for keys that people choose."""
     match = AT.fullmatch(error)
-    problem, place = match["problem"].replace("`", ""), []
+    problem, place, expected = match["problem"].replace("`", ""), [], inspect.type_info(kind)
     whole = here = copy.deepcopy(content)
     for step in re.findall(r"\[\.\.\.\]|[^.\[\]]+", match["place"] or ""):
         if isinstance(here, dict) and step == "[...]":
             step = guilty(error, here, whole, kind)
         place.append(int(step) if isinstance(here, list) else step)
-        here = here[place[-1]]
+        here, expected = here[place[-1]], within(expected, place[-1])
     where, found = ".".join(map(str, place)), guilty(error, here, whole, kind) if match["key"] else here
     if problem[0].islower():  # of a struct's own check
         return where, problem
-    expected = kind_at(kind, place)
     if unknown := re.fullmatch("Object contains unknown field (.*)", problem):
         return where, f"unknown key {unknown[1]!r}{hint(unknown[1], [field.encode_name for field in expected.fields])}"
     if missing := re.fullmatch("Object missing required field (.*)", problem):
@@ -132,19 +108,16 @@ def guilty(error: str, here: dict, whole: Any, kind: Any) -> Any:
     raise AssertionError(error)
 
 
-def kind_at(kind: Any, place: Iterable[str | int]) -> Any:
-    """Return msgspec's description of the kind at a place within a kind."""
-    kind = inspect.type_info(kind)
-    for step in [*place, None]:
-        while isinstance(kind, inspect.Metadata):
-            kind = kind.type
-        if isinstance(kind, inspect.StructType) and step is not None:
-            kind = next(field.type for field in kind.fields if field.encode_name == step)
-        elif isinstance(kind, inspect.TupleType) and step is not None:
-            kind = kind.item_types[step]
-        elif step is not None:
-            kind = kind.value_type if isinstance(kind, inspect.DictType) else kind.item_type
-    return kind
+def within(kind: inspect.Type, step: str | int) -> inspect.Type:
+    """Return msgspec's description of the kind at a key or an index of a kind."""
+    match kind:
+        case inspect.StructType(fields=fields):
+            kind = next(field.type for field in fields if field.encode_name == step)
+        case inspect.TupleType(item_types=kinds):
+            kind = kinds[step]
+        case inspect.DictType(value_type=inner) | inspect.ListType(item_type=inner):
+            kind = inner
+    return kind.type if isinstance(kind, inspect.Metadata) else kind
 
 
 def hint(found: Any, names: Iterable[Any]) -> str:

@@ -1,8 +1,9 @@
 """What a configuration builds: the scale with its tasks, their runs and corpora; no text is both learned and tested."""
 
+import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,6 @@ PARSER = "parser"  # the experiment of every parsing task, which `parsing` in co
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
 THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
-GRAMMAR = ("en", "de", "fr")  # the languages of the project's grammar
-TESTED = ("dev", "test", "elsewhere")  # the splits that a task is tested on, each of which is one corpus
 
 
 def at(config: dict, scale: str) -> dict:
@@ -49,8 +48,8 @@ class RunName(NamedTuple):
 
 def runs_of(config: dict, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
     """Return a run of each task and experiment with each of the experiment's seeds."""
-    scale, experiments = scale_of(config), list(experiments)
-    return [RunName(task, name, seed) for task in tasks for name in experiments for seed in seeds_of(scale, name)]
+    scale, pairs = scale_of(config), itertools.product(tasks, experiments)
+    return [RunName(task, experiment, seed) for task, experiment in pairs for seed in seeds_of(scale, experiment)]
 
 
 def parser_runs(config: dict) -> list[RunName]:
@@ -93,20 +92,34 @@ def parts(config: dict, run: RunName) -> dict:
 
     The workflow passes them on as JSON, by which Snakemake knows whether a run has changed: their order is kept.
     """
-    scale = scale_of(config)
-    own = parser_parts(config, run.task) if run.experiment == PARSER else translator_parts(config, run)
+    scale, running = scale_of(config), config["running"] | scale_of(config).get("running", {})
+    if run.experiment == PARSER:
+        parsing = parsing_of(config)
+        task = parsing["tasks"][run.task]
+        own = {"label": task["label"], "source": "en", "target": "trees"}
+        rows = [config["parsing"]["parser"], parsing["parser"]]
+        sizes = task["symbols"] + task["vocabulary"], task["symbols"]  # symbols are the first rows
+        running |= {"bleu_sentences": 0}
+    else:
+        task = scale["tasks"][run.task]
+        own = {"label": scale["label"], "source": task["source"], "target": task["target"]}
+        tables = experiments_of(config), scale["experiments"], task.get("experiments", {})
+        rows = [table.get(run.experiment, {}) for table in tables]
+        sizes = task["embedding_rows"], task["embedding_rows"]
     return own | {
+        "rows": [config["base"], scale["base"], *rows],
+        "embedding_rows": sizes[0],
+        "output_rows": sizes[1],
+        "running": running,
         "scale": config["scale"],
         "task": run.task,
         "experiment": run.experiment,
         "seed": run.seed,
         "fidelity": config["fidelity"],
-        "rows": [config["base"], scale["base"], *own["rows"]],
         "width": scale["width"],
         "depth": scale["depth"],
         "optimizer": config["optimizer"],
         "preparation": preparation_of(config, run.task),
-        "running": config["running"] | scale.get("running", {}) | own["running"],
     }
 
 
@@ -121,41 +134,10 @@ def own_values(config: dict, task: str) -> dict[str, dict]:
     return own | {"base": scale["base"] | own["base"]}
 
 
-def translator_parts(config: dict, run: RunName) -> dict:
-    """Return what is a translator's own among the parts."""
-    scale = scale_of(config)
-    task = scale["tasks"][run.task]
-    rows = [experiments_of(config), scale["experiments"], task.get("experiments", {})]
-    return {
-        "label": scale["label"],
-        "source": task["source"],
-        "target": task["target"],
-        "rows": [row.get(run.experiment, {}) for row in rows],
-        "embedding_rows": task["embedding_rows"],
-        "output_rows": task["embedding_rows"],
-        "running": {},
-    }
-
-
 def preparation_of(config: dict, task: str) -> dict:
     """Return how the text of a task is prepared; a translation task may add to what holds for all."""
     own = scale_of(config)["tasks"].get(task, {})
     return config["preparation"] | {key: value for key, value in own.items() if key == "decapitalize"}
-
-
-def parser_parts(config: dict, name: str) -> dict:
-    """Return what is a parser's own among the parts. Its symbols are the first of the embedding's rows."""
-    parsing = parsing_of(config)
-    task = parsing["tasks"][name]
-    return {
-        "label": task["label"],
-        "source": "en",
-        "target": "trees",
-        "rows": [config["parsing"]["parser"], parsing["parser"]],
-        "embedding_rows": task["symbols"] + task["vocabulary"],
-        "output_rows": task["symbols"],
-        "running": {"bleu_sentences": 0},
-    }
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:
@@ -178,9 +160,7 @@ def training_threads(resources: Mapping[str, object]) -> int | None:
 
 def languages_of(corpus: dict) -> tuple[str, ...]:
     """Return the endings of a corpus's files: languages, or `trees`; the grammar's sentences have both."""
-    if "grammar" in corpus:
-        return (*GRAMMAR, "trees")
-    return tuple(corpus.get("files", ["trees"]))
+    return ("en", "de", "fr", "trees") if "grammar" in corpus else tuple(corpus.get("files", ["trees"]))
 
 
 def places_of(corpus: dict) -> dict[str, dict]:
@@ -188,15 +168,6 @@ def places_of(corpus: dict) -> dict[str, dict]:
     if "treebank" in corpus:
         return {"treebank": corpus["treebank"]}
     return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
-
-
-def all_places(config: dict) -> dict[str, dict]:
-    """Return the sources of all corpora's files, by their places in config.yaml."""
-    return {
-        f"corpora.{name}.{place}": entry
-        for name, corpus in config["corpora"].items()
-        for place, entry in places_of(corpus).items()
-    }
 
 
 def source_of(entry: dict) -> str:
@@ -215,9 +186,8 @@ def files_of(task: dict) -> list[tuple[str, str]]:
     Trees hold their words, and silver trees are made of English.
     """
     sides = ("trees",) if "symbols" in task else (task["source"], task["target"])
-    corpora = [*task["train"], *(name for _, name in tested_on(task))]
-    files = [(corpus, side) for corpus in corpora for side in sides]
-    return files + [(corpus, "en") for corpus in task.get("silver", {}).get("text", [])]
+    corpora = [*task["train"], *tested_on(task).values()]
+    return [*itertools.product(corpora, sides), *((name, "en") for name in task.get("silver", {}).get("text", []))]
 
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
@@ -229,31 +199,14 @@ def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
 
 def absent_treebank(config: dict) -> str | None:
     """Return the folder of the Penn Treebank if Table 4 needs it and lacks it; `all` leaves out that table then."""
-    for task in parsing_of(config)["tasks"].values():
-        for corpus in [*task["train"], task["dev"], task["test"]]:
-            treebank = config["corpora"][corpus].get("treebank", {})
-            if "sections" in treebank and not Path(treebank["path"]).exists():
-                return treebank["path"]
-    return None
+    banks = [entry for entry in sources(config, parsing_of(config)["tasks"]) if "sections" in entry]
+    return next((bank["path"] for bank in banks if not Path(bank["path"]).exists()), None)
 
 
-def learned_from(config: dict, task: dict) -> Iterator[tuple[str, str, dict]]:
-    """Yield the name, the place in the task and the entry of each corpus that a task learns from."""
-    silver = task.get("silver", {})
-    for place, names in (("train", task["train"]), ("silver.text", silver.get("text", []))):
-        for name in names:
-            yield name, place, config["corpora"][name]
-    if "path" in silver:
-        yield silver["path"], "silver.path", {"treebank": {"path": silver["path"]}}
-
-
-def tested_on(task: dict) -> Iterator[tuple[str, str]]:
-    """Yield the split and the name of each corpus that a task is tested on."""
-    for split in TESTED:
-        if split in task:
-            yield split, task[split]
-    for subset, name in task.get("subsets", {}).items():
-        yield f"subsets.{subset}", name
+def tested_on(task: dict) -> dict[str, str]:
+    """Return the corpora that a task is tested on, by split."""
+    subsets = {f"subsets.{subset}": name for subset, name in task.get("subsets", {}).items()}
+    return {split: task[split] for split in ("dev", "test", "elsewhere") if split in task} | subsets
 
 
 def shared_by_splits(config: dict, task: dict) -> str | None:
@@ -261,26 +214,46 @@ def shared_by_splits(config: dict, task: dict) -> str | None:
 
     Names do not matter: a corpus is the same if it reads the same file, or overlaps in the grammar or in a treebank.
     """
-    sides = (task.get("source", "en"), task.get("target", "trees"))
-    for learned, place, corpus in learned_from(config, task):
-        for split, name in tested_on(task):
-            tested = config["corpora"][name]
-            first, second = (files_read(config, entry, sides) for entry in (corpus, tested))
-            both = next((first[file] for file in first if file in second), None)
-            if name == learned or both or meet(span_of(config, corpus), span_of(config, tested)):
-                read = f": both read {both}" if both and name != learned else ""
-                return f"{split} corpus '{name}' shares sentences with '{learned}' in {place}{read}"
+    corpora, silver, sides = config["corpora"], task.get("silver", {}), (task.get("source", "en"), task.get("target"))
+    learned = [("train", name, corpora[name]) for name in task["train"]]
+    learned += [("silver.text", name, corpora[name]) for name in silver.get("text", [])]
+    if "path" in silver:
+        learned += [("silver.path", silver["path"], {"treebank": {"path": silver["path"]}})]
+    for (place, name, corpus), (split, tested) in itertools.product(learned, tested_on(task).items()):
+        pairs = itertools.product(*(cuts_of(config, entry, sides) for entry in (corpus, corpora[tested])))
+        cut = next((one for one, two in pairs if one.key == two.key and meet(one, two)), None)
+        if cut or name == tested:
+            read = f": both read {cut.file}" if cut and cut.file and name != tested else ""
+            return f"{split} corpus '{tested}' shares sentences with '{name}' in {place}{read}"
     return None
 
 
-def files_read(config: dict, corpus: dict, sides: tuple[str, ...]) -> dict[tuple, str]:
-    """Return the names of the files that a corpus of text has in these languages, by the identity of each."""
-    files = {}
-    for entry in (corpus["files"][side] for side in sides if side in corpus.get("files", {})):
-        archive = entry.get("path") or entry["download"]
-        name = f"{entry['member']} in {archive}" if "member" in entry else archive
-        files[*identity(config, entry), entry.get("member")] = name
-    return files
+class Cut(NamedTuple):
+    """What a corpus is cut from, by an identity, the first and the last number of the cut, and a file's name."""
+
+    key: tuple
+    first: int = 0
+    last: int = 0
+    file: str = ""
+
+
+def meet(one: Cut, two: Cut) -> bool:
+    return one.first <= two.last and two.first <= one.last
+
+
+def cuts_of(config: dict, corpus: dict, sides: tuple) -> list[Cut]:
+    """Return what is read of a corpus: files in these languages, or a part of the grammar or of a treebank."""
+    if "grammar" in corpus:
+        seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
+        return [Cut(("grammar", seed), skip, skip + take - 1)]
+    if "treebank" in corpus:
+        bank = corpus["treebank"]
+        return [Cut((*identity(config, bank), bank.get("split")), *bank.get("sections", ()))]
+    entries = [corpus["files"][side] for side in sides if side in corpus["files"]]
+    members = [(f"{entry['member']} in " if "member" in entry else "") for entry in entries]
+    names = [member + (entry.get("path") or entry["download"]) for member, entry in zip(members, entries, strict=True)]
+    keys = [(*identity(config, entry), entry.get("member")) for entry in entries]
+    return [Cut(key, file=name) for key, name in zip(keys, names, strict=True)]
 
 
 def identity(config: dict, entry: dict) -> tuple[str, str]:
@@ -289,19 +262,3 @@ def identity(config: dict, entry: dict) -> tuple[str, str]:
         return "path", os.path.realpath(entry["path"])
     download = config["downloads"][entry["download"]]
     return "download", download.get("sha256") or download.get("md5") or entry["download"]
-
-
-def span_of(config: dict, corpus: dict) -> tuple[tuple, int, int] | None:
-    """Return what a corpus is cut from, the grammar or a treebank, with the first and the last number of the cut."""
-    if "grammar" in corpus:
-        grammar = corpus["grammar"]
-        return ("grammar", grammar["seed"]), grammar["skip"], grammar["skip"] + grammar["take"] - 1
-    if "treebank" in corpus:
-        bank = corpus["treebank"]
-        return (*identity(config, bank), bank.get("split")), *bank.get("sections", (0, 0))
-    return None
-
-
-def meet(one: tuple[tuple, int, int] | None, two: tuple[tuple, int, int] | None) -> bool:
-    """Return whether two cuts of the same share any number."""
-    return bool(one and two) and one[0] == two[0] and one[1] <= two[2] and two[1] <= one[2]

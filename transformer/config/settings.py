@@ -18,7 +18,6 @@ from transformer.config.scales import (
     TABLE_2,
     WHY,
     RunName,
-    all_places,
     all_runs,
     at,
     experiments_of,
@@ -26,6 +25,7 @@ from transformer.config.scales import (
     languages_of,
     parsing_of,
     parts,
+    places_of,
     scale_of,
     shared_by_splits,
 )
@@ -34,7 +34,6 @@ from transformer.files import InputError
 
 CONFIG = Path("config.yaml")  # of the project's folder
 DOUBLED = "-2N"  # the end of the names of claims whose models have twice base's layers
-MOST_ROWS = 65535  # of an embedding: ids have 16 bits
 
 
 def read(files: Iterable[str], entries: Iterable[str]) -> dict:
@@ -55,7 +54,7 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
         key, equals, value = entry.partition("=")
         if not equals:
             raise InputError(f"--config: expected key=value, found {entry}")
-        config = laid_over(config, {key: value_of(value, entry)})
+        config = laid_over(config, {key: value_of(value)})
     check(config)
     return config
 
@@ -69,7 +68,7 @@ def accept(config: dict, files: Iterable[Path]) -> None:
         for file in map(Path, files):
             read_yaml(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
         if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
-            config["partial"] = value_of(config["partial"], f"partial={config['partial']}")
+            config["partial"] = value_of(config["partial"])
         check(config)
     except InputError as error:
         sys.exit(str(error))
@@ -86,12 +85,12 @@ def completed(file: Path, changes: dict) -> dict:
         sys.exit(str(error))
 
 
-def value_of(text: str, entry: str) -> Any:
-    """Return a value of the command line, as YAML. Raises InputError naming the entry."""
+def value_of(text: str) -> Any:
+    """Return a value of the command line, as YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
-        raise InputError(f"--config: not YAML: {entry}") from None
+        raise InputError(f"--config: not YAML: {text}") from None
 
 
 def laid_over(below: Any, above: Any) -> Any:
@@ -111,16 +110,15 @@ def check(config: dict) -> None:
     structured(config, Config, CONFIG)
     check_repeats(config, "")
     named(config["scales"], config["scale"], "scales", "scale")
-    for table, experiments in (("table2", TABLE_2), ("why", WHY)):
-        for experiment in experiments:
-            if experiment not in config["experiments"]:
-                known = ", ".join(config["experiments"])
-                refuse("experiments", f"expected '{experiment}', which {table} compares, found {known}")
+    for experiment in (*TABLE_2, *WHY):
+        if experiment not in config["experiments"]:
+            refuse("experiments", f"expected '{experiment}', which a table compares, found none")
     for claim in config["claims"].keys() & config["experiments"].keys():
         refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
-    for where, entry in all_places(config).items():
-        if "download" in entry:
-            named(config["downloads"], entry["download"], "downloads", where)
+    for name, corpus in config["corpora"].items():
+        for place, entry in places_of(corpus).items():
+            if "download" in entry:
+                named(config["downloads"], entry["download"], "downloads", f"corpora.{name}.{place}")
     for scale in config["scales"]:
         check_scale(at(config, scale), f"scales.{scale}")
     check_models(config, f"scales.{config['scale']}")
@@ -149,13 +147,10 @@ def check_scale(config: dict, where: str) -> None:
             if name in parsing_of(at(config, other))["tasks"]:
                 refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")
         if task["vocabulary"] > task["embedding_rows"]:
-            rows_of_task = f"embedding_rows {task['embedding_rows']}"
-            refuse(f"{where}.tasks.{name}", f"vocabulary {task['vocabulary']} exceeds {rows_of_task}")
+            refuse(f"{where}.tasks.{name}", "expected a vocabulary of embedding_rows at most")
         check_corpora(config, task, f"{where}.tasks.{name}")
     for name, task in parsing["tasks"].items():
         place = f"{where}.parsing.tasks.{name}"
-        if (symbols := task["symbols"] + task["vocabulary"]) > MOST_ROWS:
-            refuse(place, f"symbols and vocabulary are {symbols} together, over {MOST_ROWS}")
         if "parser" in (silver := task.get("silver", {})):
             makers = [other for other in parsing["tasks"] if "silver" not in parsing["tasks"][other]]
             named(makers, silver["parser"], "the tasks without silver", f"{place}.silver.parser")
@@ -176,14 +171,12 @@ def check_models(config: dict, where: str) -> None:
     """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
     for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):
         try:
-            layers, base = (
-                resolve(parts(config, RunName(task, name, seed=0))).model.N
-                for name in (experiment, "base" if experiment.endswith(DOUBLED) else experiment)
-            )
-            if experiment in config["claims"] and experiment.endswith(DOUBLED) and layers != 2 * base:
-                depth = scale_of(config)["depth"]
-                expected = f"expected {2 * base * depth}, twice that of base, as its name says"
-                raise InputError(f"{experiment}: N: {expected}, found {layers * depth}")
+            run = resolve(parts(config, RunName(task, experiment, seed=0)))
+            if experiment in config["claims"] and experiment.endswith(DOUBLED):
+                layers = 2 * resolve(parts(config, RunName(task, "base", seed=0))).model.N
+                if layers != run.model.N:
+                    expected, found = (number * scale_of(config)["depth"] for number in (layers, run.model.N))
+                    raise InputError(f"{experiment}: N: expected {expected}, twice base's, found {found}")
         except InputError as error:
             refuse(f"{where}: {task}", str(error))
 
