@@ -83,7 +83,6 @@ class Ours:
         world = World(0, 1, best_device())
         evaluation = Evaluation(workload.dev, workload.vocabulary, workload.budgets, 0, world)
         room = available_memory(world.device, torch.get_num_threads())
-        parts = (workload.experiment, workload.text, evaluation, workload.vocabulary)
-        run = Halting(*parts, world, "benchmark", layout.Run(folder), room)
+        run = Halting(workload.experiment, workload.text, evaluation, "benchmark", layout.Run(folder), room)
         self.dtype = run.learner.dtype
         self.loop = Loop(lambda: run.train(Signals(), "benchmark"))

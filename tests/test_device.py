@@ -1,7 +1,6 @@
 """The device that computes, on machines with GPUs that answer, that do not, and without any; and its memory."""
 
 import math
-import os
 import warnings
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from transformer import device
 from transformer.device import (
     PER_PARAMETER,
     SHARE,
-    available_memory,
     best_device,
-    driver,
     given_gpu,
     pieces,
     saved_bytes,
@@ -25,10 +22,6 @@ from transformer.files import InputError
 from transformer.training.batches import plan
 
 SAYS = "The NVIDIA driver on your system is too old (found version 12080). Please update\nyour GPU driver."
-VERSIONS = {
-    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 2025\nGCC version: gcc 12\n": "570.86.15",
-    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n": "580.95.05",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -74,14 +67,6 @@ def test_a_driver_that_is_too_old_is_named_with_the_wheel(monkeypatch, name):
     assert "TRANSFORMER_DEVICE=cpu" in line
 
 
-def test_a_wheel_for_processors_on_a_machine_with_a_gpu(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-8f6a")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
-    with pytest.raises(InputError, match=r"is built for processors alone; install requirements\.lock"):
-        best_device()
-
-
 @pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles"])
 @pytest.mark.usefixtures("unusable")
 def test_no_visible_gpu_means_the_processor(monkeypatch, visible):
@@ -98,13 +83,6 @@ def test_a_machines_own_gpus(tmp_path: Path):
     assert given_gpu(tmp_path) is None
     (tmp_path / "nvidia0").touch()
     assert given_gpu(tmp_path) == str(tmp_path / "nvidia0")
-
-
-def test_the_drivers_version(tmp_path: Path):
-    assert driver(tmp_path / "version") == "none"
-    for text, expected in VERSIONS.items():
-        (tmp_path / "version").write_text(text)
-        assert driver(tmp_path / "version") == expected
 
 
 # Memory.
@@ -146,10 +124,3 @@ def test_every_piece_of_every_batch_fits(tmp_path):
                 assert saved_bytes(lambda part=part: learner.losses(part)) <= 1.1 * capacity
         counts.append(learner.accumulation)
     assert counts[0] > counts[1] > counts[2] == 1
-
-
-def test_a_process_has_its_processors_part_of_the_machines_memory():
-    cpu = torch.device("cpu")
-    all_of_it = available_memory(cpu, 10_000)
-    assert 2**28 < all_of_it < 2**50
-    assert available_memory(cpu, 1) <= all_of_it // os.cpu_count()

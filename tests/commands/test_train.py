@@ -5,15 +5,13 @@ import shutil
 import subprocess
 import sys
 
-import msgspec
 import pytest
 import torch
 from support.commands import do, error
 from support.toy import PROCESSOR, make_data, make_experiment, make_run, random_lines, write_text
 
-from transformer.config.experiment import Decoding, load, save
+from transformer.config.experiment import load, save
 from transformer.layout import Run
-from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
 
 UNSEEN = ["", *random_lines(99, 40), ""]
@@ -71,14 +69,6 @@ def test_run_json(trained, data):
     assert entry["commit"] == start["commit"]
     assert start["started"] <= entry["finished"]
     assert start["versions"]["torch"] == torch.__version__
-
-
-def test_average_is_the_mean_of_the_checkpoints(trained):
-    tensors, header = checkpoints.load(trained / "average.safetensors")
-    parts = [checkpoints.load(path)[0] for path in (trained / "checkpoints").iterdir()]
-    for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, torch.stack([part[name] for part in parts]).mean(dim=0))
-    assert header == {"steps": [290, 295, 300], "digest": json.loads((trained / "run.json").read_text())["digest"]}
 
 
 def test_a_finished_run_is_published_again_without_training(trained, data, caplog):
@@ -155,36 +145,3 @@ def test_a_trained_run_translates(trained, tmp_path):
     assert translations.pop() == ""
     assert translations[0] == translations[-1] == ""
     assert sum(map(str.__eq__, translations, UNSEEN)) > 0.75 * len(UNSEEN)
-
-
-def test_translate_takes_other_weights_and_another_decoding(trained, tmp_path):
-    """--decoding acts like another decoding.yaml; untrained weights find other translations by each search."""
-    run = Run(tmp_path / "1")
-    shutil.copytree(trained, run.folder)
-    torch.manual_seed(1)
-    untrained = tmp_path / "untrained.safetensors"
-    checkpoints.save(untrained, Transformer(load(run.experiment).model).state_dict(), {})
-    nonsense = do_translate(run.folder, tmp_path, "--weights", untrained)
-    assert nonsense != do_translate(run.folder, tmp_path)
-    untrained.replace(run.average)
-    assert do_translate(run.folder, tmp_path) == nonsense
-    short = do_translate(run.folder, tmp_path, "--decoding", '{"beam": 1, "extra_length": 0}')
-    assert short != nonsense
-    save(msgspec.structs.replace(load(run.decoding, Decoding), beam=1, extra_length=0), run.decoding)
-    assert do_translate(run.folder, tmp_path) == short
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("average.safetensors", "truncated, or not a checkpoint of this project"),
-        ("vocabulary.model", "not a SentencePiece model"),
-        ("decoding.yaml", "expected"),
-    ],
-)
-def test_translate_names_a_damaged_file(tmp_path, trained, name, message):
-    run = tmp_path / "1"
-    shutil.copytree(trained, run)
-    (run / name).write_bytes(b"damaged")
-    text = write_text(tmp_path / "text", UNSEEN)
-    assert error("translate", "--run", run, "--input", text, "--threads", 1).startswith(f"{run / name}: {message}")

@@ -15,12 +15,9 @@ import torch
 from filelock import FileLock
 from support.tools import needs
 
-from transformer.model.packed import BLOCK
-
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent
 TESTS = HERE.parent
-TRITON = TESTS.parent / ".triton"
 SOURCE = TESTS / "support" / "pretend.cpp"
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch's build for CUDA has a CUDA of its own")
@@ -46,14 +43,12 @@ def library(tmp_path_factory) -> Path:
 def trace(library):
     """Return a function that runs trace.py: its process."""
 
-    def run(*words: str, program: str = "trace.py") -> subprocess.CompletedProcess:
+    def run(*words: str) -> subprocess.CompletedProcess:
         environment = os.environ | {
             "PRETEND": str(library),
-            "PYTHONPATH": os.pathsep.join(
-                map(str, [TESTS.parent, TESTS, *([TRITON] if program == "kernels.py" else [])])
-            ),
+            "PYTHONPATH": os.pathsep.join(map(str, [TESTS.parent, TESTS])),
         }
-        command = [sys.executable, HERE / program, *words]
+        command = [sys.executable, HERE / "trace.py", *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     return run
@@ -87,18 +82,6 @@ def test_one_graph_serves_all_batches(trace):
     assert 4e9 < result["saved_bytes"] < 5.8e9
 
 
-def test_evaluation(trace):
-    assert 100 < seen(trace("evaluation", "base"))["operators"] <= 923
-
-
-def test_a_step_of_beam_search(trace):
-    """Up to the transfer of its ranking nothing waits, and all stays on the device."""
-    result = seen(trace("decoding", "base"))
-    assert result["shapes"] == [[40, 8], [40, 8]]
-    assert result["devices"] == ["cuda:0", "cuda:0"]
-    assert 100 < result["operators"] <= 161
-
-
 @pytest.mark.parametrize(
     ("part", "broken", "message"),
     [
@@ -112,45 +95,3 @@ def test_a_step_that_waits_is_found(trace, part, broken, message):
     process = trace(part, "base", "--break", broken)
     assert process.returncode != 0
     assert message in process.stderr
-
-
-def test_attention_in_float32_is_found(trace):
-    assert seen(trace("compiled", "base", "--break", "float32"))["attention"] == ["torch.float32"]
-
-
-@pytest.mark.slow
-def test_every_row_of_tables_3_and_5(trace):
-    """What attention in blocks does not know is not compiled: heads wider than 256, and scores that are no products."""
-    rows = seen(trace("rows"))
-    padded = {name for name, row in rows.items() if not row["blocks"]}
-    assert padded == {"heads-1", "unscaled-heads-1", "additive"}
-    assert len(rows) > 20
-    for name, row in rows.items():
-        assert row["views"], name
-        if name not in padded:
-            assert (row["graphs"], row["breaks"]) == ([1, 1], 0), name
-
-
-def kernels(trace, *words: str) -> dict:
-    """Return what kernels.py printed."""
-    needs(str(TRITON / "triton" / "__init__.py"), "pip install --target .triton --no-deps triton==3.7.1")
-    return seen(trace(*words, program="kernels.py"))
-
-
-@pytest.mark.slow
-def test_inductors_code_for_a_step(trace):
-    """The bounds are what was counted."""
-    result = kernels(trace, "base")
-    launches = result["launches"]
-    assert set(launches) == {"elementwise", "products", "attention"}
-    assert launches["attention"] == 36
-    assert result["tiles"] == [BLOCK]  # although the mask claims others
-    assert launches["elementwise"] <= 479
-    assert launches["products"] <= 219
-
-
-@pytest.mark.slow
-def test_each_kernel_compiles(trace):
-    """Those of one layer are those of all."""
-    result = kernels(trace, "base", "--layers", "1", "--compile")
-    assert result["compiled"] > 30

@@ -30,16 +30,12 @@ from torch._inductor.decomposition import select_decomp_table
 
 install()
 
-from benchmarks.workload import CONFIG, of_paper  # noqa: E402 (after `install`)
-from transformer.config.reading import read_yaml  # noqa: E402
+from benchmarks.workload import of_paper  # noqa: E402 (after `install`)
 from transformer.device import World  # noqa: E402
-from transformer.model import attention  # noqa: E402
 from transformer.training import loss as compiling  # noqa: E402
 from transformer.training import step as step_module  # noqa: E402
 from transformer.training.loss import batch_losses  # noqa: E402
 from transformer.training.step import Learner  # noqa: E402
-from transformer.translation.decoder import CachedDecoder  # noqa: E402
-from transformer.translation.search import expand  # noqa: E402
 
 PAIRS = 20_000  # random sentences: some twenty batches
 WORLD = World(0, 1, CUDA)
@@ -57,21 +53,10 @@ def growing(model, batch, epsilon, dtype):
     return batch_losses(model, replace(batch, labels=labels), epsilon, dtype)
 
 
-def wide(compute):
-    """Return attention that is given float32."""
-
-    def computed(Q, K, V, *rest):
-        with torch.autocast("cuda", enabled=False):
-            return compute(Q.float(), K.float(), V.float(), *rest).to(Q.dtype)
-
-    return computed
-
-
 BREAKS = {
     "nothing": {},
     "wait": {(step_module, "batch_losses"): waiting, (compiling, "batch_losses"): waiting},
     "shape": {(step_module, "batch_losses"): growing, (compiling, "batch_losses"): growing},
-    "float32": {(attention, "block_attention"): wide(attention.block_attention)},
 }
 
 
@@ -155,47 +140,13 @@ def saved(graph: torch.fx.GraphModule) -> int:
     return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
 
 
-def rows(_: str) -> dict:
-    """Make one step of each model of Tables 3 and 5, with two layers: compiled, where attention in blocks knows it."""
-    config, models, found = read_yaml(CONFIG), [], {}
-    for name in config["experiments"] | config["claims"]:
-        learner = learner_of(name, layers=2)
-        if (model := learner.experiment.model) in models:
-            continue
-        models.append(model)
-        torch._dynamo.reset()
-        blocks = learner.capacity is not None
-        batches = learner.batches_of(0)[:1]
-        found[name] = {"blocks": blocks, **(compile_step(learner, batches) if blocks else made(learner, *batches))}
-    return found
-
-
-def evaluation(name: str) -> dict:
-    """Compute the dev perplexity's losses for one batch."""
-    work, model = of_paper(name, PAIRS), learner_of(name).model
-    with FAKE, torch.no_grad(), Watch() as seen:
-        batch_losses(model.eval(), work.dev.batch(np.arange(40), CUDA), 0.0, torch.bfloat16)
-    return report(seen)
-
-
-def decoding(name: str) -> dict:
-    """Take a step of beam search up to the one transfer of its ranking, with a batch of sentences."""
-    work, model = of_paper(name, PAIRS), learner_of(name).model.eval()
-    with FAKE, torch.inference_mode():
-        decoder = CachedDecoder(model, work.dev.batch(np.arange(40), CUDA).source, 37_000)
-        tokens, alive = torch.zeros(40, 4, dtype=torch.long, device=CUDA), torch.zeros(40, 4, device=CUDA)
-        with Watch() as seen:
-            ranked = expand(alive, decoder.step(tokens), 8)
-    return {"shapes": [list(x.shape) for x in ranked], "devices": [str(x.device) for x in ranked], **report(seen)}
-
-
 def report(seen: Watch) -> dict:
     return {"operators": seen.operators.total(), "attention": sorted(seen.attention)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("step", "compiled", "rows", "evaluation", "decoding"))
+    parser.add_argument("part", choices=("step", "compiled"))
     parser.add_argument("model", nargs="?", default="base")
     parser.add_argument("--break", dest="broken", choices=BREAKS, default="nothing")
     args = parser.parse_args()

@@ -3,9 +3,7 @@
 No processor leaves blocks out, so their tables are compared with PyTorch's own, made from the mask.
 """
 
-import json
 import math
-import os
 
 import numpy as np
 import pytest
@@ -20,14 +18,12 @@ from torch._dynamo.utils import counters
 from torch.nn.attention import flex_attention
 
 from transformer.config.experiment import PAD
-from transformer.model.attention import block_attention, fits_blocks
+from transformer.model.attention import fits_blocks
 from transformer.model.packed import (
     BLOCK,
     MULTIPLE,
     SPARE,
-    Blocks,
     blocks_of,
-    collate_blocks,
     padded_sizes,
     padding_lengths,
 )
@@ -36,7 +32,7 @@ from transformer.process import Interrupted, StopSignals
 from transformer.training import step
 from transformer.training.batches import plan
 from transformer.training.loop import Run, TrainingError
-from transformer.training.loss import batch_losses, compiled, prepare
+from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 FORMS = {  # the paper's, and Table 5's that attention in blocks knows
@@ -115,44 +111,6 @@ def test_batches_within_the_room_have_one_size(pairs, room):
 
 # Attention in blocks.
 
-RAGGED = {  # lengths of sentences on either side, whole blocks
-    "about a block": [[1, 127, 128, 129, 127], [129, 1, 1, 128, 125]],
-    "in one block": [[128], [128]],
-    "long": [[1, 600, 39], [300, 1, 211]],
-    "sides that differ": [[100, 28], [1, 511]],
-    "single tokens": [[1] * 128, [2] * 128],
-}
-
-
-def stream(lengths: list[int], causal: bool, memory: Blocks | None = None):
-    return collate_blocks(np.zeros(sum(lengths), dtype=np.int64), np.array(lengths), CPU, causal, memory)
-
-
-@pytest.mark.parametrize("kind", ["self", "causal", "cross"])
-@pytest.mark.parametrize("lengths", RAGGED.values(), ids=RAGGED)
-def test_equation_1_in_blocks(lengths, kind):
-    """Values and gradients are those of each sentence alone, with keys narrower than values."""
-    q_lengths, k_lengths = lengths if kind == "cross" else (lengths[1], lengths[1])
-    queries, keys = (stream(side, kind == "causal") for side in (q_lengths, k_lengths))
-    blocks = blocks_of(np.array(q_lengths), np.array(k_lengths), False, CPU) if kind == "cross" else queries.own
-    random = torch.Generator().manual_seed(1)
-    widths = ((sum(q_lengths), 4), (sum(k_lengths), 4), (sum(k_lengths), 8))
-    Q, K, V = (torch.randn(n, 3, width, generator=random, requires_grad=True) for n, width in widths)
-    found = block_attention(Q, K, V, queries, keys, blocks, kind == "causal", 0.3)
-    sentences = zip(Q.split(q_lengths), K.split(k_lengths), V.split(k_lengths), strict=True)
-    alone = [equation(*(x.transpose(0, 1) for x in each), kind == "causal", 0.3) for each in sentences]
-    expected = torch.cat([each.transpose(0, 1) for each in alone])
-    upstream = torch.randn(expected.shape, generator=random)
-    gradients = [torch.autograd.grad(x, (Q, K, V), upstream) for x in (found, expected)]
-    torch.testing.assert_close((found, *gradients[0]), (expected, *gradients[1]), rtol=1e-5, atol=1e-5)
-
-
-def equation(Q: Tensor, K: Tensor, V: Tensor, causal: bool, scale: float) -> Tensor:
-    """Compute equation 1 of one sentence, its heads first."""
-    scores = Q @ K.mT * scale
-    later = torch.ones_like(scores, dtype=torch.bool).triu(1)
-    return (scores.masked_fill(later, -math.inf) if causal else scores).softmax(dim=-1) @ V
-
 
 def masks(lengths: list[list[int]], causal: bool) -> list[Tensor]:
     """Return which blocks of keys each block of queries sees, and the reverse: as PyTorch finds, and by our tables."""
@@ -168,15 +126,6 @@ def masks(lengths: list[list[int]], causal: bool) -> list[Tensor]:
     tables = [(blocks.key_counts, blocks.keys), (blocks.query_counts, blocks.queries)]
     ours = [flex_attention.BlockMask.from_kv_blocks(*table, compute_q_blocks=False).to_dense() for table in tables]
     return [theirs.to_dense(), theirs.to_dense().mT, *ours]
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("lengths", RAGGED.values(), ids=RAGGED)
-def test_tables_list_the_blocks_that_have_something_to_see(lengths, causal):
-    sides = [lengths[1], lengths[1]] if causal else lengths
-    expected, transposed, *found = masks(sides, causal)
-    assert (found[0] == expected).all()
-    assert (found[1] == transposed).all()
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=12))
@@ -211,16 +160,6 @@ def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
         assert (dense[1] == theirs.to_dense().mT).all()
 
 
-def test_tables_have_the_size_of_the_streams():
-    """Whatever the sentences, so that no shape changes."""
-    shapes = set()
-    for lengths in ([[512], [256]], [[1, 511], [255, 1]], [[128] * 4, [64] * 4]):
-        blocks = blocks_of(*map(np.array, lengths), False, CPU)
-        shapes.add(tuple(map(tuple, (x.shape for x in vars(blocks).values()))))
-        assert {x.dtype for x in vars(blocks).values()} == {torch.int32}
-    assert shapes == {((1, 1, 8), (1, 1, 8, 4), (1, 1, 4), (1, 1, 4, 8))}
-
-
 # Packed and padded are the same.
 
 
@@ -252,18 +191,6 @@ def start(folder, in_blocks: bool, running: dict | None = None) -> Run:
     run = starting.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
     run.learner.capacity = run.learner.largest_piece(run.learner.batches_of(0)) if in_blocks else None
     return run
-
-
-def test_a_training_goes_the_same_way(tmp_path):
-    """All but the biases of keys: their gradient is zero, and Adam makes steps of its rounding."""
-    losses = []
-    for in_blocks in (False, True):
-        run = start(tmp_path / str(in_blocks), in_blocks)
-        run.train(StopSignals(), "a commit")
-        lines = map(json.loads, (tmp_path / str(in_blocks) / "metrics.jsonl").read_text().splitlines())
-        losses.append([line["smoothed_loss"] for line in lines if "smoothed_loss" in line])
-        losses[-1].append(run.progress.dev_perplexity)
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
 def test_models_that_attention_in_blocks_knows():
@@ -312,23 +239,12 @@ def test_where_nothing_can_be_compiled_the_training_goes_on(monkeypatch, tmp_pat
     torch._dynamo.reset()
     runs[0].learner.compile()
     assert runs[0].learner.compiled is None
-    line = caplog.messages[0]
-    assert line == f"the step runs uncompiled, which takes longer: {COMPILER_ERROR}"
+    assert f"the step runs uncompiled, which takes longer: {COMPILER_ERROR}" in caplog.messages
     for run in runs:
         run.train(StopSignals(), "a commit")
     assert [run.progress.starts[0].get("compiler_error") for run in runs] == [COMPILER_ERROR, None]
     assert not runs[0].progress.starts[0]["compiled"]
     torch.testing.assert_close(*(run.learner.model.state_dict() for run in runs), rtol=0, atol=0)
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-def test_a_compiled_step_is_used_where_it_works(monkeypatch, tmp_path):
-    monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend="aot_eager", **how))
-    torch._dynamo.reset()
-    run = start(tmp_path, True)
-    run.learner.compile()
-    assert run.learner.compiled is not None
-    assert run.circumstances("a commit")["compiled"]
 
 
 @pytest.mark.parametrize(
@@ -350,31 +266,6 @@ def test_a_compiled_step_that_computes_something_else_is_not_used(monkeypatch, t
     assert (run.learner.compiled, run.learner.capacity) == (None, None)
     assert run.circumstances("a commit")["compiler_error"].startswith(f"process 0: {message}")
     assert "as uncompiled, found" in caplog.text
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-def test_a_full_memory_is_no_compiler_error(monkeypatch, tmp_path):
-    def fails(graph, inputs):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB")
-
-    monkeypatch.setattr(torch, "compile", lambda f, **how: compile_(f, backend=fails, **how))
-    torch._dynamo.reset()
-    with pytest.raises(Exception, match="CUDA out of memory"):
-        start(tmp_path, True).learner.compile()
-
-
-def test_the_compilers_work_is_kept_with_the_run(monkeypatch, tmp_path):
-    """As many work on it as the process has threads; whoever sets these variables knows better."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere")
-    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # else what is set here would stay
-    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS")
-    prepare(tmp_path / "compiled", 4)
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/elsewhere"
-    assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    prepare(tmp_path / "compiled", 8)
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
-    assert os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "4"
 
 
 # The step ahead.

@@ -12,7 +12,7 @@ from torch import nn
 
 from transformer.config.experiment import EOS, PAD
 from transformer.model.attention import attention
-from transformer.model.packed import POSITIONS, Pad, Unpad, pack
+from transformer.model.packed import Pad, Unpad, pack
 from transformer.model.transformer import Embedding, Residual, Transformer, sinusoids
 
 CPU = torch.device("cpu")
@@ -42,19 +42,6 @@ def randomize(module: nn.Module) -> nn.Module:
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
     return module.double()
-
-
-def test_a_pair_alone_has_the_gradients_of_the_pair_among_others(model):
-    sources, targets = sentences(1), sentences(2)
-    gradients = []
-    for output in (
-        model(packed(sources), packed(targets)).split(LENGTHS)[2],
-        model(packed([sources[2]]), packed([targets[2]])),
-    ):
-        model.zero_grad()
-        output.square().sum().backward()
-        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
-    torch.testing.assert_close(*gradients)
 
 
 # §3.4 and §3.5: embeddings and positions.
@@ -92,15 +79,6 @@ def test_a_words_number_is_added_with_the_frequencies_in_the_opposite_order(expe
     table = embedding.position_table
     rows = embedding.weight[[9, 4, 9]] * 13**0.5 + table[[0, 1, 0]]
     torch.testing.assert_close(output, rows + table[[0, 1, 0]][:, range(12, -1, -1)])
-
-
-@pytest.mark.parametrize(("positions", "learned"), [("sinusoid", 0), ("learned", POSITIONS * 13)])
-def test_only_learned_positions_are_parameters(experiment, positions, learned):
-    """13 is d_model. The sinusoids are not in a checkpoint either: they can be made again."""
-    model = Transformer(replace(experiment.model, positions=positions))
-    count = {name: tensor.numel() for name, tensor in model.named_parameters() if name.startswith("embedding.")}
-    assert sum(count.values()) == 37 * 13 + learned
-    assert set(count) == {name for name in model.state_dict() if name.startswith("embedding.")}
 
 
 def test_one_matrix_embeds_source_and_target_and_is_the_only_one_with_a_row_for_each_token(model):
@@ -179,12 +157,6 @@ def test_a_seed_draws_what_it_always_drew(changes, first, last):
     weights = Transformer(model_config(**changes)).state_dict()
     assert weights["embedding.weight"][-1, -3:].tolist() == pytest.approx(first, rel=1e-5)
     assert weights["decoder.1.feed_forward.outer.weight"][-1, -3:].tolist() == pytest.approx(last, rel=1e-5)
-
-
-def test_normalisation_starts_as_none(model):
-    norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
-    assert len(norms) == 2 * 2 + 2 * 3
-    assert all((norm.weight == 1).all() and not norm.bias.any() for norm in norms)
 
 
 # §5.4: dropout.

@@ -1,7 +1,4 @@
-"""The model to the letter: against PyTorch's own Transformer, given our weights, and against the paper's equations.
-
-The second half of this file has the equations once more, in NumPy, token by token and head by head.
-"""
+"""The model to the letter: against the paper's equations, once more in NumPy, token by token and head by head."""
 
 import math
 from collections.abc import Callable
@@ -15,9 +12,9 @@ from support.toy import ROWS, model_config
 from torch import nn
 
 from transformer.config.experiment import PAD, PRESETS, Model
-from transformer.model.attention import CrossAttention, SelfAttention, attention
+from transformer.model.attention import attention
 from transformer.model.packed import pack
-from transformer.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from transformer.model.transformer import Transformer
 from transformer.translation.decoder import CachedDecoder
 
 CPU = torch.device("cpu")
@@ -73,74 +70,6 @@ def test_attention_is_pytorchs(causal, padded):
         heads = function(*leaves, *arguments)
         results.append((heads, *torch.autograd.grad(heads.square().sum(), leaves)))
     torch.testing.assert_close(*results)
-
-
-@pytest.mark.parametrize(("N", "d_model", "h", "d_ff"), [(1, 8, 1, 12), (2, 24, 3, 20), (4, 40, 8, 72)])
-def test_logits_are_pytorchs(N, d_model, h, d_ff):
-    config = model_config(N=N, d_model=d_model, h=h, d_k=d_model // h, d_v=d_model // h, d_ff=d_ff)
-    model, (sources, targets) = random_transformer(config), random_pairs()
-    (source, source_padding), (target, target_padding) = (padded(model, side) for side in (sources, targets))
-    output = pytorch_transformer(model)(
-        source,
-        target,
-        tgt_mask=torch.ones(max(TARGETS), max(TARGETS), dtype=torch.bool).triu(1),
-        src_key_padding_mask=source_padding,
-        memory_key_padding_mask=source_padding,
-        tgt_key_padding_mask=target_padding,
-    )
-    expected = output[~target_padding] @ model.embedding.weight.T
-    torch.testing.assert_close(batch_logits(model, sources, targets), expected, **CLOSE)
-
-
-def padded(model: Transformer, sentences: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the input of a stack, [B, L, d_model], and where it is padding, as PyTorch wants them."""
-    weights = to_numpy(model)
-    inputs = [torch.tensor(np.array(embed(weights, model.config, sentence))).float() for sentence in sentences]
-    grid = nn.utils.rnn.pad_sequence(inputs, batch_first=True)
-    return grid, torch.arange(grid.shape[1]) >= torch.tensor([len(sentence) for sentence in sentences])[:, None]
-
-
-def pytorch_transformer(own: Transformer) -> nn.Transformer:
-    """Return PyTorch's model with our weights; like ours, without a normalisation after the last layer."""
-    config = own.config
-    sizes = {"d_model": config.d_model, "nhead": config.h, "dim_feedforward": config.d_ff, "layer_norm_eps": 1e-6}
-    encoder = nn.TransformerEncoderLayer(**sizes, dropout=0.0, batch_first=True)
-    decoder = nn.TransformerDecoderLayer(**sizes, dropout=0.0, batch_first=True)
-    theirs = nn.Transformer(
-        config.d_model,
-        config.h,
-        custom_encoder=nn.TransformerEncoder(encoder, config.N, enable_nested_tensor=False),
-        custom_decoder=nn.TransformerDecoder(decoder, config.N),
-        batch_first=True,
-    )
-    for stack, layers in ((theirs.encoder, own.encoder), (theirs.decoder, own.decoder)):
-        for layer, ours in zip(stack.layers, layers, strict=True):
-            layer.load_state_dict(layer_weights(ours))
-    return theirs.eval()
-
-
-def layer_weights(own: EncoderLayer | DecoderLayer) -> dict[str, torch.Tensor]:
-    """Return a layer's weights as torch.nn's layers name them."""
-    weights = {f"self_attn.{name}": tensor for name, tensor in attention_weights(own.self_attention).items()}
-    if isinstance(own, DecoderLayer):
-        cross = attention_weights(own.cross_attention)
-        weights |= {f"multihead_attn.{name}": tensor for name, tensor in cross.items()}
-    parts = {"linear1": own.feed_forward.inner, "linear2": own.feed_forward.outer}
-    parts |= {f"norm{number}": residual.norm for number, residual in enumerate(own.residuals, start=1)}
-    for name, part in parts.items():
-        weights |= {f"{name}.weight": part.weight, f"{name}.bias": part.bias}
-    return weights
-
-
-def attention_weights(own: SelfAttention | CrossAttention) -> dict[str, torch.Tensor]:
-    """Return the weights as torch.nn.MultiheadAttention names them."""
-    inputs = [own.query_key_value] if isinstance(own, SelfAttention) else [own.query, own.key_value]
-    return {
-        "in_proj_weight": torch.cat([linear.weight for linear in inputs]),
-        "in_proj_bias": torch.cat([linear.bias for linear in inputs]),
-        "out_proj.weight": own.output.weight,
-        "out_proj.bias": own.output.bias,
-    }
 
 
 # Against the equations. A sentence is on its own there, and a token's output is computed from what it may see alone: so

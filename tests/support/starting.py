@@ -17,6 +17,6 @@ TEXT, DEV = random_text(1, 53), random_text(2, 15)
 def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40):
     """Return a run in float32, whatever the processor multiplies fastest."""
     evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, ALONE)
-    run = Run(experiment, text, evaluation, None, ALONE, digest, layout.Run(folder), memory)
+    run = Run(experiment, text, evaluation, digest, layout.Run(folder), memory)
     run.learner.dtype = torch.float32
     return run

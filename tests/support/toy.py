@@ -136,9 +136,10 @@ def copy_text(seed: int, count: int, **sentences) -> ParallelText:
     return ParallelText(sides, sides)
 
 
-def random_text(seed: int, count: int) -> ParallelText:
+def random_text(seed: int, count: int, **sentences) -> ParallelText:
     """Return sentences whose translations have nothing to do with them, not even their lengths."""
-    return ParallelText(token_array(random_sentences(seed, count)), token_array(random_sentences(seed + 1000, count)))
+    sides = (random_sentences(number, count, **sentences) for number in (seed, seed + 1000))
+    return ParallelText(*map(token_array, sides))
 
 
 def random_lines(seed: int, count: int, longest: int = 4) -> list[str]:

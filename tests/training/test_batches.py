@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from support.toy import token_array
 
 from transformer.config.experiment import EOS, PAD
-from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
 from transformer.training.batches import ParallelText, fits, plan
 
@@ -105,8 +104,3 @@ def test_the_target_is_shifted_right_to_begin_with_pad():
     assert batch.target.ids.tolist() == [PAD, 24, 25, 26, PAD, 21, 22]
     assert batch.labels.tolist() == [24, 25, 26, EOS, 21, 22, EOS]
     assert batch.target.positions.tolist() == [0, 1, 2, 3, 0, 1, 2]
-
-
-def test_unequal_sides_are_refused():
-    with pytest.raises(InputError, match="source has 2 sentences, target has 1"):
-        ParallelText(token_array([[11, EOS], [EOS]]), token_array([[21, EOS]]))

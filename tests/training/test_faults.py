@@ -254,32 +254,3 @@ def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
     assert first.end() == second.end() == 0
     assert "trained before" in second.err
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1
-
-
-@slow
-def test_a_training_outlives_its_reader(tmp_path, data):
-    """It prints to a pipe that nobody reads any more, as when the signal that was to save it has killed `tee`."""
-    run = new_run(tmp_path, steps=100_000)
-    command = [sys.executable, *PROGRAM, str(run), "--data", str(data), "--threads", "1"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, cwd=ROOT, env=PROCESSOR, **pipes, preexec_fn=heed_signals) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        step = steps_done(run)
-        wait_for(lambda: steps_done(run) >= step + 20, process)
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(timeout=SOON) == EXIT_INTERRUPTED
-    assert max(states(run)) == f"{steps_done(run):08}.safetensors"
-
-
-@slow
-def test_what_is_ignored_stays_ignored(tmp_path, data):
-    """`nohup` keeps a training alive when its terminal closes."""
-    run = new_run(tmp_path, steps=100_000)
-    command = ["nohup", sys.executable, *PROGRAM, str(run), "--data", str(data), "--threads", "1"]
-    nothing = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=ROOT, env=PROCESSOR, **nothing) as process:
-        for number, step in ((signal.SIGHUP, 5), (signal.SIGTERM, 25)):
-            wait_for(lambda step=step: steps_done(run) >= step, process)
-            process.send_signal(number)
-        assert process.wait(timeout=SOON) == EXIT_INTERRUPTED

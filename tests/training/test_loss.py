@@ -12,7 +12,7 @@ from support.toy import token_array
 from transformer.config.experiment import EOS, PAD
 from transformer.model.transformer import Transformer
 from transformer.training.batches import ParallelText
-from transformer.training.loss import CHUNK, add_at, batch_losses, perplexity, smoothed_cross_entropy
+from transformer.training.loss import CHUNK, add_at, batch_losses, smoothed_cross_entropy
 
 LOTS = 2 * CHUNK + 3  # tokens: two whole chunks and a part of one
 V, D = 11, 5
@@ -56,14 +56,6 @@ def test_value_and_gradients_are_autograds(n, epsilon):
     torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_without_smoothing_both_parts_are_cross_entropy():
-    output, embedding, labels = random(LOTS)
-    smoothed, plain = smoothed_cross_entropy(output, embedding, labels, 0.0)
-    expected = F.cross_entropy(output @ embedding.T, labels, reduction="sum")
-    torch.testing.assert_close(smoothed, expected)
-    torch.testing.assert_close(plain, expected)
-
-
 def test_the_plain_part_is_not_smoothed_and_teaches_nothing():
     output, embedding, labels = random(LOTS)
     losses = [smoothed_cross_entropy(output, embedding, labels, epsilon) for epsilon in (0.0, 0.3)]
@@ -90,12 +82,6 @@ def test_a_gpus_way_to_the_true_column_gives_the_same_bits():
     expected, found = (add_at(x.clone(), columns, added, compare) for compare in (False, True))
     assert torch.equal(found, expected)
     assert (found != x).sum() == 300
-
-
-def test_perplexity():
-    """e^ln 5 = 5; beyond all floats it is infinite."""
-    assert perplexity(math.log(5)) == pytest.approx(5)
-    assert perplexity(1e6) == math.exp(700) < math.inf
 
 
 # A parser's softmax (§6.3): it can write the first rows of the embedding alone.

@@ -21,14 +21,6 @@ def test_the_base_models_rate(step, expected):
     assert learning_rate(step, 512, 4000) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_rate_rises_in_a_line_to_the_last_warm_up_step_and_falls_after_it():
-    rates = [learning_rate(step, 64, 50) for step in range(1, 201)]
-    assert max(rates) == rates[49]
-    assert np.diff(rates[:50]) == pytest.approx(rates[0])
-    assert (np.diff(rates[49:]) < 0).all()
-    assert rates[199] == pytest.approx(rates[49] / 2)  # four times the steps, half the rate
-
-
 @pytest.mark.parametrize(
     ("warmup", "expected"),
     [  # of d_model 16, 4 warm-up steps, a factor of 3

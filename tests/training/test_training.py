@@ -1,9 +1,7 @@
 """Training: resumed equals uninterrupted bit for bit, logs and files tell what was done, and the model learns."""
 
-import dataclasses
 import json
 import math
-import shutil
 import struct
 from types import SimpleNamespace
 
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.starting import CPU, DEV, TEXT, start
+from support.starting import CPU, TEXT, start
 from support.toy import ROWS, copy_text, make_experiment
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
@@ -98,18 +96,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, uninterrupted):
     assert_same(tmp_path, uninterrupted)
 
 
-def test_saving_and_evaluating_at_other_steps_change_no_weight(tmp_path, uninterrupted):
-    """With states at the end of an epoch, from one of which the run goes on, and no evaluation before the last step."""
-    experiment = make_experiment(running={"save_every": 5, "evaluate_every": 99, "log_every": 99})
-    interrupt(start(tmp_path, experiment), 5)
-    resumed = start(tmp_path, experiment)
-    assert resumed.progress.step == 5
-    train(resumed)
-    checkpoint = "checkpoints/00000008.safetensors"
-    (weights, _), (expected, _) = saved(tmp_path)[checkpoint], saved(uninterrupted)[checkpoint]
-    assert all(torch.equal(weights[name], expected[name]) for name in expected)
-
-
 def test_metrics_that_end_in_half_a_line(tmp_path, uninterrupted):
     """As a full disk or a loss of power leaves them."""
     interrupt(start(tmp_path, make_experiment()), 5)
@@ -165,16 +151,6 @@ def test_a_run_whose_states_are_all_damaged_begins_again(tmp_path, uninterrupted
     assert_same(tmp_path, uninterrupted)
 
 
-def test_a_state_that_cannot_be_opened_ends_the_run(tmp_path):
-    """The fault may be the file system's, not the file's: nothing is refused, nothing begins again."""
-    interrupt(start(tmp_path, make_experiment()), 5)
-    newest = tmp_path / "state/00000006.safetensors"
-    newest.symlink_to(tmp_path / "away")
-    with pytest.raises(InputError, match=f"^{newest}: cannot be read"):
-        start(tmp_path, make_experiment())
-    assert len(list((tmp_path / "state").iterdir())) == 3
-
-
 @pytest.mark.parametrize(
     ("steps", "checkpoint_every", "averaged_checkpoints", "expected"),
     [(11, 3, 3, [5, 8, 11]), (5, 4, 1, [5]), (9, 4, 3, [1, 5, 9])],
@@ -192,27 +168,6 @@ def test_checkpoints_are_counted_back_from_the_last_step(
     assert [checkpoints.load(path)[1] for path in paths] == [{"digest": "digest", "step": step} for step in expected]
     last = checkpoints.load(paths[-1])[0]
     assert all(torch.equal(last[name], tensor) for name, tensor in run.learner.model.state_dict().items())
-
-
-def test_a_finished_run_is_not_trained_again(tmp_path, uninterrupted, caplog):
-    shutil.copytree(uninterrupted, tmp_path, dirs_exist_ok=True)
-    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
-    run = start(tmp_path, make_experiment())
-    before = dataclasses.asdict(run.progress)
-    after = dataclasses.asdict(train(run, "newer"))
-    assert after == before
-    assert [start["commit"] for start in after["starts"]] == ["commit"]
-    assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
-    assert caplog.messages == [f"resumed from step 8 ({tmp_path}/state/00000008.safetensors)"]
-    assert_same(tmp_path, uninterrupted)
-
-
-def test_each_start_is_recorded(tmp_path):
-    for step, commit in ((3, "a"), (5, "a"), (7, "b")):
-        interrupt(start(tmp_path, make_experiment()), step, commit)
-    starts = train(start(tmp_path, make_experiment()), "c").starts
-    assert [(start["step"], start["commit"]) for start in starts] == [(0, "a"), (2, "a"), (4, "b"), (6, "c")]
-    assert {start["versions"]["torch"] for start in starts} == {torch.__version__}
 
 
 @pytest.mark.parametrize("running", [{}, {"log_every": 8, "save_every": 1}], ids=str)
@@ -307,19 +262,6 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
         assert line["perplexity"] == pytest.approx(math.exp(logs / sum(tokens[part])), rel=1e-5)
 
 
-def test_dev_perplexity_by_naive_logits(tmp_path):
-    """It is exp of the unsmoothed cross-entropy per target token, without dropout, however the dev set is batched."""
-    run = start(tmp_path, make_experiment())
-    train(run)
-    _, plain = naive_losses(run.learner.model.eval(), DEV, range(len(DEV.target)))
-    expected = math.exp(plain.item() / DEV.lengths[1].sum())
-    assert [entry for entry in metrics(tmp_path) if "dev_perplexity" in entry][-1] == {
-        "step": 8,
-        "dev_perplexity": pytest.approx(expected, rel=1e-5),
-    }
-    assert run.progress.dev_perplexity == pytest.approx(expected, rel=1e-5)
-
-
 def test_dropout_is_drawn_again_in_each_step_and_seed(tmp_path):
     """The same weights and the same batch: only dropout can make its loss differ."""
 
@@ -346,26 +288,6 @@ def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
     assert progress.flops == pytest.approx(training_flops(run.experiment.model, Lengths(*sums)))
     last = metrics(tmp_path)[-1]
     assert (last["source_tokens"], last["target_tokens"]) == (source.sum(), target.sum())
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.25])
-def test_rates_are_those_of_equation_3_times_the_experiments(tmp_path, rate):
-    """What is logged, and what Adam takes."""
-    run = start(tmp_path, make_experiment(rate=rate))
-    train(run)
-    expected = [rate * 26**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 9)]
-    assert [entry["rate"] for entry in metrics(tmp_path) if "rate" in entry] == pytest.approx(expected)
-    assert [group["lr"] for group in run.learner.adam.param_groups] == pytest.approx(expected[-1:])
-
-
-def test_learns_to_copy(tmp_path):
-    """Sentences that it has not seen: of 9 tokens for each place, it is all but sure of the right one."""
-    model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0, "embedding_rows": 12}
-    tokens = {"source_tokens": 400, "target_tokens": 400}
-    running = {"log_every": 300, "evaluate_every": 300, "save_every": 300}
-    experiment = make_experiment(model=model, running=running, steps=300, warmup_steps=100, epsilon_ls=0.0, **tokens)
-    progress = train(start(tmp_path, experiment, copy_text(1, 3000, ids=12), copy_text(2, 200, ids=12)))
-    assert progress.dev_perplexity < 1.3
 
 
 def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_path, caplog):

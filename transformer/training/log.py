@@ -35,7 +35,7 @@ class Evaluation:
     """Metrics on `dev`. The processes divide the work, and each gets every answer."""
 
     dev: ParallelText
-    vocabulary: Subwords | None  # None without BLEU
+    vocabulary: Subwords | None  # for BLEU, and for positions "words"
     budgets: tuple[int, int]  # tokens in a batch, source and target
     sentences: int  # translated for BLEU, the first ones; 0 for no BLEU
     world: World

@@ -9,18 +9,17 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from threading import Thread
 
 import numpy as np
 
 from transformer import layout, provenance
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import Subwords, read_manifest
-from transformer.device import World, available_memory, joined, locked
+from transformer.device import available_memory, joined, locked
 from transformer.files import InputError, replacing
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
@@ -59,7 +58,7 @@ def train_and_publish(
             sentences = experiment.running.bleu_sentences
             evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
             available = available_memory(world.device, threads) if memory is None else int(memory * 2**30)
-            training = Run(experiment, text, evaluation, vocabulary, world, digest, folder, available)
+            training = Run(experiment, text, evaluation, digest, folder, available)
             training.train(stop, provenance.commit())
             if world.rank == 0:
                 training.record(data_sha256)
@@ -75,32 +74,30 @@ class Run:
         experiment: Experiment,
         text: ParallelText,
         evaluation: Evaluation,
-        vocabulary: Subwords | None,
-        world: World,
         digest: str,
         folder: layout.Run,
         memory: int,
     ):
         self.experiment, self.training = experiment, experiment.training
-        self.text, self.evaluation, self.world, self.folder = text, evaluation, world, folder
-        self.budgets = batch_budgets(self.training)
+        self.text, self.evaluation, self.world, self.folder = text, evaluation, evaluation.world, folder
         # A GPU is given its next step before the last one's numbers are looked at, so that it never waits.
-        self.ahead = int(world.device.type == "cuda")
+        self.ahead = int(self.world.device.type == "cuda")
         self.check_lengths()
-        self.learner = Learner(experiment, text, vocabulary, world, memory)
+        self.learner = Learner(experiment, text, evaluation.vocabulary, self.world, memory)
         self.states, self.writer = States(folder, self.learner.model, self.learner.adam), Writer()
         self.progress = self.resume(digest)
 
     def check_lengths(self) -> None:
         """Log the number of training pairs that are too long; refuse a dev set with such a pair."""
-        limits = f"{POSITIONS} positions or a batch of {self.budgets} tokens"
-        long = (~fits(self.text.lengths, self.budgets)).sum()
+        budgets = self.evaluation.budgets
+        limits = f"{POSITIONS} positions or a batch of {budgets} tokens"
+        long = (~fits(self.text.lengths, budgets)).sum()
         if long == len(self.text.source):
             raise InputError(f"none of {long:,} training pairs fits {limits}")
         if long and self.world.rank == 0:
             logger.info(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}")
         dev = self.evaluation.dev.lengths
-        for index in np.flatnonzero(~fits(dev, self.budgets)):
+        for index in np.flatnonzero(~fits(dev, budgets)):
             raise InputError(f"dev pair {index + 1}: {dev[:, index].tolist()} tokens, too long for {limits}")
 
     def resume(self, digest: str) -> Progress:
@@ -145,14 +142,15 @@ class Run:
     def batches(self) -> Iterator[np.ndarray]:
         """Yield the remaining batches, epoch after epoch, as pairs' indices."""
         progress = self.progress
-        following = background(self.learner.batches_of, progress.epoch)
-        while (left := self.training.steps - progress.step) > 0:
-            batches = following.result()
-            if len(batches) - progress.position < left:  # meanwhile: to plan millions of pairs takes seconds
-                following = background(self.learner.batches_of, progress.epoch + 1)
-            yield from batches[progress.position : progress.position + left]
-            if progress.position == len(batches):
-                progress.epoch, progress.position = progress.epoch + 1, 0
+        with ThreadPoolExecutor(1) as planner:
+            following = planner.submit(self.learner.batches_of, progress.epoch)
+            while (left := self.training.steps - progress.step) > 0:
+                batches = following.result()
+                if len(batches) - progress.position < left:  # meanwhile: to plan millions of pairs takes seconds
+                    following = planner.submit(self.learner.batches_of, progress.epoch + 1)
+                yield from batches[progress.position : progress.position + left]
+                if progress.position == len(batches):
+                    progress.epoch, progress.position = progress.epoch + 1, 0
 
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
         """Make one step on the batch of these pairs, and count it."""
@@ -253,20 +251,6 @@ class Run:
         }
         with replacing(self.folder.record) as file:
             json.dump(entries, file, indent=1)
-
-
-def background(function: Callable, *arguments: object) -> Future:
-    """Start a computation in a thread; the process may end before it does."""
-    promised: Future = Future()
-
-    def run() -> None:
-        try:
-            promised.set_result(function(*arguments))
-        except BaseException as error:
-            promised.set_exception(error)  # raised again by `result`
-
-    Thread(target=run, daemon=True).start()
-    return promised
 
 
 @contextmanager
