@@ -44,61 +44,41 @@ def extend(prefixes, tokens):
     ]
 
 
-@pytest.mark.parametrize("changes", VARIANTS, ids=str)
-@torch.inference_mode()
-def test_steps_equal_the_full_decoder_after_selections(changes):
-    """Hypotheses change places, are doubled and dropped; sentences leave, last the longest."""
-    model, sentences = random_model(2, **changes), random_sentences(3, 4, longest=9)
-    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * 3] * 4
-    selections = [
-        ([0, 1, 2, 3], [[2, 1, 0], [0, 0, 0], [1, 2, 0], [2, 2, 1]]),
-        ([0, 2, 3], [[0, 1, 2], [1, 1, 2], [2, 0, 1]]),
-        ([1, 2], [[2, 0, 0], [0, 2, 1]]),
-        ([0, 1], [[1, 2, 0], [1, 0, 2]]),
-        ([1], [[2, 1, 0]]),
-        ([0], [[0, 1, 2]]),
-    ]
-    for step, (kept, parents) in enumerate(selections):
-        torch.manual_seed(step)
-        tokens = torch.randint(PAD + 1, VOCABULARY, (len(sentences), 3)) if step else torch.full((4, 3), PAD)
-        prefixes = extend(prefixes, tokens)
-        check(decoder.step(tokens), model, sentences, prefixes)
-        decoder.select(np.array(kept), np.array(parents))
-        sentences = [sentences[index] for index in kept]
-        prefixes = [[prefixes[index][parent] for parent in row] for index, row in zip(kept, parents, strict=True)]
+def select(prefixes, sentences, parents):
+    pairs = zip(sentences, parents.tolist(), strict=True)
+    return [[prefixes[sentence][parent] for parent in row] for sentence, row in pairs]
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
 @torch.inference_mode()
-def test_steps_equal_the_full_decoder_as_the_beam_changes_its_width(changes):
-    model, sentences, random = random_model(4, **changes), random_sentences(6, 2, longest=7), np.random.default_rng(1)
-    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]], [[]]]
-    tokens = torch.full((2, 1), PAD)
-    for K in (5, 2, 1, 20, 3, 3):
+def test_steps_equal_the_full_decoder(changes):
+    """Hypotheses change places, are doubled and dropped; the beam changes its width; the longest sentence leaves."""
+    model, sentences, random = random_model(2, **changes), random_sentences(3, 4, longest=9), np.random.default_rng(1)
+    decoder, prefixes, tokens = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]]] * 4, torch.full((4, 1), PAD)
+    for kept, K in (([0, 1, 2, 3], 5), ([0, 2, 3], 3), ([1, 2], 20), ([0, 1], 1), ([0, 1], 3), ([1], 3), ([0], 2)):
         prefixes = extend(prefixes, tokens)
         check(decoder.step(tokens), model, sentences, prefixes)
-        parents = random.integers(tokens.shape[1], size=(2, K))
-        decoder.select(np.arange(2), parents)
-        prefixes = [[row[parent] for parent in chosen] for row, chosen in zip(prefixes, parents.tolist(), strict=True)]
-        tokens = torch.from_numpy(random.integers(PAD + 1, VOCABULARY, (2, K)))
+        parents = random.integers(tokens.shape[1], size=(len(kept), K))
+        decoder.select(np.array(kept), parents)
+        sentences, prefixes = [sentences[index] for index in kept], select(prefixes, kept, parents)
+        tokens = torch.from_numpy(random.integers(PAD + 1, VOCABULARY, (len(kept), K)))
 
 
 @torch.inference_mode()
 def test_places_that_nobody_sees_are_taken_again():
     """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""
-    model, sentences, steps, K = random_model(3), random_sentences(4, 2), 3 * BLOCK, 3
+    model, sentences, random, steps, K = random_model(3), random_sentences(4, 2), np.random.default_rng(5), 3 * BLOCK, 3
     decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
     tokens = torch.full((2, K), PAD)
-    random = torch.Generator().manual_seed(5)
     for step in range(steps):
         prefixes = extend(prefixes, tokens)
         log_p = decoder.step(tokens)
         if step % 6 == 0:
             check(log_p, model, sentences, prefixes)
-        parents = torch.randint(K if step % 6 else 1, (2, K), generator=random)
-        decoder.select(np.arange(2), parents.numpy())
-        prefixes = [[row[parent] for parent in chosen] for row, chosen in zip(prefixes, parents.tolist(), strict=True)]
-        tokens = torch.randint(PAD + 1, VOCABULARY, (2, K), generator=random)
+        parents = random.integers(K if step % 6 else 1, size=(2, K))
+        decoder.select(np.arange(2), parents)
+        prefixes = select(prefixes, range(2), parents)
+        tokens = torch.from_numpy(random.integers(PAD + 1, VOCABULARY, (2, K)))
     assert decoder.past[0][1].shape[2] <= steps + 6 * K + BLOCK < steps * K
 
 

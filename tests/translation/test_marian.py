@@ -108,18 +108,13 @@ def generated(theirs, sentences, limit):
     return [ids[: ids.index(EOS) + 1] if EOS in ids else [token for token in ids if token != pad] for ids in written]
 
 
-def converted(marian, folder):
-    """Return the model of CTranslate2's converter."""
+def translated(folder, names, subwords, sentences, limit):
+    """Return the greedy outputs of CTranslate2, by its own converter, as `generated` does."""
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
 
-    TransformersConverter(str(marian)).convert(str(folder))
-    return ctranslate2.Translator(str(folder), intra_threads=1)
-
-
-def translated(theirs, names, subwords, sentences, limit):
-    """Return the greedy outputs of CTranslate2, as `generated` does."""
-    found = theirs.translate_batch(
+    TransformersConverter(str(folder)).convert(str(folder / "converted"))
+    found = ctranslate2.Translator(str(folder / "converted"), intra_threads=1).translate_batch(
         [[names[token] for token in sentence] for sentence in sentences],
         beam_size=1,
         min_decoding_length=0,
@@ -133,19 +128,15 @@ def translated(theirs, names, subwords, sentences, limit):
 @few_models
 def test_greedy_outputs_are_the_models_in_both_libraries(opened, vocabulary, tmp_path, changes):
     """Neither PAD nor a row without a subword is written, however likely it is."""
-    model = varied_model(**changes)
+    model, sentences = varied_model(**changes), random_sentences(1, 20, longest=9, ids=SUBWORDS)
     with torch.no_grad():
         model.embedding.weight[[PAD, *range(SUBWORDS, ROWS)]] *= 3
-    sentences = random_sentences(1, 20, longest=9, ids=SUBWORDS)
     best = [logits(model, sentence, []).argmax().item() for sentence in sentences]
     assert any(token == PAD or token >= SUBWORDS for token in best)
     expected = [greedy(model, sentence, 12) for sentence in sentences]
     assert len(set(map(tuple, expected))) > 10
-    theirs = opened(model)
-    assert generated(theirs, sentences, 12) == expected
-    assert [generated(theirs, [sentence], 12)[0] for sentence in sentences[:5]] == expected[:5]
-    theirs = converted(tmp_path, tmp_path / "converted")
-    assert translated(theirs, token_names(vocabulary, ROWS), SUBWORDS, sentences, 12) == expected
+    assert generated(opened(model), sentences, 12) == expected
+    assert translated(tmp_path, token_names(vocabulary, ROWS), SUBWORDS, sentences, 12) == expected
 
 
 @few_models
@@ -168,7 +159,7 @@ def exported(run, tmp_path):
     return tmp_path / "en-de"
 
 
-def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, exported, tmp_path):
+def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, exported):
     """The same greedy translations, in ids and, for the library's tokeniser, in words."""
     model = checkpoints.load_model(run / "average.safetensors", load(run / "experiment.yaml").model)
     ours, lines = open_translator(run, model, {"beam": 1}), random_lines(99, 100)
@@ -182,7 +173,7 @@ def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, ex
     names = token_names(ours.vocabulary, model.config.embedding_rows)
     for written in (
         generated(library.MarianMTModel.from_pretrained(exported), sentences, max(limits)),
-        translated(converted(exported, tmp_path / "converted"), names, len(ours.vocabulary), sentences, max(limits)),
+        translated(exported, names, len(ours.vocabulary), sentences, max(limits)),
     ):
         cut = [ids[:limit] for ids, limit in zip(written, limits, strict=True)]
         assert [[token for token in ids if token != EOS] for ids in cut] == expected

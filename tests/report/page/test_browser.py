@@ -1,6 +1,7 @@
-"""The page in a real browser: Chromium with its driver, and axe-core (tools.py)."""
+"""The page of a scale, and the page to try a model, in a real browser: Chromium with its driver, and axe-core."""
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 
 import pytest
 from selenium import webdriver
@@ -10,29 +11,49 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
-from support import browsing, page
-from support.browsing import DESK, SHEET, TELEPHONE, check_access, check_loading, check_width, started
+from support import page
+from support.browsing import ALL, DESK, SHEET, TELEPHONE, check_access, check_loading, check_width, show, started
+from support.serving import PATIENCE, answering, make_trial, question, served
 
 from transformer.report.figures import COLORS
+from transformer.report.page.live import BODY, open_trial
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
+
+HOSTILE = "<script>document.title = 'ours'</script><img src=x onerror=\"document.title = 'ours'\">"
+
+WATCH = """
+    const shown = document.getElementById("translation");
+    window.seen = [];
+    window.sent = 0;
+    const own = window.fetch;
+    window.fetch = (...arguments) => ((sent += 1), own(...arguments));
+    new MutationObserver(() => seen.push(shown.innerText)).observe(shown, { childList: true });
+"""
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> str:
+    """Return the address of the page of a scale."""
     return page.write_page(tmp_path_factory.mktemp("page")).as_uri()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_trial(tmp_path_factory.mktemp("run") / "1")
+
+
+@pytest.fixture(scope="module")
+def address(run) -> Iterator[str]:
+    """Return the address of the page to try a model."""
+    with served(run) as (_, address):
+        yield address
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
     with started() as driver:
         yield driver
-
-
-@pytest.fixture
-def show(browser, url) -> Callable[..., webdriver.Chrome]:
-    """Open the page as `browsing.show` does."""
-    return lambda *how, **also: browsing.show(browser, url, *how, **also) or browser
 
 
 def element(browser, selector: str):
@@ -55,29 +76,41 @@ def tap(browser, to) -> None:
     finger.clear_actions()
 
 
+def wait_for(browser, selector: str, text: str) -> None:
+    """Wait until an element's text begins with this one, or is empty if this one is: a busy browser is slow."""
+
+    def there(browser) -> bool:
+        found = element(browser, selector).text
+        return found.startswith(text) if text else not found
+
+    WebDriverWait(browser, PATIENCE).until(there, f"expected {text!r} at {selector}")
+
+
 def hear(browser, text: str) -> None:
-    """Wait until the viewer says something that begins with `text`: a busy browser answers keys a little later."""
-    WebDriverWait(browser, 20).until(lambda browser: element(browser, "#told").text.startswith(text), text)
+    wait_for(browser, "#told", text)
 
 
 def lines(browser) -> int:
     return len(browser.find_elements(By.CSS_SELECTOR, "#lines path"))
 
 
-def word(browser, column: str, place: int):
-    return browser.find_elements(By.CSS_SELECTOR, f"#{column} button")[place]
+def words(browser, column: str) -> list:
+    return browser.find_elements(By.CSS_SELECTOR, f"#{column} button")
 
 
-def test_loads_without_error_and_without_network(browser, url: str):
+def texts(elements) -> list[str]:
+    return [one.text for one in elements]
+
+
+# The page of a scale.
+
+
+def test_number_opens_its_runs_by_click_and_by_key_and_closes(browser, url):
     check_loading(browser, url)
-
-
-def test_number_opens_its_runs_by_click_and_by_key_and_closes(show):
-    browser = show()
     number, dialog = element(browser, "td[data-runs] button"), element(browser, "dialog")
     assert not dialog.is_displayed()
     number.click()
-    assert [heading.text for heading in dialog.find_elements(By.TAG_NAME, "h3")] == ["en-de/base/1", "en-de/base/2"]
+    assert texts(dialog.find_elements(By.TAG_NAME, "h3")) == ["en-de/base/1", "en-de/base/2"]
     assert "test.json: 2 checkpoints from step 5,800" in dialog.text
     assert "This page was given no run of this name." in dialog.text
     press(browser, Keys.ESCAPE)
@@ -88,40 +121,37 @@ def test_number_opens_its_runs_by_click_and_by_key_and_closes(show):
     assert not dialog.is_displayed()
 
 
-def test_viewer_follows_the_pointer_and_holds_a_click(show):
+def test_viewer_follows_the_pointer_and_holds_a_click_or_a_tap(browser, url):
     """In layer 1 head m looks at key m, counted from 0, by 0.7, at the three others by 0.1."""
-    browser = show()
+    show(browser, url)
     hear(browser, "All words: layer 1, head 1.")
     assert lines(browser) == 4 * 4
-    assert [one.text for one in Select(element(browser, "#sentence")).options] == ["Difficult</script>", "Another"]
+    assert texts(Select(element(browser, "#sentence")).options) == ["Difficult</script>", "Another"]
     element(browser, "#all").click()
     strokes = {line.get_attribute("stroke") for line in browser.find_elements(By.CSS_SELECTOR, "#lines path")}
     assert strokes == set(COLORS[:3])
     assert lines(browser) == 4 * 4 * 3
-    point(browser, word(browser, "queries", 2))
+    point(browser, words(browser, "queries")[2])
     hear(browser, "more attends to make 0.30, it 0.30, more 0.30, difficult 0.10 (layer 1, mean of 3 heads).")
     assert lines(browser) == 4 * 3
-    word(browser, "keys", 3).click()
+    words(browser, "keys")[3].click()
     point(browser, element(browser, "h1"))
     hear(browser, "difficult is attended to by make 0.10, it 0.10")
-    assert word(browser, "keys", 3).get_attribute("aria-pressed") == "true"
-    word(browser, "keys", 3).click()
+    assert words(browser, "keys")[3].get_attribute("aria-pressed") == "true"
+    words(browser, "keys")[3].click()
     point(browser, element(browser, "h1"))
     hear(browser, "All words")
-
-
-def test_viewer_holds_a_tap(show):
-    browser = show(TELEPHONE)
+    show(browser, url, TELEPHONE)
     browser.execute_script("document.getElementById('attention').scrollIntoView()")
-    tap(browser, word(browser, "queries", 1))
+    tap(browser, words(browser, "queries")[1])
     hear(browser, "it attends to make 0.70, it 0.10, more 0.10, difficult 0.10 (layer 1, head 1).")
-    tap(browser, word(browser, "queries", 1))
+    tap(browser, words(browser, "queries")[1])
     hear(browser, "All words: layer 1, head 1.")
 
 
-def test_viewer_answers_keys(show):
+def test_viewer_answers_keys(browser, url):
     """In layer 2 head 1 looks at key 1; a decoder has three words, and reads them one behind what it writes."""
-    browser = show()
+    show(browser, url)
     browser.execute_script("document.getElementById('queries').firstChild.focus()")
     press(browser, Keys.ARROW_DOWN)
     hear(browser, "it attends to")
@@ -130,7 +160,7 @@ def test_viewer_answers_keys(show):
     press(browser, Keys.END, Keys.HOME, Keys.ARROW_UP)
     hear(browser, "make is attended to by")
     press(browser, Keys.SPACE)
-    assert word(browser, "keys", 0).get_attribute("aria-pressed") == "true"
+    assert words(browser, "keys")[0].get_attribute("aria-pressed") == "true"
     press(browser, Keys.ESCAPE)
     hear(browser, "All words")
     Select(element(browser, "#layer")).select_by_visible_text("2")
@@ -139,13 +169,13 @@ def test_viewer_answers_keys(show):
     hear(browser, "No head is chosen.")
     assert lines(browser) == 0
     element(browser, "#heads input").send_keys(Keys.SPACE)
-    word(browser, "queries", 0).click()
+    words(browser, "queries")[0].click()
     hear(browser, "er attends to er 0.70, <pad> 0.15, schwe@@ 0.15 (layer 2, head 1).")
 
 
-def test_nothing_overflows_a_telephone(show):
+def test_nothing_overflows_a_telephone(browser, url):
     """The wide table scrolls in its own box, and a card in its dialog."""
-    browser = show(TELEPHONE)
+    show(browser, url, TELEPHONE)
     check_width(browser)
     box = element(browser, "#tables .scroll")
     assert browser.execute_script("return arguments[0].scrollWidth > 2 * arguments[0].clientWidth", box)
@@ -155,9 +185,9 @@ def test_nothing_overflows_a_telephone(show):
     check_width(browser)
 
 
-def test_print_has_whole_tables_and_cards_and_no_viewer(show):
+def test_print_has_whole_tables_and_cards_and_no_viewer(browser, url):
+    show(browser, url, SHEET, medium="print")
     shown = "return document.querySelector('#run-en-de-base-1 .facts').checkVisibility()"
-    browser = show(SHEET, medium="print")
     assert browser.execute_script(shown)
     assert page.about_run()["digest"] in browser.execute_script("return document.querySelector('#runs').innerText")
     assert not element(browser, "#viewer").is_displayed()
@@ -168,8 +198,8 @@ def test_print_has_whole_tables_and_cards_and_no_viewer(show):
     assert not browser.execute_script(overflows)
 
 
-def test_reads_without_javascript(show):
-    browser = show()
+def test_reads_without_javascript(browser, url):
+    show(browser, url)
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.refresh()
@@ -182,9 +212,120 @@ def test_reads_without_javascript(show):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("opened", [False, True], ids=["page", "dialog"])
-def test_axe_finds_nothing_serious(show, scheme: str, opened: bool):
-    browser = show(DESK, scheme)
-    if opened:
-        element(browser, "td[data-runs] button").click()
+def test_axe_finds_nothing_serious(browser, url, scheme: str):
+    show(browser, url, DESK, scheme)
     check_access(browser)
+    browser.execute_script("document.querySelector('td[data-runs] button').click()")
+    check_access(browser)
+
+
+# The page to try a model.
+
+
+def write(browser, text: str) -> None:
+    """Put a text in place of what is there."""
+    element(browser, "#text").send_keys(Keys.CONTROL, "a")
+    element(browser, "#text").send_keys(text or Keys.DELETE)
+
+
+def ranking(browser) -> list[list[str]]:
+    return [texts(row.find_elements(By.TAG_NAME, "td")) for row in browser.find_elements(By.CSS_SELECTOR, "#best tr")]
+
+
+def echo(text: str) -> dict:
+    """Return an answer whose every text is the one that was asked for."""
+    attention = page.attention()
+    (sentence, _) = attention.pop("sentences")
+    sentence |= {side: [text] * len(sentence[side]) for side in ("source", "target", "shifted")} | {"title": text}
+    return {"translations": [{"text": text, "score": -0.5}] * 2, "attention": attention | {"sentences": [sentence]}}
+
+
+def test_translates_as_one_types_with_the_best_and_the_attention(browser, address):
+    check_loading(browser, address)
+    assert not element(browser, "#viewer").is_displayed()
+    found = question(address, "ab cd ef")
+    write(browser, "ab cd ef")
+    wait_for(browser, "#translation", found["translations"][0]["text"])
+    rows = [[one["text"], f"{one['score']:.3f}".replace("-", "−")] for one in found["translations"]]
+    assert ranking(browser) == rows
+    (sentence,) = found["attention"]["sentences"]
+    assert texts(words(browser, "queries")) == texts(words(browser, "keys")) == sentence["source"]
+    assert element(browser, "#told").text == "All words: layer 1, head 1."
+    Select(element(browser, "#kind")).select_by_value("cross")
+    Select(element(browser, "#layer")).select_by_visible_text("2")
+    element(browser, "#all").click()
+    found = question(address, "mn op mn")  # for which the viewer keeps these
+    write(browser, "mn op mn")
+    wait_for(browser, "#translation", found["translations"][0]["text"])
+    (sentence,) = found["attention"]["sentences"]
+    assert [texts(words(browser, "queries")), texts(words(browser, "keys"))] == [sentence["target"], sentence["source"]]
+    assert element(browser, "#told").text == "All words: layer 2, mean of 2 heads."
+    assert not element(browser, "#sentence").is_displayed()
+    write(browser, "")
+    wait_for(browser, "#translation", "")
+    assert not element(browser, "#ranking").is_displayed()
+    assert not element(browser, "#viewer").is_displayed()
+
+
+def test_limits_are_told_in_words(browser, address):
+    show(browser, address)
+    write(browser, "ab " * 81)
+    wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
+    assert not element(browser, "#viewer").is_displayed()
+    browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", BODY)
+    element(browser, "#text").send_keys("b")
+    wait_for(browser, "#problem", f"This is too long: {BODY + 12} bytes, at most {BODY} are read.")
+    write(browser, "ab")
+    wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
+    assert element(browser, "#problem").text == ""
+
+
+def test_hostile_texts_are_shown_as_text(browser, run):
+    with answering(echo, open_trial(run).page()) as address:
+        show(browser, address)
+        write(browser, HOSTILE)
+        wait_for(browser, "#translation", HOSTILE)
+        assert ranking(browser) == [[HOSTILE, "−0.500"]] * 2
+        assert set(texts(words(browser, "queries"))) == {HOSTILE}
+        assert "Translate with en-de/base/1" in browser.title
+        assert browser.find_elements(By.CSS_SELECTOR, "img") == []
+
+
+def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(browser, run):
+    """The first question is being worked out when the second comes; its answer comes and is not shown."""
+    asked, go = [], threading.Event()
+
+    def slow(text: str) -> dict:
+        asked.append(text)
+        if text == "first":
+            go.wait(PATIENCE)
+        return echo(text)
+
+    with answering(slow, open_trial(run).page()) as address:
+        show(browser, address)
+        browser.execute_script(WATCH)
+        write(browser, "first")
+        WebDriverWait(browser, PATIENCE).until(lambda _: asked == ["first"])
+        write(browser, "second")
+        WebDriverWait(browser, PATIENCE).until(lambda browser: browser.execute_script("return sent") == 2)
+        go.set()
+        wait_for(browser, "#translation", "second")
+        assert asked == ["first", "second"]
+        assert browser.execute_script("return seen") == ["second"]
+    write(browser, "third")
+    wait_for(browser, "#problem", "The server does not answer. If it was ended, start it again and type on.")
+    assert element(browser, "#translation").text == ""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_a_telephone_is_wide_enough(browser, address, scheme):
+    for text, shown in (("", "#text"), ("ab cd ef", "#viewer"), ("ab" * 60, "#viewer"), ("ab " * 81, "#problem")):
+        show(browser, address, DESK, scheme)
+        write(browser, text)
+        WebDriverWait(browser, PATIENCE).until(lambda browser, shown=shown: element(browser, shown).is_displayed())
+        check_access(browser, ALL, passed=("label",))
+    show(browser, address, TELEPHONE)
+    write(browser, "ab" * 60)
+    wait_for(browser, "#translation", question(address, "ab" * 60)["translations"][0]["text"])
+    element(browser, "#all").click()
+    check_width(browser)

@@ -63,11 +63,10 @@ def test_translations_are_those_of_translate(run, address, tmp_path):
     assert [answer["translations"][0]["text"] for answer in found] == expected
 
 
-@pytest.mark.parametrize("line", LINES[:3])
-def test_scores_and_attention_are_the_models(address, trial, line):
+def test_scores_and_attention_are_the_models(address, trial):
     """Weights are rounded to three digits."""
-    found, translator = question(address, line.replace(" ", "\n")), trial.translator  # a line break is a space
-    (source,) = translator.encode([line])
+    found, translator = question(address, LINES[0].replace(" ", "\n")), trial.translator  # a line break is a space
+    (source,) = translator.encode(LINES[:1])
     ((*ranked,),) = translator.search([source], translator.decoding.beam)
     assert [one["text"] for one in found["translations"]] == translator.decode([ids for ids, _ in ranked])
     scores = [one["score"] for one in found["translations"]]
@@ -132,33 +131,15 @@ def test_questions_whose_client_has_left_are_not_worked_out():
     assert asked == ["first", "third"]
 
 
-def test_an_error_in_the_model_is_told_and_the_server_goes_on(caplog):
-    def answer(text):
-        if text == "bad":
-            raise RuntimeError("something broke")
-        return {"text": text}
-
-    with answering(answer) as address:
-        status, _, content = ask(address, body=b'{"text": "bad"}')
-        assert (status, json.loads(content)) == (500, {"error": "something broke"})
-        assert question(address, "ab") == {"text": "ab"}
-    assert "RuntimeError: something broke" in caplog.text
-
-
 # Refusals.
 
 REFUSED = {
     "path": ({"path": "x"}, 404, "Not Found"),
-    "get": ({"method": "GET", "body": None}, 405, "Method Not Allowed"),
     "origin": ({"Origin": "http://evil.example"}, 403, "a page of this server, found http://evil.example"),
-    "secret origin": ({"Origin": "null"}, 403, "a page of this server, found null"),
     "another port": ({"Origin": "http://localhost:1"}, 403, "a page of this server"),
     "a byte too many": ({"body": b" " * (BODY + 1)}, 413, "expected at most 10,000 bytes, found more"),
     "broken JSON": ({"body": b"{"}, 400, "the request: cannot be read as JSON"),
-    "no text": ({"body": b"{}"}, 400, "text"),
     "a number": ({"body": b'{"text": 5}'}, 400, "text"),
-    "depth": ({"body": b'{"text": ' + b"[" * 9000}, 400, "nested too deeply"),
-    "invalid UTF-8": ({"body": b'{"text": "\xff"}'}, 400, "'utf-8' codec"),
     "half a character": ({"body": rb'{"text": "\ud800"}'}, 400, "cannot be read as JSON"),
     "blanks": ({"body": rb'{"text": " \n "}'}, 400, "of 1 to 80 words, as the tokeniser cuts them, found 0"),
     "too many words and marks": ({"body": b'{"text": "' + b"ab, " * 41 + b'"}'}, 400, "cuts them, found 82"),
@@ -194,12 +175,8 @@ def test_what_cannot_be_served_is_named(run, address, tmp_path, monkeypatch):
     assert error("serve", "--run", run, "--port", port) == expected
     shutil.copytree(run, copy)
     argv = ("serve", "--run", copy, "--port", "0")
-    (copy / "test.json").write_text("{")
-    assert "run/test.json: cannot be read as JSON" in error(*argv)
     learn([run / "vocabulary.txt"], ROWS, 1000, copy / "vocabulary.model", symbols=["(S", ")S"])
     assert error(*argv).endswith("expected a translator, found a parser")
-    (copy / "average.safetensors").unlink()
-    assert error(*argv).startswith(f"{copy}/average.safetensors: cannot be read")
     monkeypatch.delitem(sys.modules, "transformer.report.page.live")
     monkeypatch.delattr("transformer.report.page.live", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
