@@ -1,9 +1,7 @@
 """The speed of translation, beside CTranslate2 and Hugging Face's Transformers with the same weights.
 
-The sentences are the dev set's first, already cut into subwords. Each system is in a process of its own, because
-libraries that share one disturb each other's threads. Every system translates a chunk before any goes on to the next;
-only one works at a time. Then the outputs are compared: how many are the same as this project's, greedy and by the
-run's beam, and BLEU.
+Each system is in a process of its own, because libraries that share one disturb each other's threads. Every system
+translates a chunk before any goes on to the next; only one works at a time.
 """
 
 import json
@@ -39,7 +37,6 @@ from transformer.translation.translator import by_length, search
 TOKENS = "tokens"  # the batch size that is the run's own
 ANY = 10**9  # tokens: all sentences of a call are one batch
 THREADS = os.cpu_count() or 1
-
 Ids = list[list[int]]
 
 
@@ -81,11 +78,7 @@ class Marian:
 
 
 class CTranslate2:
-    """CTranslate2's converter and `translate_batch` on an exported folder.
-
-    It translates sentences side by side, one a thread, if there are several for each thread; else all threads share
-    each product. It stops once as many hypotheses have ended as the beam is wide, its default.
-    """
+    """CTranslate2's own converter and search: with several sentences for each thread, side by side, one a thread."""
 
     def __init__(self, folder: Path, rows: int, decoding: Decoding, compute_type: str):
         require("ctranslate2")

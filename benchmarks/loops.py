@@ -1,7 +1,6 @@
 """Training loops that take turns: each is halted before every one of its steps, in one thread of one process.
 
-Each system runs its own loop, with its own batching, logging and bookkeeping, and still goes step by step beside the
-others, so that whatever else the machine does slows all of them alike.
+Whatever else the machine does slows all of them alike.
 """
 
 from collections.abc import Callable

@@ -98,7 +98,6 @@ class Plain:
         self.loop = Loop(self.train)
 
     def train(self) -> None:
-        """Train on this project's batches, in its order."""
         experiment, text, number = self.workload.experiment, self.workload.text, 0
         for epoch in count():
             for indices in plan(experiment.seed, epoch, text.lengths, self.workload.budgets):
@@ -109,7 +108,6 @@ class Plain:
                 step.loss = self.learn(indices, rate(experiment, number)).item
 
     def learn(self, indices: np.ndarray, rate: float) -> Tensor:
-        """Make one step on the batch of these pairs, and return the loss."""
         text = self.workload.text
         source, labels = (self.pad([side[index] for index in indices]) for side in (text.source, text.target))
         target = F.pad(labels[:, :-1], (1, 0), value=PAD)
@@ -123,6 +121,5 @@ class Plain:
         return loss.detach()
 
     def pad(self, sentences: list[np.ndarray]) -> Tensor:
-        """Return the sentences as padded token ids [B, L]."""
         rows = [torch.from_numpy(sentence.astype(np.int64)) for sentence in sentences]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)

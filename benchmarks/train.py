@@ -1,7 +1,6 @@
 """The speed of training, beside JoeyNMT and a plain loop around torch.nn.Transformer.
 
-Each system's own training loop runs in this one process, a step of each in turn, so that all meet the same machine. The
-matrix products that they are compared with run in between, too.
+Each system's own training loop runs in this one process, a step of each in turn; bare matrix products run in between.
 """
 
 import os
@@ -25,9 +24,9 @@ from transformer.files import InputError
 from transformer.model.cost import training_flops
 from transformer.training.loop import sums_of
 
+THREADS = os.cpu_count() or 1
 SYSTEMS = {"ours": Ours, "plain": Plain, "joeynmt": Joey}
 NAMES = {"ours": "this project", "plain": "torch.nn.Transformer", "joeynmt": "JoeyNMT"}
-THREADS = os.cpu_count() or 1
 IN_A_ROW = 10 if torch.cuda.is_available() else 1
 
 

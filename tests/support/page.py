@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
+from support import scored
 from transformer.report.page.page import make
 from transformer.report.tables.render import Cell, Grid, Table, write
 
@@ -19,27 +20,9 @@ SVG = """<?xml version="1.0"?>
 def about_run(task: str = "en-de", experiment: str = "base", **changes) -> dict:
     """Return the content of a run.json: half an hour on 2 of 4 cores."""
     start = {"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "Abacus, 2 of 4 cores", "processes": 1}
-    source, target = task.split("-") if task.startswith("en-") else ("en", "trees")
-    return {
-        "scale": "test",
-        "task": task,
-        "experiment": experiment,
-        "seed": 1,
-        "fidelity": "paper-text",
-        "source": source,
-        "target": target,
-        "commit": "c0ffee" * 6,
-        "data_sha256": "da7a" * 16,
-        "digest": "d1" * 32,
-        "steps": 6000,
-        "parameters": 1_900_544,
-        "dev_perplexity": 1.5,
-        "flops": 1.5e15,
-        "seconds": 1800.0,
-        "hardware": start["hardware"],
-        "starts": [start],
-        "finished": "2026-01-01T00:30:00+00:00",
-    } | changes
+    times = {"starts": [start], "hardware": start["hardware"], "seconds": 1800.0, "dev_perplexity": 1.5}
+    source = {"commit": "c0ffee" * 6, "data_sha256": "da7a" * 16, "digest": "d1" * 32}
+    return scored.score(27.25, task, experiment)["run"] | {"scale": "test"} | times | source | changes
 
 
 def attention(N: int = 2, h: int = 3) -> dict:
@@ -65,10 +48,9 @@ def attention(N: int = 2, h: int = 3) -> dict:
 
 def score(run: dict) -> dict:
     """Return the content of a score file."""
-    added = {"averaged_steps": [5800, 6000], "weights_sha256": "ab" * 32, "decoding": {"beam": 4, "alpha": 0.6}}
     variant = {"score": 27.25, "signature": "nrefs:1|tok:13a"}
-    texts = {"language": "de", "subsets": {}, "hyp_sha256": "ab" * 32, "ref_sha256": "cd" * 32, "draws": [27.0, 27.5]}
-    return texts | {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | added}
+    decoded = {"decoding": {"beam": 4, "alpha": 0.6}, "weights_sha256": "ab" * 32}
+    return scored.score(27.25) | {"scores": {"paper": "tokenized", "tokenized": variant}, "run": run | decoded}
 
 
 def wide_table(folder: Path) -> None:

@@ -47,19 +47,16 @@ def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, for
 
 
 def test_an_export_is_replaced_whole_and_names_what_is_there(run, tmp_path):
-    """It takes the weights that it is given, also those of an older export."""
+    """An older export can be exported in another format."""
     folder, manifest = tmp_path / "1", tmp_path / "1" / MANIFEST
     do("export", "--run", run, "--to", folder)
-    do("export", "--run", folder, "--to", folder, "--format", "marian")
-    entries = json.loads(manifest.read_text())
-    assert set(entries["sha256"]) == PLAIN | MARIAN
-    digest = json.loads((run / "run.json").read_text())["digest"]
-    assert entries["weights"] == {"digest": digest, "steps": [390, 395, 400]}
-    do("export", "--run", run, "--to", folder, "--weights", run / "last.safetensors")
-    entries = json.loads(manifest.read_text())
-    assert entries["sha256"] == {path.name: sha256(path) for path in folder.iterdir() if path != manifest}
-    assert set(entries["sha256"]) == PLAIN
-    assert entries["sha256"]["average.safetensors"] == sha256(run / "last.safetensors")
+    for form, names in (("marian", PLAIN | MARIAN), ("safetensors", PLAIN)):
+        do("export", "--run", folder, "--to", folder, "--format", form)
+        entries = json.loads(manifest.read_text())
+        assert entries["sha256"] == {path.name: sha256(path) for path in folder.iterdir() if path != manifest}
+        assert set(entries["sha256"]) == names
+        digest = json.loads((run / "run.json").read_text())["digest"]
+        assert entries["weights"] == {"digest": digest, "steps": [390, 395, 400]}
     assert os.listdir(tmp_path) == ["1"]
 
 
@@ -75,9 +72,9 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     before = {path.name: sha256(path) for path in folder.iterdir()}
     shutil.copytree(run, copy)
     tensors, about = checkpoints.load(run / "average.safetensors")
-    checkpoints.save(copy / "last.safetensors", tensors, about | {"digest": "0123"})
-    message = error("export", "--run", copy, "--to", folder, "--weights", copy / "last.safetensors")
-    assert message == f"{copy}/last.safetensors: expected weights of the training {about['digest']}, found 0123"
+    checkpoints.save(copy / "average.safetensors", tensors, about | {"digest": "0123"})
+    message = error("export", "--run", copy, "--to", folder)
+    assert message == f"{copy}/average.safetensors: expected weights of the training {about['digest']}, found 0123"
     (copy / "decoding.yaml").unlink()
     assert error("export", "--run", copy, "--to", folder).startswith(f"{copy}/decoding.yaml: ")
     assert {path.name: sha256(path) for path in folder.iterdir()} == before
@@ -162,8 +159,8 @@ def test_a_card_has_the_scores_of_these_weights_alone(run, tmp_path):
     do("score", *files, "--lang", "de", "--run", copy)
     expected = json.loads((copy / "test.json").read_text())["scores"]
     for weights, with_scores in (("average", True), ("last", False)):
-        files = ["--weights", copy / f"{weights}.safetensors", "--to", tmp_path / weights]
-        do("export", "--run", copy, *files, "--format", "marian")
+        shutil.copy(run / f"{weights}.safetensors", copy / "average.safetensors")
+        do("export", "--run", copy, "--to", tmp_path / weights, "--format", "marian")
         front = ModelCard.load(tmp_path / weights / "README.md").data
         assert (front.language, front.pipeline_tag, front.license) == (["en", "de"], "translation", None)
         found = {result.metric_name.split(" (")[0]: result for result in front.eval_results or []}

@@ -85,8 +85,7 @@ def _translations(translator: Translator, read: Iterable[list[bytes]], name: str
         for group in read:
             lines, problem = [], None
             try:
-                for line in decode_lines(group, name, before + 1):
-                    lines.append(line)
+                lines.extend(decode_lines(group, name, before + 1))  # up to the bad line
             except InputError as error:
                 problem = error
             spaces += sum(SPACE in line for line in lines)
@@ -102,7 +101,7 @@ def _translations(translator: Translator, read: Iterable[list[bytes]], name: str
         note_spaces(spaces, name)
 
 
-def export(*, run: Path, to: Path, format: exports.Format = "safetensors", weights: Path | None = None) -> None:
+def export(*, run: Path, to: Path, format: exports.Format = "safetensors") -> None:
     """Export a trained run as a folder that translates anywhere.
 
     `translate --run DIR` needs nothing else. With --format marian the folder is also a model of the library
@@ -115,9 +114,8 @@ def export(*, run: Path, to: Path, format: exports.Format = "safetensors", weigh
         run: folder of a trained run
         to: new folder, or an older export
         format: safetensors, or marian for Hugging Face
-        weights: RUN/average.safetensors if not given
     """
-    exports.export(Run(run), weights or Run(run).average, to, format)
+    exports.export(Run(run), to, format)
     print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")
 
 

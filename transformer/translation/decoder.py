@@ -163,7 +163,6 @@ class CachedDecoder:
         return [torch.from_numpy(array).to(self.weights.output.device) for array in arrays]
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
-        """Keep these sentences [b], and these hypotheses [b, K] of each."""
         self.places.select(sentences, parents)
         if self.words is not None:
             self.words = self.words[tuple(self._on_device(sentences[:, None], parents))]

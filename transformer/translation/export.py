@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import asdict
 
@@ -16,7 +16,7 @@ from transformer.files import InputError, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model, read_header
 from transformer.provenance import commit, now
-from transformer.records import Trained, Translated, read_json, read_translated, variants, write_json
+from transformer.records import Trained, read_json, read_translated, variants, write_json
 from transformer.text import environment
 from transformer.translation.marian import has_own_tables, save_marian
 
@@ -24,23 +24,22 @@ Format = Literal["safetensors", "marian"]
 MANIFEST = "export.json"  # marks a folder as an export
 
 
-def export(run: Run, weights: Path, to: Path, form: Format) -> None:
-    """Export the run with its `weights` to the folder `to`, which may hold an older export and nothing else."""
+def export(run: Run, to: Path, form: Format) -> None:
+    """Export the averaged model to the folder `to`, which may hold an older export and nothing else."""
     experiment = load(run.experiment)
-    model = load_model(weights, experiment.model)
+    model = load_model(run.average, experiment.model)
     decoding, record = load(run.decoding, Decoding), read_json(run.record, Trained)
     vocabulary = Subwords(run.vocabulary).fitting(experiment.model.embedding_rows)
-    averaged_steps(weights, record["digest"])  # raises on weights of another training
+    steps = averaged_steps(run.average, record["digest"])  # raises on weights of another training
     with _replacing_folder(to) as folder:
-        for path in (run.experiment, run.decoding, run.vocabulary, run.record):
+        for path in (run.experiment, run.decoding, run.vocabulary, run.record, run.average):
             shutil.copyfile(path, folder / path.name)
-        shutil.copyfile(weights, Run(folder).average)
         if form == "marian":
             save_marian(model, vocabulary, experiment, decoding, folder)
-            card = _card(experiment, decoding, record, _score_of(run, weights, record["digest"]))
+            card = _card(experiment, decoding, record, _scores(run, [record["digest"], steps]))
             (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
-        about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(weights)}
+        about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(run.average)}
         write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
 
 
@@ -67,23 +66,22 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _card(experiment: Experiment, decoding: Decoding, record: Trained, score: Translated | None) -> str:
-    """Write the model card, whose first lines are data for the Hugging Face Hub. score: of the test set, if any."""
+def _card(experiment: Experiment, decoding: Decoding, record: Trained, scores: dict[str, Any]) -> str:
+    """Write the model card, whose first lines are data for the Hugging Face Hub."""
     template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
     return template.render(
         run=asdict(experiment) | record,
         preparation=experiment.preparation,
         extra_length=decoding.extra_length,
         own_tables=has_own_tables(experiment.model),
-        scores=variants(score["scores"]) if score else {},
-        paper=score["scores"]["paper"] if score else None,
+        scores=variants(scores),
+        paper=scores.get("paper"),
     )
 
 
-def _score_of(run: Run, weights: Path, digest: str) -> Translated | None:
-    """Read the score of the run's test set, if there is one and it is of these weights."""
+def _scores(run: Run, own: list) -> dict[str, Any]:
+    """Read the scores of the test set, if they are there and of the training and the steps that `own` names."""
     if not run.scores("test").exists():
-        return None
+        return {}
     score = read_translated(run.scores("test"))
-    own = (score["run"]["digest"], score["run"]["averaged_steps"])
-    return score if own == (digest, averaged_steps(weights, digest)) else None
+    return score["scores"] if [score["run"]["digest"], score["run"]["averaged_steps"]] == own else {}

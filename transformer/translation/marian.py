@@ -52,7 +52,6 @@ def save_marian(
 
 
 def _refuse(config: Model, vocabulary: Subwords) -> None:
-    """Raise InputError on a model that Marian cannot express."""
     width = config.d_model // config.h
     for fits, problem in (
         (not vocabulary.symbols, "a translator, found a parser"),
@@ -156,7 +155,6 @@ class _Rearranged:
         self.tensors: dict[str, Tensor] = {}
 
     def set_embeddings(self, model: Transformer) -> None:
-        """Set §3.4 and §3.5."""
         source, target, output = (
             F.pad(rows[:, self.order] * self.embedded, (0, 0, 0, model.config.embedding_rows + 1 - len(rows)))
             for rows in (model.embedding.weight, model.target_embedding.weight, model.output_weight())
@@ -179,21 +177,18 @@ class _Rearranged:
 
     def set_layer(self, name: str, layer: EncoderLayer | DecoderLayer, given: float, gives: float) -> None:
         """Set §3.1. given, gives: the scales of input and output; in between it is WIDER."""
-        own, inner = layer.self_attention, layer.feed_forward.inner
-        self.set_attention(f"{name}.self_attn", own, [own.query_key_value], given)
+        inner = layer.feed_forward.inner
+        self.set_attention(f"{name}.self_attn", layer.self_attention, given)
         self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, WIDER)
         if isinstance(layer, DecoderLayer):
-            cross = layer.cross_attention
-            self.set_attention(f"{name}.encoder_attn", cross, [cross.query, cross.key_value], WIDER)
+            self.set_attention(f"{name}.encoder_attn", layer.cross_attention, WIDER)
             self.write(f"{name}.encoder_attn_layer_norm", layer.residuals[1].norm, WIDER)
         self.read(f"{name}.fc1", inner.weight, inner.bias, WIDER)
         self.write(f"{name}.fc2", layer.feed_forward.outer, WIDER)
         self.write(f"{name}.final_layer_norm", layer.residuals[-1].norm, gives)
 
-    def set_attention(
-        self, name: str, layer: SelfAttention | CrossAttention, projections: list[nn.Linear], scale: float
-    ) -> None:
-        """Set §3.2.2. projections: side by side of queries, keys and values."""
+    def set_attention(self, name: str, layer: SelfAttention | CrossAttention, scale: float) -> None:
+        projections = [layer.query_key_value] if isinstance(layer, SelfAttention) else [layer.query, layer.key_value]
         rows = torch.cat([torch.cat([linear.weight, linear.bias[:, None]], dim=1) for linear in projections])
         widths = [layer.h * width for width in (layer.d_k, layer.d_k, layer.d_v)]
         for letter, part in zip("qkv", rows.split(widths), strict=True):
@@ -208,7 +203,6 @@ class _Rearranged:
         return F.pad(heads, (0, 0, 0, self.head_width - heads.shape[1])).flatten(0, 1)
 
     def read(self, name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
-        """Set a matrix from the axis d_model."""
         self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"] = weight[:, self.order] / scale, bias
 
     def write(self, name: str, part: nn.Linear | nn.LayerNorm, scale: float, weight: Tensor | None = None) -> None:

@@ -114,7 +114,6 @@ class _History:
         self.steps: list[np.ndarray] = []  # parents and tokens, [2, B, K] each
 
     def append(self, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
-        """Add the hypotheses of `sentences` [b] after one more step: [b, K]."""
         step = np.empty((2, self.B, tokens.shape[1]), np.int32)
         step[:, sentences] = parents, tokens
         self.steps.append(step)
@@ -138,7 +137,6 @@ class _Results:
     def offer(
         self, sentences: np.ndarray, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, length: int
     ) -> None:
-        """Keep the better hypotheses [b, k] of each of `sentences` [b]."""
         better = np.flatnonzero(scores.max(axis=1) > self.scores[sentences, -1])
         own, n = sentences[better], self.scores.shape[1]
         ends = np.stack([parents, tokens, np.full_like(tokens, length)], axis=2)
@@ -149,7 +147,6 @@ class _Results:
         self.scores[own], self.ends[own] = scores[rows, order], ends[rows, order]
 
     def to_list(self, history: _History) -> list[list[Scored]]:
-        """Return the translations of each sentence; at least one, perhaps empty."""
         found = []
         for sentence, (scores, ends) in enumerate(zip(self.scores.tolist(), self.ends.tolist(), strict=True)):
             ranked = [pair for pair in zip(scores, ends, strict=True) if pair[0] > -np.inf]

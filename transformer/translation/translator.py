@@ -103,7 +103,6 @@ def open_translator(run: Path, model: Transformer, changes: dict) -> Translator:
 
 
 def search(*arguments: Any, **options: Any) -> list[Scored]:
-    """Return the best translation of each sentence, as `_search_n_best` finds it."""
     return [best for best, *_ in _search_n_best(*arguments, **options)]
 
 

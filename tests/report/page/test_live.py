@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from msgspec import structs
 from support.commands import do, error
-from support.made import RUN, train_run
 from support.page import about_run, score
 from support.serving import PATIENCE, answering, ask, make_trial, question, served
 from support.toy import ROWS, random_lines, write_text
@@ -23,6 +22,7 @@ from support.toy import ROWS, random_lines, write_text
 from transformer.config.experiment import EOS
 from transformer.data.corpus import learn
 from transformer.evaluation.attention import names
+from transformer.layout import Run
 from transformer.model.transformer import attention_weights
 from transformer.report.page.live import BODY, LONGEST, open_trial
 
@@ -43,7 +43,9 @@ def run(tmp_path_factory):
 def address(run):
     with served(run) as (process, address):
         yield address
-        assert process.poll() is None
+        process.send_signal(signal.SIGINT)  # Ctrl-C
+        assert process.communicate(timeout=60) == ("", "transformer serve: ended by SIGINT\n")
+        assert process.returncode == 130
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +84,9 @@ def test_scores_and_attention_are_the_models(address, trial):
         assert values == pytest.approx(expected.numpy(), abs=6e-4)
 
 
-def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
-    """What the run says is shown as text."""
+def test_page_says_which_model_it_is_and_loads_nothing_else(trial, tmp_path):
+    """What the run says is shown as text; an export has no score."""
+    assert "The model's folder holds no score of it (test.json)." in replace(trial, run=Run(tmp_path)).page()
     text = replace(trial, experiment=structs.replace(trial.experiment, label="<script>alert(1)</script>")).page()
     assert "Data: &lt;script&gt;alert(1)&lt;/script&gt;." in text
     page = lxml.html.fromstring(text)
@@ -91,19 +94,6 @@ def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
     assert "27.2 BLEU on its test set: nrefs:1|tok:13a" in page.text_content()
     assert [page.get_element_by_id(name).get("lang") for name in ("text", "translation")] == ["en", "de"]
     assert set(page.xpath("//@src | //@href")) == {"data:,", "#main"}
-
-
-def test_an_exported_model_is_served_until_ctrl_c(tmp_path):
-    """Its folder has no score; its translations are those that `translate` made of the run."""
-    train_run(tmp_path)
-    do("export", "--run", tmp_path / RUN, "--to", tmp_path / "exported")
-    lines, expected = ((tmp_path / name).read_text("utf-8").splitlines() for name in ("test.en", f"{RUN}/test.hyp"))
-    with served(tmp_path / "exported") as (process, address):
-        assert b"The model's folder holds no score of it (test.json)." in ask(address, "", None)[2]
-        assert [question(address, line)["translations"][0]["text"] for line in lines] == expected
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=60) == ("", "transformer serve: ended by SIGINT\n")
-        assert process.returncode == 130
 
 
 def test_questions_whose_client_has_left_are_not_worked_out():
