@@ -1,14 +1,11 @@
 """Figures of analyses, heads and lengths: numbers, captions and refusals; test_recorded.py compares what is drawn."""
 
-import copy
 import json
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from support.scored import score
 
-from transformer.files import InputError
 from transformer.report.figures.analyses import bleu_length, head_importance, short_number
 
 KINDS = ("encoder", "decoder", "cross")
@@ -17,15 +14,6 @@ RUN = "en-de/base/1"
 
 def bleu(value: float, low: float, high: float) -> dict:
     return {"bleu": value, "low": low, "high": high, "draws": [value], "length_ratio": 1.0}
-
-
-def without(content: dict, *path) -> dict:
-    content = copy.deepcopy(content)
-    inner = content
-    for key in path[:-1]:
-        inner = inner[key]
-    del inner[path[-1]]
-    return content
 
 
 def analysis_of_heads(N: int = 2, h: int = 3) -> dict:
@@ -59,20 +47,6 @@ def test_many_heads_have_no_numbers(tmp_path):
 def test_numbers_are_short_and_right():
     numbers = [(0.0314, 3), (-0.0125, 3), (1.26, 3), (-0.0004, 3), (10.44, 1), (0.55, 1), (0.04, 1)]
     assert [short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        (["kinds", "cross"], "kinds: missing key 'cross'"),
-        (["kinds", "decoder", "curve", 0], "decoder, curve: expected 6 heads, found 5"),
-        (["kinds", "cross", "distance", 1], "cross, distance: expected 2 layers of 3 heads, found shape"),
-        (["run", "scale"], "run: missing key 'scale'"),
-    ],
-)
-def test_another_file_is_no_analysis_of_heads(tmp_path, path, message):
-    with pytest.raises(InputError, match=rf"heads.json.*{message}"):
-        drawn_heads(tmp_path, without(analysis_of_heads(), *path))
 
 
 def analysis_of_lengths(positions: str = "sinusoid", skipped: int = 0, **run) -> dict:
@@ -112,20 +86,3 @@ def test_without_a_run_the_axes_say_so(tmp_path):
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]
     assert "Runs:" not in drawing.caption
     assert f"not shown: {RUN}" in drawing.caption
-
-
-@pytest.mark.parametrize(
-    ("contents", "message"),
-    [
-        ([without(analysis_of_lengths(), "groups", 1, "low")], r"lengths0.json, groups\[1\]: missing key 'low'"),
-        (
-            [analysis_of_lengths("relative")],
-            "positions: expected one of sinusoid, learned, none, words, found 'relative'",
-        ),
-        ([analysis_of_lengths(), analysis_of_lengths()], f"{RUN}: expected one score of a run, found .*0.json, .*1"),
-        ([analysis_of_lengths(), analysis_of_lengths(seed=2, scale="demo")], "expected scores of one scale, found"),
-    ],
-)
-def test_files_that_do_not_belong_are_refused(tmp_path, contents, message):
-    with pytest.raises(InputError, match=message):
-        drawn_lengths(tmp_path, *contents)

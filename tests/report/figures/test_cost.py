@@ -3,10 +3,14 @@
 import math
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 from support.scored import score, write_scores
 
-from transformer.report.figures.cost import bleu_flops, bleu_parameters
+from transformer.report.figures.attention import ShownSentence, draw_attention
+from transformer.report.figures.cost import Panel, bleu_flops, bleu_parameters, panels_of
+from transformer.report.figures.style import new
 
 TABLE_2, TABLE_3 = "workflow/paper/table2.csv", "workflow/paper/table3.csv"
 
@@ -69,3 +73,16 @@ def test_without_any_score_the_papers_side_stands_alone(tmp_path):
     assert (len(printed), ours) == (7, [])
     assert "no scores" in [text.get_text() for text in drawing.figure.axes[1].texts]
     assert "not shown: en-de/base/1" in drawing.caption
+
+
+def test_words_of_figures_are_drawn_as_they_are():
+    """As many dollars as in a formula, and one that matplotlib could not read."""
+    words = ["$x$", "$\\frac$"]
+    drawn, axes = new(3.5, 3)
+    draw_attention(axes, 0, ShownSentence(words, np.ones((1, 2, 2)) / 2, 1, "a run", {}), [0], "title")
+    drawn.draw_without_rendering()
+    shown = [text for text in axes.texts if text.get_text() in words]
+    assert len(shown) == 4
+    points = pd.DataFrame({"name": [], "x": [], "y": []})
+    of_labels, _ = panels_of([[Panel("ours: $\\frac$", points)] * 2], "x")
+    of_labels.draw_without_rendering()

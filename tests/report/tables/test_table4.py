@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.scored import detail, make_table, said, shown, write_scores
+from support.scored import detail, make_table, shown, write_scores
 from support.scored import score as bleu_score
 
-from transformer.files import InputError
-from transformer.report.tables.table4 import read_f1, table4
+from transformer.report.tables.table4 import table4
 
 PAPER = Path(__file__).parents[3] / "workflow/paper/table4.csv"
 PRINTED = 12  # rows of the paper
@@ -90,33 +89,3 @@ def test_scores_on_other_trees_have_a_column(make):
     rows, table = make(*ours, elsewhere=(parse_score(60.0), parse_score(64.0, seed=2)))
     assert (rows["supervised"]["f1_elsewhere"], rows["supervised"]["f1_elsewhere_sd"]) == (62, pytest.approx(8**0.5))
     assert [row["F1, constrained, on GENTLE"] for row in detail(table)] == ["62.0 ± 2.8", ""]
-
-
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_what_could_not_be_computed_is_blank(make, seeds):
-    """A strict F1 is missing where each tree's own tags leave no sentence."""
-    contents = [parse_score(80.0, seed=seed) for seed in range(1, seeds + 1)]
-    for content in contents:
-        content["strict"]["all"]["f1"] = None
-    assert pd.isna(make(*contents)[0]["supervised"]["f1_evalb"])
-
-
-def test_gaps_are_named_and_unknown_tasks_refused(make):
-    assert "have not been made: x/parser/1." in said(make()[1])
-    with pytest.raises(InputError, match="expected scores of supervised, self-trained, found one of stray"):
-        make(parse_score(80.0), parse_score(80.0, task="stray"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"scores": {}}, ", scores: missing key 'all'"),
-        ({"scores": {"all": {}, "len40": {}}}, ", scores.all: missing key 'f1'"),
-        ({"run": None}, ": expected a score with its run .*, found one without"),
-        (bleu_score(30.0), ", scores: missing key 'all'"),
-    ],
-)
-def test_a_score_that_is_not_whole_is_named(tmp_path, changes, expected):
-    (path,) = write_scores(tmp_path, parse_score(80.0) | changes)
-    with pytest.raises(InputError, match=rf"^{path}{expected}$"):
-        read_f1([path])

@@ -12,7 +12,7 @@ from transformer.config.experiment import save
 from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores, token_bleu
 from transformer.evaluation.significance import bleu_draws
-from transformer.files import InputError, sha256
+from transformer.files import sha256
 from transformer.report.tables.why import why
 
 REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
@@ -50,7 +50,6 @@ class Folder:
         self.last, self.otherwise = [], []
         self.measures = self.write("measures.csv", MEASURES)
         self.ref = self.write("test.de", REFERENCES)
-        (path / "table2.csv").write_text("model,en-de_bleu\nTransformer (base),27.3\n")
         save(make_experiment(), path / "experiment.yaml")
         tokens = Path(self.write("tokens", [by_hand(line, "&quot;") for line in PLAIN]))
         learn([tokens], 60, 1000, path / "vocabulary.model")
@@ -76,12 +75,17 @@ class Folder:
 
     def make(self):
         """Return the rows by choice, and the table."""
-        options = {"paper": self.path / "table2.csv", "label": "toy: test", "dev_label": "toy: dev", "hyp": self.hyps}
+        options = {
+            "paper": "workflow/paper/table2.csv",
+            "label": "toy: test",
+            "dev_label": "toy: dev",
+            "hyp": self.hyps,
+        }
         options |= {
             "score": write_scores(self.path, *self.test),
             "dev_score": write_scores(self.path / "dev", *self.dev),
         }
-        options |= {"ref": self.ref, "measures": self.measures, "expected": TRAINED}
+        options |= {"hyp": self.hyps, "ref": self.ref, "measures": self.measures, "expected": TRAINED}
         searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
         translations = {f"search{number}": paths for number, (_, paths) in enumerate(self.otherwise)}
         _, rows, table = make_table(why, "choice", **options | {"last": self.last, "searches": searches} | translations)
@@ -101,18 +105,6 @@ def test_subwords_by_the_vocabulary(folder):
     sides = [[by_hand(line, "&quot;").replace(" ##AT##-##AT## ", "-") for line in side] for side in (BASE, PLAIN)]
     pieces = [[" ".join(processor.encode(line, out_type=str)) for line in side] for side in sides]
     assert float(rows["subwords not joined, on both sides"]["bleu"]) == pytest.approx(bleu(*pieces))
-
-
-def test_scoring_is_that_of_the_first_real_system(folder):
-    folder.add_base()
-    rows, table = folder.make()
-    others = {choice: row for choice, row in rows.items() if row["kind"] == "scoring of first"}
-    expected = {"the paper's measure": 31.6, "sacreBLEU": 29.8, "mistaken": 28.5}
-    assert {choice: row["bleu"] for choice, row in others.items()} == expected
-    assert [row["difference"] for row in others.values()] == pytest.approx([0, -1.8, -3.1])
-    own = [choice for choice, row in rows.items() if row["kind"] == "scoring"]
-    assert own == ["subwords not joined, on both sides", "the filtered test set"]
-    assert "Kind “scoring of first”" in said(table)
 
 
 def test_other_translations_are_means_over_seeds_with_p(folder):
@@ -166,27 +158,3 @@ def test_what_was_not_run_is_named(folder):
     assert [choice for choice, row in rows.items() if math.isnan(row["bleu"])] == missing
     assert [row["Choice"] for row in shown(table.grid) if row["BLEU"] == "not run at this scale"] == missing
     assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in said(table)
-
-
-def test_other_texts_than_were_scored_are_named(folder):
-    folder.add_base()
-    folder.write("1.hyp", PLAIN)
-    with pytest.raises(InputError, match=r"1\.hyp: expected what was scored .*score0\.json.*, found another text"):
-        folder.make()
-
-
-@pytest.mark.parametrize(
-    ("last", "otherwise", "message"),
-    [
-        (["two.hyp", "two.hyp"], [], r"two\.hyp: expected a translation for each of 1 scores, found 2"),
-        ([], [({"beams": 1}, [])], "search0: unknown key 'beams'"),
-        ([], [({"beam": 1}, ["{short}"])], r"short has 1, .*test\.de has 20"),
-    ],
-)
-def test_translations_that_do_not_fit(folder, last, otherwise, message):
-    folder.add_base()
-    short = folder.write("short", BASE[:1])
-    folder.last = last
-    folder.otherwise = [(changes, [short for _ in paths]) for changes, paths in otherwise]
-    with pytest.raises(InputError, match=message):
-        folder.make()

@@ -10,8 +10,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, read_heads
-from transformer.evaluation.scores import check_runs
-from transformer.files import InputError
 from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, Drawing, empty, new, not_shown
@@ -103,12 +101,10 @@ def short_number(value: float, decimals: int) -> str:
 
 
 def losses_of(found: Heads, kind: str) -> list[float]:
-    """Return the loss with 0, 1, 2, ... heads of a kind masked."""
     return [found["loss"], *(step["loss"] for step in found["kinds"][kind]["curve"])]
 
 
 def draw_losses(axes: Axes, found: Heads) -> None:
-    """Draw the loss over the number of masked heads, a line for each kind."""
     for (kind, label), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=False):
         losses = losses_of(found, kind)
         axes.plot(range(len(losses)), losses, color=color, marker=marker, markersize=3, label=label)
@@ -118,7 +114,6 @@ def draw_losses(axes: Axes, found: Heads) -> None:
 
 
 def draw_bleu(axes: Axes, found: Heads) -> None:
-    """Draw BLEU over the number of masked heads, a line for each kind, with bars that hold 95 %."""
     steps = found["layers"] * found["heads"]
     for number, (kind, color, marker) in enumerate(zip(KINDS, COLORS, MARKERS, strict=False)):
         scores = [score for score in found["bleu"] if score["kind"] in (None, kind)]
@@ -133,7 +128,6 @@ def draw_bleu(axes: Axes, found: Heads) -> None:
 
 
 def heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
-    """Return the caption, with the mean distance of each layer."""
     far = "; ".join(
         f"{title} {', '.join(f'{mean:.1f}' for mean in means[kind])} (equal weights: "
         f"{found['kinds'][kind]['equal']:.1f})"
@@ -151,7 +145,6 @@ def heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
 
 
 def heads_alt(found: Heads) -> str:
-    """Return in words the most important head of each kind, and the ends of the curves."""
     sentences = []
     for kind, title in KINDS.items():
         table = np.array(found["kinds"][kind]["increase"])
@@ -172,10 +165,8 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
     input: `lengths`, files of the analysis of this name. params: `dev_label`; `expected`, all runs.
     """
-    found = {path: read_lengths(path) for path in input.lengths}
-    runs = {run_name(content["run"]): content for content in found.values()}
-    rows = [{"file": str(path), "name": run_name(content["run"])} | content["run"] for path, content in found.items()]
-    check_runs(pd.DataFrame(rows, columns=["file", "name", "scale", "fidelity"]))
+    contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
+    runs = {run_name(content["run"]): content for content in contents}
     gaps = missing(params.expected, runs)
     limits = sorted({content["longest"] for content in runs.values()})
     figure, axes = new(PAGE_INCHES, 2.8)
@@ -191,14 +182,6 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     ]
     caption = lengths_caption(runs, limits, params.dev_label) + not_shown(gaps)
     return Drawing(figure, caption, lengths_alt(runs), {"gaps": gaps, "runs": numbers})
-
-
-def read_lengths(path: str) -> GroupedByLength:
-    """Return an analysis of lengths. Raises InputError naming the file."""
-    content = read_of_run(path, GroupedByLength)
-    if content["positions"] not in LINES:
-        raise InputError(f"{path}, positions: expected one of {', '.join(LINES)}, found {content['positions']!r}")
-    return content
 
 
 def groups_of(content: GroupedByLength, part: str) -> pd.DataFrame:
@@ -218,7 +201,6 @@ def draw_run(axes: Axes, content: GroupedByLength, shift: float) -> None:
 
 
 def finish_lengths(axes: Axes, drawn: set[str]) -> None:
-    """Set axes and legend, and say so if there is no run."""
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     if not drawn:
@@ -240,7 +222,6 @@ def finish_lengths(axes: Axes, drawn: set[str]) -> None:
 
 
 def lengths_caption(runs: dict[str, GroupedByLength], limits: list[int], label: str) -> str:
-    """Return the caption, but for the missing runs."""
     text = (
         f"BLEU by the length of sentences of the dev set of {label}. Filled: single sentences, in groups by length; "
         "hollow: neighbours joined until their tokens are a multiple of the longest source sentence in training. Bars "
@@ -256,7 +237,6 @@ def lengths_caption(runs: dict[str, GroupedByLength], limits: list[int], label: 
 
 
 def lengths_alt(runs: dict[str, GroupedByLength]) -> str:
-    """Return the BLEU of each group in words."""
     lines = []
     for name, content in runs.items():
         for part in PARTS:

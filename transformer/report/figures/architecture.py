@@ -8,7 +8,6 @@ from matplotlib.patches import Circle, FancyBboxPatch
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Model, load
-from transformer.files import InputError
 from transformer.records import run_name
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 
@@ -56,7 +55,6 @@ def model_of(input: SimpleNamespace) -> tuple[Model, str]:
 
 
 def described(model: Model) -> str:
-    """Return Figure 1 in words."""
     stacks = (
         f"{name}, {model.N} layers of {', '.join(sublayer_words(model, sublayer) for sublayer in layer)}"
         for name, layer in (("encoder", ENCODER_LAYER), ("decoder", DECODER_LAYER))
@@ -77,7 +75,6 @@ def sublayer_words(model: Model, sublayer: str) -> str:
 
 
 def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
-    """Return text and tint of a sub-layer's boxes, from below."""
     if sublayer == "feed-forward":
         own = f"Feed Forward\n$d_\\mathrm{{ff}}$ = {model.d_ff:,}", sublayer
     else:
@@ -150,7 +147,6 @@ def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float |
 
 
 def draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> None:
-    """Draw tokens, their embedding and what is added to it, below a stack."""
     label(axes, x, 0.1, "Outputs (shifted right)" if side > 0 else "Inputs")
     arrow(axes, (x, 0.17), (x, 0.29))
     above = box(axes, x, 0.29, WIDTH, f"{name}\nEmbedding", "embedding")
@@ -169,7 +165,6 @@ def draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> 
 
 
 def draw_output(axes: Axes, y: float, model: Model) -> None:
-    """Draw the product with the embedding's matrix and softmax, above the decoder."""
     for text, tint in (("Linear\n(shared matrix)" if model.tied else "Linear", "linear"), ("Softmax", "softmax")):
         arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
         y = box(axes, DECODER, y + GAP + 0.04, WIDTH, text, tint)
@@ -178,13 +173,8 @@ def draw_output(axes: Axes, y: float, model: Model) -> None:
 
 
 def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`.
-
-    Raises InputError on additive attention, which the paper does not draw.
-    """
+    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`."""
     model, run = model_of(input)
-    if model.attention != "dot":
-        raise InputError(f"{run}: Figure 2 draws attention dot, found {model.attention!r}")
     name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     draw_dot_product(axes, 0.72, model)
@@ -204,7 +194,6 @@ def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 
 def draw_dot_product(axes: Axes, x: float, model: Model) -> None:
-    """Draw the left of Figure 2: equation 1, from below."""
     label(axes, x, TITLE, f"{'Scaled ' * model.scaled}Dot-Product\nAttention", size=MEDIUM)
     scale = [(f"Scale: $1/\\sqrt{{{model.d_k}}}$", "norm")] * model.scaled
     steps = [("MatMul", "feed-forward"), *scale, ("Mask (opt.)", "embedding")]
@@ -225,7 +214,6 @@ def draw_dot_product(axes: Axes, x: float, model: Model) -> None:
 
 
 def draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
-    """Draw the right of Figure 2: the projections with their widths, and the `attention` of each head."""
     label(axes, x, TITLE, "Multi-Head\nAttention", size=MEDIUM)
     widths = {"V": model.d_v, "K": model.d_k, "Q": model.d_k}
     for place, (name, width) in zip((x - 0.68, x, x + 0.68), widths.items(), strict=True):
@@ -263,7 +251,6 @@ def box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> f
 
 
 def frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
-    """Draw a rounded rectangle; a higher `layer` covers a lower one."""
     shape = "round,pad=0,rounding_size=0.05"
     patch = FancyBboxPatch((left, bottom), width, height, shape, fc=TINTS[tint], ec="black", lw=LINE, zorder=layer)
     axes.add_patch(patch)
@@ -282,7 +269,6 @@ def arrow(axes: Axes, *points: tuple[float, float]) -> None:
 
 
 def plus(axes: Axes, x: float, y: float, radius: float = 0.07) -> None:
-    """Draw a circle with a cross: a sum."""
     axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=LINE, zorder=3))
     segment(axes, (x - radius, y), (x + radius, y), zorder=4)
     segment(axes, (x, y - radius), (x, y + radius), zorder=4)

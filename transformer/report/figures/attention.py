@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from transformer.evaluation.attention import CONTINUED, Attention, Words, read_attention
+from transformer.evaluation.attention import CONTINUED, Attention, read_attention
 from transformer.files import InputError
-from transformer.records import typed
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 
@@ -34,24 +33,17 @@ class ShownSentence(NamedTuple):
     where: str  # the run and the layer, for captions
     about: dict  # the figure's configuration: from, to
 
-    @property
-    def ends(self) -> Words:
-        """Return the words that a figure is about. Raises InputError if they are missing."""
-        return typed(self.about, Words, "figures")
-
     def place(self, word: str) -> int:
-        """Return the word's place. Raises InputError unless it is there just once."""
         if (count := self.words.count(word)) != 1:
             raise InputError(f"figures: expected {word!r} once in the sentence, found it {count} times: {self.words}")
         return self.words.index(word)
 
     def shares(self) -> tuple[int, np.ndarray]:
         """Return the place of the word "from", and how much of its attention goes to the words "to", by head: [h]."""
-        start, *to = map(self.place, (self.ends["from"], *self.ends["to"]))
+        start, *to = map(self.place, (self.about["from"], *self.about["to"]))
         return start, self.weights[:, start, to].sum(axis=1)
 
     def canvas(self, panels: int) -> tuple[Figure, Axes]:
-        """Return empty axes with a line for each word, and so many columns."""
         return canvas(panels * COLUMN_INCHES, BELOW + SPACING * len(self.words) + HEADING)
 
     def numbers(self, heads: Iterable[int] = (), **measured) -> dict:
@@ -61,19 +53,13 @@ class ShownSentence(NamedTuple):
         return {"layer": self.layer, "words": self.words, "heads": listed, **self.about, **rounded}
 
     def strongest(self, weights: np.ndarray) -> str:
-        """Return in words the three ends with most of the weights [words] of the word "from"."""
         listed = (f"“{self.words[end]}” {weights[end]:.2f}" for end in np.argsort(-weights)[:3])
-        return f"Lines from “{self.ends['from']}” to {', '.join(listed)}"
+        return f"Lines from “{self.about['from']}” to {', '.join(listed)}"
 
 
 def sentence_of(attention: Attention, figure: str) -> ShownSentence:
-    """Return the sentence that `figure` shows. Raises InputError if attention.json has no sentence for it."""
-    for entry in attention["sentences"]:
-        if figure in entry["figures"]:
-            break
-    else:
-        titles = ", ".join(entry["title"] for entry in attention["sentences"])
-        raise InputError(f"{figure}: expected a sentence for it among those with attention, found {titles}")
+    """Return the sentence that `figure` shows."""
+    entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
     number = layer_of(attention["layers"])
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
@@ -101,7 +87,7 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
     shown = sentence_of(read_attention(input.attention), "figure3")
-    (start, shares), word, completion = shown.shares(), shown.ends["from"], " ".join(shown.ends["to"])
+    (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     figure, axes = shown.canvas(1)
     draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
     best = int(shares.argmax())
@@ -116,7 +102,7 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
     shown = sentence_of(read_attention(input.attention), "figure4")
-    (start, shares), word, antecedent = shown.shares(), shown.ends["from"], " ".join(shown.ends["to"])
+    (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     heads = np.argsort(-shares, kind="stable")[:2].tolist()
     figure, axes = shown.canvas(2)
     draw_attention(axes, 0, shown, heads[:1], f"all words, head {heads[0] + 1}")

@@ -12,18 +12,7 @@ from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, 
 from matplotlib.transforms import Bbox
 
 from transformer.evaluation.scores import read_scores
-from transformer.report.figures import COLORS
-from transformer.report.figures.style import (
-    GREY,
-    MARKERS,
-    PAGE_INCHES,
-    SMALL,
-    Drawing,
-    empty,
-    legend_below,
-    new,
-    not_shown,
-)
+from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import read_variations
@@ -46,7 +35,7 @@ class Panel(NamedTuple):
     points: pd.DataFrame
 
 
-def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw Table 3.
 
     input: `score`, files of last checkpoints on the dev set; `paper`, table3.csv. params: `dev_label`;
@@ -74,7 +63,7 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
 
 
-def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set.
 
     input: `score`, files of the test set; `dev`, files of the dev set; `paper`, table2.csv. params: `label` of the
@@ -99,26 +88,23 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return cost_drawing(figure, caption, [panel for panels in rows for panel in panels], gaps)
 
 
-def cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> Drawing:
-    """Return the figure with its points as data and in words."""
+def cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> style.Drawing:
     spoken = {
         panel.title: ", ".join(f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in panel.points.itertuples())
         for panel in panels
     }
     alt = "; ".join(f"{title}: {points or 'none'}" for title, points in spoken.items())
     points = {panel.title: panel.points[["name", "kind", "x", "y"]].to_dict("records") for panel in panels}
-    return Drawing(figure, caption + not_shown(gaps), alt, {"gaps": gaps, "points": points})
+    return style.Drawing(figure, caption + style.not_shown(gaps), alt, {"gaps": gaps, "points": points})
 
 
 def systems_of(paper: list[dict], task: str) -> pd.DataFrame:
-    """Return the points of table2.csv for one task: the systems that have both numbers."""
     keys = f"{task}_flops", f"{task}_bleu"
     rows = [(row["model"], row["by"], *(float(row[key]) for key in keys)) for row in paper if row.keys() >= set(keys)]
     return pd.DataFrame(rows, columns=["name", "kind", "x", "y"]).assign(sd=float("nan"))
 
 
 def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """Return the points of our runs, which are means over seeds."""
     groups = runs.groupby("experiment", sort=False)
     points = groups.agg(x=(cost, "mean"), y=("bleu", "mean"), sd=("bleu", "std"))
     return points.astype(float).rename_axis("name").reset_index()
@@ -126,7 +112,7 @@ def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
 
 def panels_of(rows: list[list[Panel]], xlabel: str):
     """Return a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
-    figure, grid = new(PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
+    figure, grid = style.new(style.PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
     for panels, axes_row in zip(rows, grid, strict=True):
         one, other = (panel.points["x"] for panel in panels)
         if len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max():
@@ -140,12 +126,11 @@ def panels_of(rows: list[list[Panel]], xlabel: str):
             if panel.points.empty:
                 axes.set(xticks=[], yticks=[])
                 axes.minorticks_off()
-                empty(axes, "no scores")
+                style.empty(axes, "no scores")
     return figure, grid
 
 
 def tick(axes: Axes, formatter: Formatter) -> None:
-    """Set marks at powers of ten, and between them if the axis has few."""
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
@@ -155,9 +140,8 @@ def tick(axes: Axes, formatter: Formatter) -> None:
 
 
 def draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
-    """Draw Table 3's rows: a colour and a marker for each letter, with names for base and big."""
     for axes, panel in zip(axes_row, panels, strict=True):
-        for (kind, title), color, marker in zip(ROWS.items(), COLORS, MARKERS, strict=True):
+        for (kind, title), color, marker in zip(ROWS.items(), COLORS, style.MARKERS, strict=True):
             points = panel.points[panel.points["kind"] == kind]
             if len(points):
                 above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
@@ -166,13 +150,12 @@ def draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
             tick(axes, EngFormatter(sep=""))
     for axes, panel in zip(axes_row, panels, strict=True):
         place_labels(axes, panel.points["name"].isin(NAMED), panel.points)
-    legend_below(axes_row[0].figure, columns=4)
+    style.legend_below(axes_row[0].figure, columns=4)
 
 
 def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
-    """Draw Table 2's rows, each with its name, and Table 3's behind ours."""
     looks = {
-        "published": {"color": GREY, "marker": "s"},
+        "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
         "dev": {"color": COLORS[1], "marker": "o", "mfc": "none", "alpha": 0.6},
         "test set": {"color": COLORS[1], "marker": "D"},
@@ -189,7 +172,6 @@ def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
 
 
 def draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
-    """Draw markers, with bars if there is a deviation."""
     axes.plot(points["x"], points["y"], ls="none", **look)
     several, bars = points.dropna(subset="sd"), {"fmt": "none", "capsize": 2, "elinewidth": 0.8}
     axes.errorbar(several["x"], several["y"], several["sd"], ecolor=look["color"], **bars)
@@ -210,7 +192,7 @@ def place_labels(axes: Axes, named: pd.Series, points: pd.DataFrame) -> None:
 def place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
     """Write one name in the best of `PLACES`. Return the box that it covers."""
     inside = axes.get_window_extent()
-    text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=SMALL)
+    text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
     text.set_in_layout(False)
 
     def moved(place: tuple) -> Bbox:
@@ -226,6 +208,5 @@ def place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
 
 
 def common_area(one: Bbox, other: Bbox) -> float:
-    """Return the area of the intersection, in square pixels."""
     common = Bbox.intersection(one, other)
     return common.width * common.height if common else 0.0

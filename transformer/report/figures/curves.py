@@ -13,21 +13,9 @@ from msgspec.structs import asdict
 from transformer.config.experiment import load
 from transformer.config.scales import PARSER
 from transformer.evaluation.layers import COSTS, growth, read_measured
-from transformer.files import InputError
 from transformer.layout import Run
 from transformer.records import read_metrics, run_name
-from transformer.report.figures import COLORS
-from transformer.report.figures.style import (
-    COLUMN_INCHES,
-    GREY,
-    MARKERS,
-    PAGE_INCHES,
-    Drawing,
-    empty,
-    legend_below,
-    new,
-    not_shown,
-)
+from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table3 import read_variations
 
@@ -39,17 +27,15 @@ PAPER_COLUMNS = {"dev_perplexity": "perplexity", "dev_bleu": "bleu"}  # columns 
 OTHERS = "other rows of Table 3"
 
 
-def positions(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw a heat map of what is added to the embeddings at the first positions. Raises InputError if nothing is."""
+def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
+    """Draw a heat map of what is added to the embeddings at the first positions."""
     from transformer.model.weights import load_model  # here, as torch takes seconds
 
     experiment = load(input.experiment)
     run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
-    if experiment.model.positions == "none":
-        raise InputError(f"{run}: expected positions sinusoid, learned or words, found 'none'")
     model = load_model(input.weights, experiment.model)
     table = model.embedding.position_table.detach().cpu().numpy()[:SHOWN_POSITIONS]
-    figure, axes = new(COLUMN_INCHES, 2.6)
+    figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()
     # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.
     image = axes.imshow(table, cmap="PuOr", vmin=-most, vmax=most, aspect="auto", interpolation="none")
@@ -63,16 +49,16 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     if not learned:
         caption += " To the left wavelengths are short and tell neighbours apart, to the right long."
     alt = f"Heat map of {kind}, values from {table.min():.2f} to {table.max():.2f}."
-    return Drawing(figure, caption, alt, {"run": run})
+    return style.Drawing(figure, caption, alt, {"run": run})
 
 
-def schedule(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw equation 3 with the width, warm-up and rate of each of `input.experiment`, for as long as it trains."""
     from transformer.training.step import learning_rate  # here, as torch takes seconds
 
-    figure, axes = new(COLUMN_INCHES, 2.3)
+    figure, axes = style.new(style.COLUMN_INCHES, 2.3)
     peaks = {}
-    for experiment, color, marker in zip(map(load, input.experiment), COLORS, MARKERS, strict=False):
+    for experiment, color, marker in zip(map(load, input.experiment), COLORS, style.MARKERS, strict=False):
         training, d_model = experiment.training, experiment.model.d_model
         peak = min(training.warmup_steps, training.steps)
         steps = np.unique([*np.linspace(1, training.steps, POINTS, dtype=int), peak])
@@ -89,16 +75,18 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     listing = "; ".join(f"{name} at most {peak:.2e}" for name, peak in peaks.items())
     caption = f"Learning rate by equation 3 (§5.3); a mark is where it is largest. {listing}."
     alt = f"Lines that rise in proportion to the step, then fall with its root. {listing}."
-    return Drawing(figure, caption, alt, peaks)
+    return style.Drawing(figure, caption, alt, peaks)
 
 
-def timing(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw the time of a layer over the sequence's length, for each type of Table 1."""
     measured = read_measured(input.measured)
-    figure, axes = new(COLUMN_INCHES, 0.9 * COLUMN_INCHES)
+    figure, axes = style.new(style.COLUMN_INCHES, 0.9 * style.COLUMN_INCHES)
     times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
     longest = {}
-    for (layer, of_layer), color, marker in zip(times.groupby("layer", sort=False), COLORS, MARKERS, strict=False):
+    for (layer, of_layer), color, marker in zip(
+        times.groupby("layer", sort=False), COLORS, style.MARKERS, strict=False
+    ):
         n, milliseconds = of_layer["n"].to_numpy(), 1000 * of_layer["seconds"].to_numpy()
         spread = 500 * of_layer["quartiles"].to_numpy()
         axes.errorbar(n, milliseconds, spread, color=color, marker=marker, label=layer)
@@ -118,10 +106,10 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     )
     listing = "; ".join(f"{layer} {milliseconds:.3f} ms" for layer, milliseconds in longest.items())
     alt = f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {listing}."
-    return Drawing(figure, caption, alt, {"n": int(lengths[-1]), "milliseconds": longest})
+    return style.Drawing(figure, caption, alt, {"n": int(lengths[-1]), "milliseconds": longest})
 
 
-def curves(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column.
 
     input: `metrics`, files task/experiment/seed/metrics.jsonl; `paper`, table3.csv. params: `dev_label`;
@@ -130,7 +118,7 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     logged = {Run(Path(path).parent).name: read_curve(path) for path in input.metrics}
     gaps, paper = missing(params.expected, logged), read_variations(input.paper)
     columns = list(dict.fromkeys(place_of(name)[0] for name in [*logged, *gaps]))
-    figure = Figure(figsize=(PAGE_INCHES, 4.2), layout="constrained")
+    figure = Figure(figsize=(style.PAGE_INCHES, 4.2), layout="constrained")
     parsers = dict.fromkeys(line for column, line in map(place_of, logged) if column == PARSER)
     looks = EMPHASISED | dict(zip(parsers, COLORS[len(EMPHASISED) :], strict=False))
     outside = []
@@ -142,7 +130,7 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         if column == params.task:
             outside += draw_printed(axes, paper, metric)
         finish_panel(axes, f"{'Parsers' if column == PARSER else column.upper()}: {LOGGED[metric]}")
-    legend_below(figure, columns=3, order=[*looks, OTHERS])
+    style.legend_below(figure, columns=3, order=[*looks, OTHERS])
     caption = (
         f"Learning curves on the dev set of {params.dev_label}: perplexity per subword, and BLEU by a beam of one on "
         "the first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity "
@@ -150,8 +138,8 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     )
     caption += " Dashed lines are where the paper's models ended." if params.task else ""
     caption += f" Beyond these axes: {'; '.join(outside)}." if outside else ""
-    caption += not_shown(gaps, "Without metrics.jsonl")
-    return Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
+    caption += style.not_shown(gaps, "Without metrics.jsonl")
+    return style.Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
 
 
 def place_of(name: str) -> tuple[str, str]:
@@ -161,20 +149,18 @@ def place_of(name: str) -> tuple[str, str]:
 
 
 def read_curve(path: str | Path) -> pd.DataFrame:
-    """Return step and `LOGGED` of the evaluations in a metrics.jsonl. Raises InputError naming a bad line."""
     rows = [line for line in read_metrics(Path(path)) if "dev_perplexity" in line]
     return pd.DataFrame(rows, columns=["step", *LOGGED], dtype=float)
 
 
 def draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict[str, str]) -> None:
-    """Draw one metric of one column's runs, with those that are emphasised over the others."""
     for name, curve in logged.items():
         _, line = place_of(name)
         curve = curve.dropna(subset=metric)
         if line in looks:
             shown = {"color": looks[line], "zorder": 3, "marker": ".", "label": line}
         else:
-            shown = {"color": GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
+            shown = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
         if shown["label"] in axes.get_legend_handles_labels()[1]:
             del shown["label"]  # once for all seeds, and for all others
         axes.plot(curve["step"], curve[metric], **shown)
@@ -184,7 +170,6 @@ def draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks:
 
 
 def draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
-    """Draw the paper's last values of the emphasised runs as dashed lines. Return those that our axes do not reach."""
     low, high = axes.get_ylim()
     outside = []
     for experiment, color in EMPHASISED.items():
@@ -198,17 +183,15 @@ def draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
 
 
 def finish_panel(axes: Axes, title: str) -> None:
-    """Set title, grid and marks, and say so if nothing was logged."""
     axes.set(title=title, xlabel="step")
     axes.grid(True)
     axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
     if not any(len(line.get_xdata()) for line in axes.lines):
-        empty(axes, "none logged")
+        style.empty(axes, "none logged")
         axes.set(yticks=[], xlim=(0, 1))
 
 
 def last(logged: dict[str, pd.DataFrame], emphasised: dict[str, str]) -> str:
-    """Return the last values of the emphasised runs, in words."""
     ends = []
     for name, curve in logged.items():
         if place_of(name)[1] in emphasised:

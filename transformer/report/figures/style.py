@@ -65,7 +65,6 @@ def new(width: float, height: float, **subplots: Any) -> tuple[Figure, Axes]:
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure and its only axes, whose units are inches from the lower left corner."""
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(0, height))
@@ -74,13 +73,11 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
-    """Write small text, centred at a point."""
     usual = {"ha": "center", "va": "center", "size": SMALL, "zorder": 4, "linespacing": 1.1}
     axes.text(x, y, text, **usual | properties)
 
 
 def empty(axes: Axes, text: str) -> None:
-    """Say on axes without data why they are empty."""
     axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
 
 

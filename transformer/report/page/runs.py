@@ -134,7 +134,7 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
 
 def _scores(table: Path) -> list[Row]:
     """List BLEU of our systems, task by task, from Table 2, or F1 of our parsers from Table 4."""
-    frame = read_printed(table.with_suffix(".csv"), ["by"])
+    frame = read_printed(table.with_suffix(".csv"))
     rows = frame[frame["by"] == "ours"].to_dict("records")
     if table.stem == "table4":
         return [

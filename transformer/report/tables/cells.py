@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from transformer.evaluation.significance import RESAMPLES, SEED, limits, p_value, with_training
-from transformer.files import InputError
 from transformer.report.tables.render import Cell, Column, Grid, Note, lay_out
 
 LEVEL = 0.05
@@ -28,19 +27,9 @@ CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, 
 Make = Callable[[dict], Cell]  # of the row of a frame
 
 
-def read_printed(path: str | Path, columns: list[str]) -> pd.DataFrame:
-    """Read a CSV file with each cell as text, as it stands there, blank ones as "".
-
-    Raises InputError on a file that is no CSV, or lacks one of `columns`.
-    """
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as CSV: {str(error).strip()}") from error
-    for column in columns:
-        if column not in table:
-            raise InputError(f"{path}: expected a column {column!r}, found {', '.join(table)}")
-    return table
+def read_printed(path: str | Path) -> pd.DataFrame:
+    """Read a CSV file with each cell as text, as it stands there, blank ones as ""."""
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
@@ -58,7 +47,6 @@ def difference_text(difference: float, decimals: int) -> str:
 
 
 def interval_text(low: float, high: float, decimals: int) -> str:
-    """Write `26.9 – 27.6`, or nothing for missing numbers."""
     return "" if pd.isna(low) else f"{low:.{decimals}f} – {high:.{decimals}f}"
 
 
@@ -112,7 +100,6 @@ def over_seeds(runs: pd.DataFrame, key: str, means: dict[str, str], firsts: list
 
 
 def mean_cell(scores: pd.DataFrame, name: str, decimals: int) -> Cell:
-    """Average a column over runs, with its standard deviation."""
     return ours(mean_text(scores[name].mean(), scores[name].std(), decimals), " ".join(scores["name"]))
 
 
@@ -120,13 +107,11 @@ def mean_cell(scores: pd.DataFrame, name: str, decimals: int) -> Cell:
 
 
 def mean(name: str, decimals: int, prefix: str = "") -> Make:
-    """Show a mean over seeds with its standard deviation."""
     name, runs = prefix + name, f"{prefix}runs"
     return lambda row: ours(mean_text(row.get(name), row.get(f"{name}_sd"), decimals), row.get(runs))
 
 
 def interval_95(prefix: str = "") -> Make:
-    """Show the interval that holds 95 % of the means."""
     low, high, runs = (prefix + name for name in ("low", "high", "runs"))
     return lambda row: ours(interval_text(row.get(low), row.get(high), 1), row.get(runs))
 

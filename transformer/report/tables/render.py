@@ -84,7 +84,6 @@ class Table:
 
     @property
     def label(self) -> str:
-        """The beginning of the caption."""
         number = re.fullmatch(r"table(\d)", self.name)
         return f"Table {number[1]}." if number else ""
 
@@ -163,7 +162,6 @@ def latex_grid(grid: Grid) -> str:
 
 
 def latex_text(text: str | Cell) -> str:
-    r"""Escape a text; set code in \texttt, which may break after a mark."""
     parts = CODE.split(str(text))  # texts and codes in turn
     for place, part in enumerate(parts):
         if place % 2:
@@ -186,14 +184,12 @@ def html(table: Table, scrolls: str = "") -> Markup:
 
 
 def marked_environment(templates: Path) -> jinja2.Environment:
-    """Open a folder's templates, in which the filter `marked` sets code and exponents."""
     jinja = environment(templates)
     jinja.filters["marked"] = html_text
     return jinja
 
 
 def html_text(text: str | Cell) -> Markup:
-    """Escape a text; set code as code, and raise exponents."""
     parts = CODE.split(str(text))  # texts and codes in turn
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else Markup(POWER.sub(r"<sup>\1</sup>", str(escape(part))))
@@ -202,6 +198,5 @@ def html_text(text: str | Cell) -> Markup:
 
 
 def texts_of(grid: Grid) -> list[list[str | Cell]]:
-    """List the headings, then the cells of each row under them."""
     headings = list(grid.rows[0])
     return [headings, *([row[heading] for heading in headings] for row in grid.rows)]

@@ -13,21 +13,7 @@ import pandas as pd
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import limits
 from transformer.registry import TABLES
-from transformer.report.tables.cells import (
-    BLEU_METRICS,
-    flops_text,
-    from_paper,
-    gaps,
-    interval_95,
-    interval_notes,
-    ladder,
-    mean,
-    mean_draws,
-    note,
-    ours,
-    provenance,
-    read_printed,
-)
+from transformer.report.tables import cells
 from transformer.report.tables.render import Column, Note, Table, lay_out
 
 
@@ -41,32 +27,30 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     columns = columns_of(list(runs["task"].unique()), compared)
     notes: list[Note] = []
     if len(runs):
-        notes += [note("table2", "detail"), lay_out(frame, columns, detail=True), note("table2", "flops")]
+        notes += [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), cells.note("table2", "flops")]
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
-    notes += [*gaps(params.expected, runs), *interval_notes(compared)]
-    notes += [note("table2", "ladder"), ladder(runs), *provenance(runs)] if len(runs) else []
-    caption = note("table2", "caption", label=params.label)
+    notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
+    notes += [cells.note("table2", "ladder"), cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
+    caption = cells.note("table2", "caption", label=params.label)
     return Table("table2", TABLES["table2"].title, caption, lay_out(frame, columns), notes), frame
 
 
 def columns_of(tasks: list[str], compared: bool) -> list[Column]:
-    """List the columns: BLEU of all tasks, then FLOPs of all tasks, as the paper has them."""
     columns = [Column("Model", "model", key=True), Column("From", "by", key=True)]
     columns += [Column("Seeds", seeds_text(tasks), detail=True), Column("Steps", steps_text(tasks), detail=True)]
     for task in tasks:
         name, prefix = task.upper(), f"{task}_"
         columns += [
-            Column(f"{name} {heading}", mean(metric, 1, prefix), detail=metric != "bleu")
-            for metric, heading in BLEU_METRICS.items()
+            Column(f"{name} {heading}", cells.mean(metric, 1, prefix), detail=metric != "bleu")
+            for metric, heading in cells.BLEU_METRICS.items()
         ]
-        columns.append(Column(f"{name} 95 %", interval_95(prefix)))
+        columns.append(Column(f"{name} 95 %", cells.interval_95(prefix)))
         if compared:
-            columns.append(Column(f"{name} − paper", from_paper("difference", "paper", prefix)))
+            columns.append(Column(f"{name} − paper", cells.from_paper("difference", "paper", prefix)))
     return columns + [Column(f"{task.upper()} FLOPs", flops_of(task), detail=True) for task in tasks]
 
 
 def one_or_each(texts: list[str]) -> str:
-    """Write the one text, or where tasks differ one for each, in their order."""
     return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 
@@ -91,12 +75,12 @@ def steps_text(tasks: list[str]) -> Callable[[dict], str]:
 
 
 def flops_of(task: str) -> Callable[[dict], str]:
-    return lambda row: ours(flops_text(row[f"{task}_flops"]), row[f"{task}_runs"])
+    return lambda row: cells.ours(cells.flops_text(row[f"{task}_flops"]), row[f"{task}_runs"])
 
 
 def read_systems(path: str | Path) -> list[dict[str, str]]:
     """Read what the paper printed: model, by ("published" or "paper") and the cells that are not blank."""
-    table = read_printed(path, ["model", "system"])
+    table = cells.read_printed(path)
     table["by"] = table.pop("system").replace("transformer", "paper")
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
 
@@ -115,7 +99,7 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     runs, then note. The paper's cells are text, as it printed them; its systems that say nothing about these tasks are
     left out, unless there are no runs.
     """
-    names = [f"{metric}{end}" for metric in BLEU_METRICS for end in ("", "_sd")]
+    names = [f"{metric}{end}" for metric in cells.BLEU_METRICS for end in ("", "_sd")]
     names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     printed = [row for row in paper if row.keys() & columns or not columns]
@@ -128,14 +112,13 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
 
 
 def our_systems(runs: pd.DataFrame, paper: list[dict], data_of_paper: bool) -> list[dict]:
-    """Average the runs of each experiment, by task."""
     rows, papers = [], {row["model"]: row for row in paper if row["by"] == "paper"}
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
         row = {"model": system_name(experiment)}
         for task, seeds in of_experiment.groupby("task"):
-            values = {metric: seeds[metric].mean() for metric in (*BLEU_METRICS, "flops")}
-            values |= {f"{metric}_sd": seeds[metric].std() for metric in BLEU_METRICS}
-            values["low"], values["high"] = limits(mean_draws(seeds))
+            values = {metric: seeds[metric].mean() for metric in (*cells.BLEU_METRICS, "flops")}
+            values |= {f"{metric}_sd": seeds[metric].std() for metric in cells.BLEU_METRICS}
+            values["low"], values["high"] = limits(cells.mean_draws(seeds))
             values["paper"] = float(papers.get(row["model"], {}).get(f"{task}_bleu", "nan"))
             values["difference"] = values["bleu"] - values["paper"] if data_of_paper else float("nan")
             values |= {"steps": str(seeds["steps"].iloc[0]), "seeds": len(seeds), "runs": " ".join(seeds["name"])}

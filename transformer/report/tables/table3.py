@@ -11,37 +11,13 @@ import pandas as pd
 
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import holm
-from transformer.files import InputError
 from transformer.registry import TABLES
-from transformer.report.tables.cells import (
-    LEVEL,
-    MARGIN,
-    MARK,
-    NO_VERDICT,
-    UNTESTED,
-    Difference,
-    count_text,
-    difference_text,
-    from_paper,
-    gaps,
-    interval_95,
-    interval_notes,
-    ladder,
-    mean,
-    note,
-    ours,
-    over_seeds,
-    paired,
-    provenance,
-    read_printed,
-    tests_note,
-    verdict,
-)
+from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 PAPERS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
-HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", NO_VERDICT: UNTESTED}
+HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", cells.NO_VERDICT: cells.UNTESTED}
 
 
 def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -55,85 +31,95 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
     columns = [column for column in columns_against(base) if compared or column.heading != "− paper"]
     rows = frame.reset_index()
-    notes: list[Note] = [note("table3", "detail"), lay_out(rows, columns, detail=True), *changes_notes(frame, params)]
-    notes += [*gaps(params.expected, runs), *interval_notes(compared), note("table3", "marks"), note("table3", "here")]
-    notes += [note("scores", "chance"), tests_note(frame["difference"], frame["p"]), note("scores", "perplexity")]
-    notes += [note("table3", "base"), ladder(base)] if len(base) else []
-    caption = note("table3", "caption", label=params.dev_label)
-    return Table("table3", TABLES["table3"].title, caption, lay_out(rows, columns), notes + provenance(runs)), frame
+    notes: list[Note] = [
+        cells.note("table3", "detail"),
+        lay_out(rows, columns, detail=True),
+        *changes_notes(frame, params),
+    ]
+    notes += [
+        *cells.gaps(params.expected, runs),
+        *cells.interval_notes(compared),
+        cells.note("table3", "marks"),
+        cells.note("table3", "here"),
+    ]
+    notes += [
+        cells.note("scores", "chance"),
+        cells.tests_note(frame["difference"], frame["p"]),
+        cells.note("scores", "perplexity"),
+    ]
+    notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
+    caption = cells.note("table3", "caption", label=params.dev_label)
+    return Table(
+        "table3", TABLES["table3"].title, caption, lay_out(rows, columns), notes + cells.provenance(runs)
+    ), frame
 
 
 def columns_against(base: pd.DataFrame) -> list[Column]:
-    """List the columns, each of the paper's beside ours; `base` are its runs."""
-
     def against_base(row: dict) -> Cell:
-        """Show how much BLEU is above base's, marked where that may be chance or is not tested."""
         if pd.isna(row["difference"]):
             return Cell("")
-        mark = UNTESTED if pd.isna(row["p"]) else MARK if row["p"] >= LEVEL else ""
-        text = f"{difference_text(row['difference'], 1)} {mark}".rstrip()
-        return ours(text, f"{' '.join(base['name'])} {row['runs']}")
+        mark = cells.UNTESTED if pd.isna(row["p"]) else cells.MARK if row["p"] >= cells.LEVEL else ""
+        text = f"{cells.difference_text(row['difference'], 1)} {mark}".rstrip()
+        return cells.ours(text, f"{' '.join(base['name'])} {row['runs']}")
 
     return [
         Column("Row", "row", key=True),
         Column("Experiment", "experiment", key=True),
         Column("Changed", "changed", detail=True, text=True),
         Column("PPL, paper", "paper_perplexity"),
-        Column("PPL, ours", mean("perplexity", 2)),
+        Column("PPL, ours", cells.mean("perplexity", 2)),
         Column("BLEU, paper", "paper_bleu"),
-        Column("BLEU, ours", mean("bleu", 1)),
-        Column("95 %", interval_95()),
-        Column("− paper", from_paper("from_paper", "paper_bleu")),
+        Column("BLEU, ours", cells.mean("bleu", 1)),
+        Column("95 %", cells.interval_95()),
+        Column("− paper", cells.from_paper("from_paper", "paper_bleu")),
         Column("− base, paper", papers_difference),
         Column("− base, ours", against_base),
         Column("Here", lambda row: HERE.get(row["here"], "")),
-        Column("sacreBLEU, ours", mean("sacrebleu", 1), detail=True),
+        Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
         Column("Parameters, paper", "paper_parameters", detail=True),
-        Column("Parameters, ours", lambda row: ours(count_text(row["parameters"], 1e6, 3), row["runs"]), detail=True),
-        Column("Seeds", lambda row: count_text(row["seeds"]), detail=True),
+        Column(
+            "Parameters, ours",
+            lambda row: cells.ours(cells.count_text(row["parameters"], 1e6, 3), row["runs"]),
+            detail=True,
+        ),
+        Column("Seeds", lambda row: cells.count_text(row["seeds"]), detail=True),
         Column("Steps, paper", "paper_steps", detail=True),
-        Column("Steps, ours", lambda row: count_text(row["steps"]), detail=True),
+        Column("Steps, ours", lambda row: cells.count_text(row["steps"]), detail=True),
     ]
 
 
 def papers_difference(row: dict) -> str:
-    return "" if row["experiment"] == "base" else difference_text(row["paper_difference"], 1)
+    return "" if row["experiment"] == "base" else cells.difference_text(row["paper_difference"], 1)
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
     """Read what the paper printed, by experiment: row, changed and `PAPERS`, all text."""
     columns = ["experiment", "row", "changed", *PAPERS]
-    return read_printed(path, columns)[columns].set_index("experiment")
+    return cells.read_printed(path)[columns].set_index("experiment")
 
 
 def read_last(scores: list[str]) -> pd.DataFrame:
     """Read the scores of one task's last checkpoints. Raises InputError on files of something else."""
     runs = read_scores(scores)
     require_one("task", runs)
-    for run in runs.itertuples():
-        if pd.isna(run.dev_perplexity):
-            raise InputError(f"{run.file}, run: expected a dev_perplexity, found none")
-        if run.averaged_steps != [run.steps]:
-            expected = f"expected a score of step {run.steps} alone, found one of {run.averaged_steps}"
-            raise InputError(f"{run.file}: {expected}")
     for _, of_experiment in runs.groupby("experiment"):
         require_one("steps", of_experiment)
         require_one("parameters", of_experiment)
     return runs
 
 
-def from_base(runs: pd.DataFrame) -> dict[str, Difference]:
+def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
     """Compare each experiment with base, if that was run, in BLEU."""
     base = runs[runs["experiment"] == "base"]
     others = runs[runs["experiment"] != "base"] if len(base) else base
-    return {experiment: paired(same, base) for experiment, same in others.groupby("experiment")}
+    return {experiment: cells.paired(same, base) for experiment, same in others.groupby("experiment")}
 
 
-def goes_the_same_way(ours: Difference | None, papers: float) -> str:
+def goes_the_same_way(ours: cells.Difference | None, papers: float) -> str:
     """Judge whether our difference from base goes the paper's way; blank without one of them."""
     if ours is None or pd.isna(papers) or papers == 0:
         return ""
-    return verdict("higher" if papers > 0 else "lower", ours, min(abs(papers), MARGIN))
+    return cells.verdict("higher" if papers > 0 else "lower", ours, min(abs(papers), cells.MARGIN))
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
@@ -143,7 +129,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     ours from `over_seeds`, and above base's (`difference`) with interval, p and Holm's p; whether the paper's
     difference is seen in ours (`here`); and if the data are the paper's, ours above the paper's (`from_paper`).
     """
-    means = over_seeds(runs, "experiment", AVERAGED, ["parameters", "steps"])
+    means = cells.over_seeds(runs, "experiment", AVERAGED, ["parameters", "steps"])
     differences = from_base(runs)
     tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
     tested = ["difference", "difference_low", "difference_high", "p"]
@@ -161,12 +147,11 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
 
 
 def changes_notes(frame: pd.DataFrame, params: SimpleNamespace) -> list[Note]:
-    """Say what a scale changes of the paper's values; nothing where it changes none."""
     shrunk = {"width": params.width, "depth": params.depth}
     rows = [
         f"`{experiment}` {', '.join(f'{key}={value}' for key, value in values.items())}"
         for experiment, values in params.own.items()
         if values and experiment in frame.index
     ]
-    notes = [note("table3", "shrinking", **shrunk)] if set(shrunk.values()) != {1} else []
-    return notes + ([note("table3", "own", values="; ".join(rows))] if rows else [])
+    notes = [cells.note("table3", "shrinking", **shrunk)] if set(shrunk.values()) != {1} else []
+    return notes + ([cells.note("table3", "own", values="; ".join(rows))] if rows else [])

@@ -9,22 +9,10 @@ from types import SimpleNamespace
 import pandas as pd
 
 from transformer.evaluation.scores import RUN, check_runs, require_one
-from transformer.files import InputError
 from transformer.parsing.brackets import SHORT
 from transformer.records import Parsed, read_of_run, run_name
 from transformer.registry import TABLES
-from transformer.report.tables.cells import (
-    from_paper,
-    gaps,
-    interval_95,
-    interval_notes,
-    mean,
-    note,
-    ours,
-    over_seeds,
-    provenance,
-    read_printed,
-)
+from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 # What is averaged over seeds: percentages, then numbers of sentences.
@@ -36,7 +24,7 @@ WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"
 
 
 def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. Raises InputError on a score of an unknown task.
+    """Make the table.
 
     input: paper; score, constrained (the same by constrained search) and elsewhere (on other trees): files. params:
     task, by name what each of our parsers learned from (`training`), is tested on (`label`), and whether it also
@@ -47,31 +35,34 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     others = {"constrained": read_f1(input.constrained)}
     if elsewhere:
         others["elsewhere"] = read_f1(input.elsewhere)
-    for task in runs["task"]:
-        if task not in tasks:
-            raise InputError(f"expected scores of {', '.join(tasks)}, found one of {task}")
     frame = parsers(read_parsers(input.paper), runs, others, tasks, params.data_of_paper)
     labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
     compared = bool(frame["difference"].notna().any())
     columns = [column for column in PARSER_COLUMNS if compared or column.heading != "− paper"]
     if elsewhere:
-        columns.insert(-1, Column(f"F1, constrained, on {elsewhere}", mean("f1_elsewhere", 1), detail=True))
+        columns.insert(-1, Column(f"F1, constrained, on {elsewhere}", cells.mean("f1_elsewhere", 1), detail=True))
     details = lay_out(frame[frame["by"] == "ours"], columns, detail=True)
-    notes: list[Note] = [note("table4", "detail"), details, note("table4", "repair")] if details.rows else []
-    notes += [note("table4", "silver")] if any(task["silver"] for task in tasks.values()) else []
-    notes += [*gaps(params.expected, runs), *interval_notes(compared), *[note("table4", "papers")] * compared]
-    notes.append(note("table4", "scoring"))
-    notes += provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
-    caption = note("table4", "caption", labels=labels)
+    notes: list[Note] = (
+        [cells.note("table4", "detail"), details, cells.note("table4", "repair")] if details.rows else []
+    )
+    notes += [cells.note("table4", "silver")] if any(task["silver"] for task in tasks.values()) else []
+    notes += [
+        *cells.gaps(params.expected, runs),
+        *cells.interval_notes(compared),
+        *[cells.note("table4", "papers")] * compared,
+    ]
+    notes.append(cells.note("table4", "scoring"))
+    notes += cells.provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
+    caption = cells.note("table4", "caption", labels=labels)
     return Table("table4", TABLES["table4"].title, caption, lay_out(frame, columns), notes), frame
 
 
 def repaired_cell(row: dict) -> Cell:
-    return ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"])
+    return cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"])
 
 
 def evalb_cell(row: dict) -> Cell:
-    return ours(f"{mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"])
+    return cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"])
 
 
 PARSER_COLUMNS = [
@@ -81,14 +72,14 @@ PARSER_COLUMNS = [
     Column("From", "by", text=True),
     Column("Learned from", "training", detail=True, text=True),
     Column("Test trees", "label", detail=True, text=True),
-    Column("F1", mean("f1", 1)),
-    Column("95 %", interval_95()),
-    Column("− paper", from_paper("difference", "paper")),
-    Column("Recall", mean("recall", 1), detail=True),
-    Column("Precision", mean("precision", 1), detail=True),
+    Column("F1", cells.mean("f1", 1)),
+    Column("95 %", cells.interval_95()),
+    Column("− paper", cells.from_paper("difference", "paper")),
+    Column("Recall", cells.mean("recall", 1), detail=True),
+    Column("Precision", cells.mean("precision", 1), detail=True),
     Column("Repaired", repaired_cell, detail=True),
-    Column("F1 without repair", mean("f1_without_repair", 1), detail=True),
-    Column("F1, constrained", mean("f1_constrained", 1), detail=True),
+    Column("F1 without repair", cells.mean("f1_without_repair", 1), detail=True),
+    Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
     Column("F1, EVALB", evalb_cell, detail=True),
     Column("Seeds", lambda row: f"{row['seeds']}", detail=True),
 ]
@@ -96,7 +87,7 @@ PARSER_COLUMNS = [
 
 def read_parsers(path: str | Path) -> pd.DataFrame:
     """Read what the paper printed, all text: parser, by ("published" or "paper"), training, f1."""
-    table = read_printed(path, ["parser", "system", "training", "f1"])
+    table = cells.read_printed(path)
     table["by"] = table.pop("system").replace("transformer", "paper")
     return table
 
@@ -141,7 +132,7 @@ def parsers(
     Columns: parser, by, training, label; ours from `over_seeds`; `f1` of each of the others (`f1_constrained`); the
     paper's of the same training (`paper`) and, if the data are the paper's, the difference from it.
     """
-    rows = over_seeds(runs, "task", {name: name for name in MEANS}, ["sentences", "steps", "parameters"])
+    rows = cells.over_seeds(runs, "task", {name: name for name in MEANS}, ["sentences", "steps", "parameters"])
     low_high = [rows.pop(name) for name in ("low", "high")]
     for name, scores in others.items():
         rows = rows.join(scores.groupby("task")["f1"].agg(**{f"f1_{name}": "mean", f"f1_{name}_sd": "std"}))

@@ -15,40 +15,13 @@ import pandas as pd
 from transformer.evaluation.analyses import KINDS, PAYLOADS
 from transformer.evaluation.scores import require_one
 from transformer.evaluation.significance import holm
-from transformer.files import InputError
 from transformer.records import read_of_run, run_name
 from transformer.registry import TABLE_5, TABLES
-from transformer.report.tables.cells import (
-    CONSTANTS,
-    MARGIN,
-    TRANSLATES,
-    WORDS,
-    Difference,
-    difference_text,
-    gaps,
-    mean_cell,
-    missing,
-    note,
-    ours,
-    p_text,
-    paired,
-    provenance,
-    read_printed,
-    tests_note,
-    verdict,
-)
+from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
 
-EXPECTATIONS = ("lower", "higher", "alike", "")
-UNTESTABLE = "not run"
 PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
-COMPARABLE = (
-    "scale",
-    "fidelity",
-    "sentences",
-    "target_sha256",
-)  # in all files of an analysis, whose scores are compared
 OF_RUN = ["name", "experiment", "seed"]
 SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
@@ -83,39 +56,33 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     rows = lines(compared)
     notes: list[Note] = [
-        note("table5", "detail"),
+        cells.note("table5", "detail"),
         lay_out(rows, CLAIM_COLUMNS, detail=True),
-        *gaps(params.expected, runs),
+        *cells.gaps(params.expected, runs),
     ]
-    notes += [*missing_analyses(params.probes, analysed), note("table5", "how")]
-    notes += [[line.format(**CONSTANTS) for line in WORDS["table5"]["verdicts"]], note("scores", "chance")]
-    notes += [tests_note(frame["value"], frame["p"]), note("scores", "perplexity"), *published(claims)]
+    notes += [*missing_analyses(params.probes, analysed), cells.note("table5", "how")]
+    notes += [
+        [line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]],
+        cells.note("scores", "chance"),
+    ]
+    notes += [cells.tests_note(frame["value"], frame["p"]), cells.note("scores", "perplexity"), *published(claims)]
     notes += analysis_notes(analysed)
-    notes += provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, note("table5", "trained"))
-    caption = note("table5", "caption", label=params.dev_label)
+    notes += cells.provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
+    caption = cells.note("table5", "caption", label=params.dev_label)
     return Table("table5", TABLES["table5"].title, caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
 
 
 def read_claims(path: str) -> list[Claim]:
-    """Read the claims. Raises InputError naming the row and what it should have."""
-    claims = []
-    for line in read_printed(path, list(Claim._fields))[list(Claim._fields)].to_dict("records"):
-        where = f"{path}: {line['row']}"
-        if line["expected"] not in EXPECTATIONS:
-            choices = "lower, higher, alike or nothing"
-            raise InputError(f"{where}: expected: expected {choices}, found {line['expected']!r}")
-        try:
-            claims.append(Claim(**line | {"effect": float(line["effect"] or MARGIN)}))
-        except ValueError:
-            raise InputError(f"{where}: effect: expected a number or nothing, found {line['effect']!r}") from None
-    return claims
+    table = cells.read_printed(path)
+    table["effect"] = pd.to_numeric(table["effect"]).fillna(cells.MARGIN)
+    return [Claim(**line) for line in table[list(Claim._fields)].to_dict("records")]
 
 
 def with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
     """Add each experiment that was run and that no claim names, beside base for comparison."""
     named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
     others = [name for name in runs["experiment"].unique() if name not in named]
-    return claims + [Claim("", f"For comparison: `{name}`.", name, "base", "", MARGIN, "", "") for name in others]
+    return claims + [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
 
 
 def compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
@@ -131,18 +98,18 @@ def compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataF
         pairs = [(f"`{claim.row}` − `{claim.against}`", own, other, base)]
     rows = []
     for words, own, other, *alike in pairs or [("", runs[:0], runs[:0])]:
-        difference, said = None, UNTESTABLE
+        difference, said = None, "not run"
         if len(own) and len(other):
-            difference = paired(own, other, *alike)
-            least = 0.0 if claim.row == PERPLEXITY else TRANSLATES
-            said = verdict(claim.expected, difference, claim.effect, least)
+            difference = cells.paired(own, other, *alike)
+            least = 0.0 if claim.row == PERPLEXITY else cells.TRANSLATES
+            said = cells.verdict(claim.expected, difference, claim.effect, least)
         rows.append(claim._asdict() | {"compared": words, "difference": difference, "verdict": said})
     return rows
 
 
 def record(row: dict[str, Any]) -> dict[str, Any]:
     """List a comparison with all digits, for the CSV file."""
-    values = dict.fromkeys(Difference._fields)
+    values = dict.fromkeys(cells.Difference._fields)
     if difference := row["difference"]:
         values = difference._asdict() | {"runs": " ".join(difference.runs)}
     start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
@@ -168,10 +135,10 @@ def difference_column(heading: str, text: str, detail: bool = False) -> Column:
         difference, decimals = row["difference"], 2 if row["row"] == PERPLEXITY else 1
         if difference is None:
             return Cell("")
-        texts = {name: difference_text(getattr(difference, name), decimals) for name in ("value", "low", "high")}
-        texts |= {"score": f"{difference.score:.{decimals}f}", "p": p_text(difference.p)}
+        texts = {name: cells.difference_text(getattr(difference, name), decimals) for name in ("value", "low", "high")}
+        texts |= {"score": f"{difference.score:.{decimals}f}", "p": cells.p_text(difference.p)}
         texts["seeds"] = " / ".join(map(str, dict.fromkeys((difference.seeds, difference.seeds_against))))
-        return ours(text.format(**texts), " ".join(difference.runs))
+        return cells.ours(text.format(**texts), " ".join(difference.runs))
 
     return Column(heading, cell, detail)
 
@@ -186,23 +153,21 @@ CLAIM_COLUMNS = [
     difference_column("95 %", "{low} to {high}"),
     difference_column("p", "{p}", detail=True),
     difference_column("Seeds", "{seeds}", detail=True),
-    Column("Here", lambda row: ours(row["verdict"], " ".join(getattr(row["difference"], "runs", ()))), text=True),
+    Column("Here", lambda row: cells.ours(row["verdict"], " ".join(getattr(row["difference"], "runs", ()))), text=True),
 ]
 
 
 def published(claims: list[Claim]) -> list[Note]:
-    """Lay out what others published of the claims."""
     rows = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
     columns = {"§": "section", "Claim": "claim", "Published": "published", "Source": "source"}
     grid = lay_out(rows, [Column(heading, name, text=True) for heading, name in columns.items()])
-    return [note("table5", "published"), grid]
+    return [cells.note("table5", "published"), grid]
 
 
 def missing_analyses(expected: list[str], analysed: dict[str, pd.DataFrame]) -> list[Note]:
-    """Name in a paragraph what was not measured, of what is expected as ANALYSIS:RUN; none if all is there."""
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
-    names = [name.replace(":", " of ") for name in missing(expected, there)]
-    return [note("table5", "gaps", names=", ".join(names))] if names else []
+    names = [name.replace(":", " of ") for name in cells.missing(expected, there)]
+    return [cells.note("table5", "gaps", names=", ".join(names))] if names else []
 
 
 # Analyses of trained runs (transformer/evaluation): what is compared, and the grids of the notes.
@@ -220,7 +185,7 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
         of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
         contents.append(content | of_run | {"file": path})
     files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *OF_RUN, "scale", "fidelity", "file"])
-    for key in COMPARABLE:
+    for key in ("scale", "fidelity", "sentences", "target_sha256"):
         require_one(key, files)
     return files
 
@@ -238,7 +203,6 @@ def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
 
 
 def averages(files: pd.DataFrame) -> Pairs:
-    """Compare averages with the last checkpoint alone."""
     pairs = []
     for experiment, same in points(files, "averages").groupby("experiment", sort=False):
         counts = dict(tuple(same.groupby("checkpoints")))
@@ -248,19 +212,16 @@ def averages(files: pd.DataFrame) -> Pairs:
 
 
 def smoothed(files: pd.DataFrame) -> Pairs:
-    """Compare base with the same without smoothing, at each beam."""
     by_beam = points(files, "beams").groupby("beam")
     return [(f"`base` − `smoothing-0.0`, beam {beam}", *two(same, "smoothing-0.0")) for beam, same in by_beam]
 
 
 def perplexities(files: pd.DataFrame) -> Pairs:
-    """Compare the perplexity of base with that of the same without smoothing."""
     of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
     return [("perplexity, `base` − `smoothing-0.0`", *two(of_runs, "smoothing-0.0"))]
 
 
 def longer(files: pd.DataFrame) -> Pairs:
-    """Compare sinusoids with learned positions, on sentences that are longer than any in training."""
     groups = points(files, "groups")
     return [
         (f"`base` − `learned-positions`, {times:g} × the longest", *two(same, "learned-positions"))
@@ -301,18 +262,17 @@ def analysis_notes(analysed: dict[str, pd.DataFrame]) -> list[Note]:
     for name, grid in GRIDS.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
-            notes += [f"{note('analyses', name)} {sentences}", grid(files)]
+            notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
     return notes
 
 
 def averaging_grid(files: pd.DataFrame) -> Grid:
-    """Lay out BLEU and perplexity by how many checkpoints are averaged."""
     rows: list[Row] = [
         {
             "Experiment": experiment,
             "Checkpoints": str(count),
-            "BLEU": mean_cell(same, "bleu", 2),
-            "Perplexity": mean_cell(same, "perplexity", 3),
+            "BLEU": cells.mean_cell(same, "bleu", 2),
+            "Perplexity": cells.mean_cell(same, "perplexity", 3),
         }
         for (experiment, count), same in points(files, "averages").groupby(["experiment", "checkpoints"])
     ]
@@ -320,22 +280,23 @@ def averaging_grid(files: pd.DataFrame) -> Grid:
 
 
 def smoothing_grid(files: pd.DataFrame) -> Grid:
-    """Lay out by smoothing: perplexity, how far probabilities are from the truth, in per cent, and BLEU by beam."""
     measures = pd.DataFrame(list(files["calibration"]))
     over = 100 * measures["confidence"] - 100 * measures["accuracy"]
     runs, beams, rows = files.assign(error=100 * measures["error"], over=over), points(files, "beams"), []
     for epsilon, same in runs.groupby("epsilon_ls"):
-        row: Row = {"ε": f"{epsilon:g}", "Perplexity": mean_cell(same, "perplexity", 2)}
-        row |= {"Calibration error, %": mean_cell(same, "error", 1), "Sure − right, %": mean_cell(same, "over", 1)}
+        row: Row = {"ε": f"{epsilon:g}", "Perplexity": cells.mean_cell(same, "perplexity", 2)}
+        row |= {
+            "Calibration error, %": cells.mean_cell(same, "error", 1),
+            "Sure − right, %": cells.mean_cell(same, "over", 1),
+        }
         for beam, at_beam in beams[beams["name"].isin(same["name"])].groupby("beam"):
-            row[f"BLEU, beam {beam}"] = mean_cell(at_beam, "bleu", 2)
-            row[f"Words, beam {beam}"] = mean_cell(at_beam, "length_ratio", 3)
+            row[f"BLEU, beam {beam}"] = cells.mean_cell(at_beam, "bleu", 2)
+            row[f"Words, beam {beam}"] = cells.mean_cell(at_beam, "length_ratio", 3)
         rows.append(row)
     return Grid((), rows)
 
 
 def lengths_grid(files: pd.DataFrame) -> Grid:
-    """Lay out BLEU by the length of sentences, columns for each kind of positions."""
     groups = points(files, "groups")
     groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
     rows: list[Row] = []
@@ -344,14 +305,13 @@ def lengths_grid(files: pd.DataFrame) -> Grid:
         row: Row = {"Sentences": joined_text(first["times"]), "Number": f"{first['sentences']}"}
         row["Mean tokens"] = f"{first['tokens']:.1f}"
         for positions, of_kind in same.groupby("positions", sort=False):
-            row[f"BLEU, {positions}"] = mean_cell(of_kind, "bleu", 1)
-            row[f"Words, {positions}"] = mean_cell(of_kind, "length_ratio", 2)
+            row[f"BLEU, {positions}"] = cells.mean_cell(of_kind, "bleu", 1)
+            row[f"Words, {positions}"] = cells.mean_cell(of_kind, "length_ratio", 2)
         rows.append(row)
     return Grid(("Sentences",), rows)
 
 
 def joined_text(times: float) -> str:
-    """Name a group's sentences."""
     if pd.isna(times):
         return "as they are"
     return "joined, no longer than in training" if times == 1 else f"joined, {times:g} × the longest in training"
@@ -371,13 +331,13 @@ def heads_grid(files: pd.DataFrame) -> Grid:
         row: Row = {
             "Attention": words,
             "Heads": str(len(increases) // len(measures)),
-            f"Loss + < {SLIGHT}": ours(f"{100 * share:.0f} %", runs),
-            "Loss +, at most": ours(f"{max(increases):.3f}", runs),
+            f"Loss + < {SLIGHT}": cells.ours(f"{100 * share:.0f} %", runs),
+            "Loss +, at most": cells.ours(f"{max(increases):.3f}", runs),
         }
         for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
-            row[f"BLEU, {count} masked"] = mean_cell(same, "bleu", 1)
-        row["Distance, by layer"] = ours(", ".join(f"{mean:.1f}" for mean in layers), runs)
-        rows.append(row | {"If alike": ours(f"{alike:.1f}", runs)})
+            row[f"BLEU, {count} masked"] = cells.mean_cell(same, "bleu", 1)
+        row["Distance, by layer"] = cells.ours(", ".join(f"{mean:.1f}" for mean in layers), runs)
+        rows.append(row | {"If alike": cells.ours(f"{alike:.1f}", runs)})
     return Grid(("Attention",), rows)
 
 

@@ -12,23 +12,21 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.config.experiment import Decoding, load
+from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import read_scores, require_one
+from transformer.evaluation.scores import read_scores
 from transformer.evaluation.significance import bleu_draws
-from transformer.files import InputError, sha256
+from transformer.files import InputError
 from transformer.layout import Run
 from transformer.records import read_translated
 from transformer.registry import TABLES
-from transformer.report.tables.cells import difference_text, gaps, note, ours, p_text, paired, provenance, read_printed
-from transformer.report.tables.render import Column, Note, Table, lay_out
-from transformer.report.tables.table2 import system_name
+from transformer.report.tables import cells
+from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
+from transformer.report.tables.table2 import read_systems, system_name
 from transformer.report.tables.table3 import from_base, read_last
 from transformer.text import read_lines, read_pairs
-
-NOT_RUN = "not run at this scale"
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,9 @@ def mean_or_nan(scores: list[float]) -> float:
 def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper; score, files of the base model on the test set, one a seed; hyp, what they are of, in their order;
-    ref, its references; last, the same by the last checkpoints alone, or none; dev_score, score files of Table 3;
-    measures, real systems by all metrics (benchmarks/measures.py), of which the first is shown. params: label of the
-    test set; dev_label; searches, the settings in which other searches differ, by the name of their translations among
-    the files; expected, the base model's runs and those of Table 3 that differ in training.
+    input: paper; score, hyp and ref of the base model on the test set, the first two for each seed; last, hyp by the
+    last checkpoints alone, or none; dev_score, score files of Table 3; measures, the CSV of benchmarks/measures.py.
+    params: label, dev_label, expected; searches, how other searches differ, by the name of their translations.
     """
     runs, dev = read_scores(input.score), read_last(input.dev_score)
     others = of_other_system(input.measures)
@@ -78,73 +74,61 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
     rows += of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
-    notes: list[Note] = [*gaps(params.expected, both), note("scores", "chance"), note("why", "p")]
-    notes.append(note("why", "not_measured"))
-    notes.append(note("why", "others", kind=others[0]["kind"]))
+    notes: list[Note] = [*cells.gaps(params.expected, both), cells.note("scores", "chance"), cells.note("why", "p")]
+    notes.append(cells.note("why", "not_measured"))
+    notes.append(cells.note("why", "others", kind=others[0]["kind"]))
     if len(both):
         variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
-        notes += [note("why", "configured", metric=metric, signature=variants[metric]["signature"]), *provenance(both)]
-    labels = {"label": params.label, "dev_label": params.dev_label}
-    caption = note("why", "caption", printed=printed_bleu(input.paper), **labels)
+        notes += [
+            cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]),
+            *cells.provenance(both),
+        ]
+    papers = {row["model"]: row for row in read_systems(input.paper)}
+    printed = papers[system_name("base")]["en-de_bleu"]
+    caption = cells.note("why", "caption", printed=printed, label=params.label, dev_label=params.dev_label)
     return Table("why", TABLES["why"].title, caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
+
+
+def bleu_cell(row: dict) -> Cell:
+    return cells.ours("not run at this scale" if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}", row["runs"])
 
 
 CHOICE_COLUMNS = [
     Column("Kind", "kind", key=True),
     Column("Choice", "choice", key=True),
-    Column("BLEU", lambda row: ours(NOT_RUN if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}", row["runs"])),
-    Column("Difference", lambda row: ours(difference_text(row["difference"], 2), row["runs"])),
-    Column("p", lambda row: ours(p_text(row["p"]), row["runs"])),
+    Column("BLEU", bleu_cell),
+    Column("Difference", lambda row: cells.ours(cells.difference_text(row["difference"], 2), row["runs"])),
+    Column("p", lambda row: cells.ours(cells.p_text(row["p"]), row["runs"])),
 ]
 
 
-def printed_bleu(path: str) -> str:
-    """Look up what the paper printed for its base model. Raises InputError on a file without that row."""
-    table, system = read_printed(path, ["model", "en-de_bleu"]), system_name("base")
-    printed = table.loc[table["model"] == system, "en-de_bleu"]
-    if printed.empty:
-        raise InputError(f"{path}: expected a row {system!r}, found {', '.join(table['model'])}")
-    return printed.iloc[0]
-
-
 def of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame) -> list[dict]:
-    """Measure the rows of the test set. Raises InputError on files that are not those that were scored."""
-    for key in ("task", "experiment"):
-        require_one(key, runs)
-    base = Configured(runs, read_all(input.hyp, input.ref, runs), list(read_lines(input.ref)))
+    """Measure the rows of the test set. Raises InputError without translations."""
+    base = Configured(runs, read_all(input.hyp, input.ref), list(read_lines(input.ref)))
     if not base.hypotheses:
         raise InputError(f"hyp: expected the translations that {input.score[0]} is of, found none")
-    for path, expected in [(input.ref, runs["ref_sha256"].iloc[0]), *zip(input.hyp, runs["hyp_sha256"], strict=True)]:
-        if sha256(path) != expected:
-            scored = ", ".join(map(str, input.score))
-            raise InputError(f"{path}: expected what was scored ({scored}), found another text")
     averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
     rows = [base.row("configured", "as configured", base.bleu)]
     subsets = [read_translated(path)["subsets"] for path in input.score]
     rows += of_own_text(base, Run(Path(input.score[0]).parent), subsets)
-    rows.append(of_translations(base, "averaging", averaged, read_all(input.last, input.ref, runs)))
+    rows.append(of_translations(base, "averaging", averaged, read_all(input.last, input.ref)))
     decoding = runs["decoding"].iloc[0]
     for search, changes in params.searches.items():
-        paths = getattr(input, search)
-        Decoding.read(decoding | changes, search)
         choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-        rows.append(of_translations(base, "decoding", choice, read_all(paths, input.ref, runs)))
+        rows.append(of_translations(base, "decoding", choice, read_all(getattr(input, search), input.ref)))
     if len(runs) == 1:
         return [*rows, base.row("training", "another seed", [])]
     ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
     return rows + [base.row("training", f"the {end} of {len(runs)} seeds", [bleu]) for end, bleu in ends.items()]
 
 
-def read_all(paths: list[str], reference: str, runs: pd.DataFrame) -> list[list[str]]:
-    """Read the lines of each translation. Raises InputError on neither as many as runs, nor none."""
-    if paths and len(paths) != len(runs):
-        raise InputError(f"{paths[0]}: expected a translation for each of {len(runs)} scores, found {len(paths)}")
+def read_all(paths: list[str], reference: str) -> list[list[str]]:
     return [[line for line, _ in read_pairs(path, reference)] for path in paths]
 
 
 def of_other_system(path: str | Path) -> list[dict]:
     """List the first system's rows of scoring in the CSV of benchmarks/measures.py, the paper's metric first."""
-    table = read_printed(path, ["system", "kind", "choice", "value"])
+    table = cells.read_printed(path)
     first = table[(table["system"] == table["system"].iloc[0]) & (table["kind"] != "ours")]
     values = list(first["value"].astype(float))
     kind = f"scoring of {first['system'].iloc[0]}"
@@ -173,7 +157,6 @@ def of_own_text(base: Configured, run: Run, subsets: list[dict]) -> list[dict]:
 
 
 def of_words(hypotheses: list[str], references: list[str]) -> float:
-    """Compute BLEU of tokens as multi-bleu.perl counts it."""
     return measure(token_bleu(), hypotheses, references)["score"]
 
 
@@ -185,11 +168,10 @@ def of_translations(base: Configured, kind: str, choice: str, translations: list
     words = [paper_tokens(translation, base.language) for translation in translations]
     scores = [of_words(side, reference) for side in words]
     other = base.runs[["name"]].assign(bleu=scores, draws=[bleu_draws(side, reference) for side in words])
-    return base.row(kind, choice, scores, paired(other, base.runs).p)
+    return base.row(kind, choice, scores, cells.paired(other, base.runs).p)
 
 
 def of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
-    """Compare experiments of Table 3 with its base, all by their last checkpoints on the dev set."""
     differences, rows = from_base(runs), []
     for experiment in experiments:
         same, difference = runs[runs["experiment"] == experiment], differences.get(experiment)
