@@ -40,18 +40,16 @@ def build_page(files: Any, params: dict, output: str) -> None:
 
 def build_all(pipeline: Pipeline) -> None:
     """Make all tables, all figures and the page of a scale without Snakemake, from files that are there."""
-    ask = Inputs(pipeline.config, pipeline.project)
-    for name in made(pipeline, TABLES):
-        files, params = TABLES[name].files(pipeline), TABLES[name].params(pipeline)
-        build_table(name, namespace(files), params, str(pipeline.files.table(name, "")).rstrip("."))
-    for name in made(pipeline, FIGURES):
-        files, params = FIGURES[name].files(pipeline), FIGURES[name].params(pipeline)
-        build_figure(name, namespace(files), params, str(pipeline.files.figure(name, "")).rstrip("."))
-    wildcards = SimpleNamespace(scale=pipeline.name)
+    kinds = ((TABLES, build_table, pipeline.files.table), (FIGURES, build_figure, pipeline.files.figure))
+    for entries, build, path in kinds:
+        for name in made(pipeline, entries):
+            files, params = namespace(entries[name].files(pipeline)), entries[name].params(pipeline)
+            build(name, files, params, str(path(name, "")).rstrip("."))
+    ask, wildcards = Inputs(pipeline.config, pipeline.project), SimpleNamespace(scale=pipeline.name)
     build_page(namespace(ask.page_files(wildcards)), ask.page_params(wildcards), str(pipeline.files.report))
 
 
 def namespace(files: dict[str, Path | list[Path]]) -> SimpleNamespace:
-    """Return the files as Snakemake gives them to a script: texts and lists of texts, by attribute."""
+    """Give files as Snakemake gives them to a script: texts and lists of texts, by attribute."""
     texts = {name: str(path) if isinstance(path, Path) else list(map(str, path)) for name, path in files.items()}
     return SimpleNamespace(**texts)

@@ -51,6 +51,10 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     losses, bleu = curves.subplots(1, 2)
     draw_losses(losses, found)
     draw_bleu(bleu, found)
+    for axes in (losses, bleu):
+        axes.set(xlabel="heads of this kind masked")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y")
     losses.legend()
     kinds = {kind: found["kinds"][kind] for kind in KINDS}
     run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
@@ -108,9 +112,7 @@ def draw_losses(axes: Axes, found: Heads) -> None:
     for (kind, label), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=False):
         losses = losses_of(found, kind)
         axes.plot(range(len(losses)), losses, color=color, marker=marker, markersize=3, label=label)
-    axes.set(xlabel="heads of this kind masked", ylabel="loss, nats per token")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(axis="y")
+    axes.set(ylabel="loss, nats per token")
 
 
 def draw_bleu(axes: Axes, found: Heads) -> None:
@@ -122,9 +124,7 @@ def draw_bleu(axes: Axes, found: Heads) -> None:
         y = np.array([score["bleu"] for score in scores])
         bars = np.array([[score["bleu"] - score["low"], score["high"] - score["bleu"]] for score in scores]).T
         axes.errorbar(x, y, bars.clip(min=0), color=color, marker=marker, capsize=2, elinewidth=0.8)
-    axes.set(xlabel="heads of this kind masked", ylabel="BLEU", ylim=(0, None), xlim=(-0.05 * steps, 1.05 * steps))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(axis="y")
+    axes.set(ylabel="BLEU", ylim=(0, None), xlim=(-0.05 * steps, 1.05 * steps))
 
 
 def heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:

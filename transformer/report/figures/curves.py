@@ -23,7 +23,6 @@ SHOWN_POSITIONS = 100  # positions
 POINTS = 500  # of a curve
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
-PAPER_COLUMNS = {"dev_perplexity": "perplexity", "dev_bleu": "bleu"}  # columns of workflow/paper/table3.csv
 OTHERS = "other rows of Table 3"
 
 
@@ -173,7 +172,7 @@ def draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
     low, high = axes.get_ylim()
     outside = []
     for experiment, color in EMPHASISED.items():
-        value = float(paper[PAPER_COLUMNS[metric]][experiment])
+        value = float(paper[metric.removeprefix("dev_")][experiment])
         text = f"{value}, the paper's {experiment}, newstest2013"
         if low <= value <= high:
             axes.axhline(value, color=color, ls="--", lw=0.8, label=text)

@@ -64,11 +64,7 @@ def read_complexities(path: str | Path) -> pd.DataFrame:
 
 
 def compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
-    """Join the paper's cells and ours, a row per layer type.
-
-    Columns: `paper_complexity` and so on; the formula of the multiply-adds; the powers of n and d as `n_theory`,
-    `n_counted`, `n_timed` with its spread from `n_low` to `n_high`; for each length `sequential_8`, `path_8`.
-    """
+    """Join the paper's cells and ours, a row per layer type: powers (`n_timed`), and lengths for each n (`path_8`)."""
     printed = paper.add_prefix("paper_").reindex(list(LAYERS), fill_value="").rename_axis("layer")
     formulas = pd.Series({name: COSTS.get(name, "") for name in LAYERS}, name="multiply_adds")
     lengths = pd.DataFrame(measured["connections"]).pivot(index="layer", columns="n", values=["sequential", "path"])

@@ -4,7 +4,7 @@ Tasks and experiments are those of the score files, in the order in which they a
 their seed are averaged.
 """
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from transformer.evaluation.scores import read_scores, require_one
 from transformer.evaluation.significance import limits
 from transformer.registry import TABLES
 from transformer.report.tables import cells
-from transformer.report.tables.render import Column, Note, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 
 def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -36,8 +36,22 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
 
 
 def columns_of(tasks: list[str], compared: bool) -> list[Column]:
+    def one_or_each(texts: list[str]) -> str:
+        return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
+
+    def seeds(row: dict) -> str:
+        counts = [row[f"{task}_seeds"] for task in tasks if row["by"] == "ours"]
+        return one_or_each(["0" if pd.isna(count) else str(count) for count in counts])
+
+    def steps(row: dict) -> str:
+        counts = [row[f"{task}_steps"] for task in tasks if pd.notna(row[f"{task}_steps"])]
+        return one_or_each([f"{int(count):,}" if row["by"] == "ours" else str(count) for count in counts])
+
+    def flops(row: dict, task: str) -> Cell:
+        return cells.ours(cells.flops_text(row[f"{task}_flops"]), row[f"{task}_runs"])
+
     columns = [Column("Model", "model", key=True), Column("From", "by", key=True)]
-    columns += [Column("Seeds", seeds_text(tasks), detail=True), Column("Steps", steps_text(tasks), detail=True)]
+    columns += [Column("Seeds", seeds, detail=True), Column("Steps", steps, detail=True)]
     for task in tasks:
         name, prefix = task.upper(), f"{task}_"
         columns += [
@@ -47,35 +61,7 @@ def columns_of(tasks: list[str], compared: bool) -> list[Column]:
         columns.append(Column(f"{name} 95 %", cells.interval_95(prefix)))
         if compared:
             columns.append(Column(f"{name} − paper", cells.from_paper("difference", "paper", prefix)))
-    return columns + [Column(f"{task.upper()} FLOPs", flops_of(task), detail=True) for task in tasks]
-
-
-def one_or_each(texts: list[str]) -> str:
-    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
-
-
-def seeds_text(tasks: list[str]) -> Callable[[dict], str]:
-    """Show the seeds of ours; a task without runs has 0."""
-
-    def text(row: dict) -> str:
-        counts = [row[f"{task}_seeds"] for task in tasks if row["by"] == "ours"]
-        return one_or_each(["0" if pd.isna(count) else str(count) for count in counts])
-
-    return text
-
-
-def steps_text(tasks: list[str]) -> Callable[[dict], str]:
-    """Show the steps, the paper's as it printed them."""
-
-    def text(row: dict) -> str:
-        counts = [row[f"{task}_steps"] for task in tasks if pd.notna(row[f"{task}_steps"])]
-        return one_or_each([f"{int(count):,}" if row["by"] == "ours" else str(count) for count in counts])
-
-    return text
-
-
-def flops_of(task: str) -> Callable[[dict], str]:
-    return lambda row: cells.ours(cells.flops_text(row[f"{task}_flops"]), row[f"{task}_runs"])
+    return columns + [Column(f"{task.upper()} FLOPs", partial(flops, task=task), detail=True) for task in tasks]
 
 
 def read_systems(path: str | Path) -> list[dict[str, str]]:
@@ -91,13 +77,9 @@ def system_name(experiment: str) -> str:
 
 
 def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool) -> pd.DataFrame:
-    """Put together a row per system: `paper` from `read_systems`, then `runs` from `read_scores` on the data `label`.
+    """Put together a row per system, the paper's and then ours, with columns for each task (`en-de_bleu`).
 
-    Columns: model, by, label, then for each task of `runs` each metric's mean and standard deviation over seeds
-    (`en-de_bleu`, `en-de_bleu_sd`), BLEU's 95 % interval (`en-de_low`, `en-de_high`), the paper's of the same model
-    (`en-de_paper`) and, if the data are the paper's, the difference from it, FLOPs, steps, number of seeds and the
-    runs, then note. The paper's cells are text, as it printed them; its systems that say nothing about these tasks are
-    left out, unless there are no runs.
+    The paper's cells are text. Its systems that say nothing about our tasks are left out, unless there are no runs.
     """
     names = [f"{metric}{end}" for metric in cells.BLEU_METRICS for end in ("", "_sd")]
     names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]

@@ -125,9 +125,7 @@ def goes_the_same_way(ours: cells.Difference | None, papers: float) -> str:
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
     """Put together a row per experiment: those of the paper in its order, then any of our own.
 
-    Columns: row and changed; the paper's cells as `paper_bleu` and so on, and above its base's (`paper_difference`);
-    ours from `over_seeds`, and above base's (`difference`) with interval, p and Holm's p; whether the paper's
-    difference is seen in ours (`here`); and if the data are the paper's, ours above the paper's (`from_paper`).
+    `difference` is ours above base's, `paper_difference` the paper's; `from_paper` is ours above the paper's.
     """
     means = cells.over_seeds(runs, "experiment", AVERAGED, ["parameters", "steps"])
     differences = from_base(runs)

@@ -16,26 +16,33 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 # What is averaged over seeds: percentages, then numbers of sentences.
-MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
-MEANS += ["repaired", "errors_evalb"]
+MEANS = [
+    "f1",
+    "recall",
+    "precision",
+    "f1_short",
+    "f1_without_repair",
+    "f1_evalb",
+    "tagging",
+    "repaired",
+    "errors_evalb",
+]
 
-# How the paper names the training of its two parsers.
-WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"
+WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"  # how the paper names its training
 
 
 def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
     input: paper; score, constrained (the same by constrained search) and elsewhere (on other trees): files. params:
-    task, by name what each of our parsers learned from (`training`), is tested on (`label`), and whether it also
-    learned from trees that no person made (`silver`); elsewhere_label, the name of the other trees, None without any;
-    expected (runs); data_of_paper.
+    task, by name what each parser learned from (`training`), is tested on (`label`), and whether it learned from trees
+    that no person made (`silver`); elsewhere_label, the name of the other trees, if any; expected; data_of_paper.
     """
     runs, tasks, elsewhere = read_f1(input.score), params.task, params.elsewhere_label
     others = {"constrained": read_f1(input.constrained)}
     if elsewhere:
         others["elsewhere"] = read_f1(input.elsewhere)
-    frame = parsers(read_parsers(input.paper), runs, others, tasks, params.data_of_paper)
+    frame = parsers(read_parsers(input.paper), runs, others, params)
     labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
     compared = bool(frame["difference"].notna().any())
     columns = [column for column in PARSER_COLUMNS if compared or column.heading != "− paper"]
@@ -93,10 +100,7 @@ def read_parsers(path: str | Path) -> pd.DataFrame:
 
 
 def read_f1(paths: list[str]) -> pd.DataFrame:
-    """Read a row per score file of a parser's run: `MEANS`, sentences, and `RUN`.
-
-    Raises InputError on a file that is no whole score of a run, and on files that do not belong in one table.
-    """
+    """Read a row per score file of a parser's run. Raises InputError on files that do not belong in one table."""
     columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *RUN]
     runs = pd.DataFrame([read_parse(path) for path in paths], columns=columns)
     check_runs(runs)
@@ -121,17 +125,10 @@ def read_parse(path: str) -> dict:
 
 
 def parsers(
-    paper: pd.DataFrame,
-    runs: pd.DataFrame,
-    others: dict[str, pd.DataFrame],
-    tasks: dict[str, dict],
-    data_of_paper: bool,
+    paper: pd.DataFrame, runs: pd.DataFrame, others: dict[str, pd.DataFrame], params: SimpleNamespace
 ) -> pd.DataFrame:
-    """Put together a row per parser: the paper's as it printed them, then ours, one a task.
-
-    Columns: parser, by, training, label; ours from `over_seeds`; `f1` of each of the others (`f1_constrained`); the
-    paper's of the same training (`paper`) and, if the data are the paper's, the difference from it.
-    """
+    """Put together a row per parser: the paper's, with its text, then ours, one a task."""
+    tasks = params.task
     rows = cells.over_seeds(runs, "task", {name: name for name in MEANS}, ["sentences", "steps", "parameters"])
     low_high = [rows.pop(name) for name in ("low", "high")]
     for name, scores in others.items():
@@ -140,7 +137,7 @@ def parsers(
     printed = paper[paper["by"] == "paper"].set_index("training")["f1"].astype(float)
     rows = rows.join(low_high).assign(paper=silver.map({True: printed[SEMI_SUPERVISED], False: printed[WSJ]}))
     # The paper's silver trees are not public: whatever learns from others has other data.
-    rows["difference"] = (rows["f1"] - rows["paper"]).where(~silver & data_of_paper)
+    rows["difference"] = (rows["f1"] - rows["paper"]).where(~silver & params.data_of_paper)
     rows["training"] = [tasks[task]["training"] for task in rows.index]
     rows["label"] = [tasks[task]["label"] for task in rows.index]
     frame = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
