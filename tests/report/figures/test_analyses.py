@@ -68,19 +68,6 @@ def drawn_lengths(folder, *contents, expected=()):
     return bleu_length(SimpleNamespace(lengths=list(map(str, paths))), params)
 
 
-def test_caption_and_numbers_are_those_of_the_runs(tmp_path):
-    learned = analysis_of_lengths("learned", skipped=3, experiment="learned")
-    drawing = drawn_lengths(tmp_path, analysis_of_lengths(), learned, expected=[RUN, "en-de/none/1"])
-    titles = ["sinusoids", "learned positions", "single sentences", "joined sentences", "longest in training"]
-    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == titles
-    for text in ("Runs: sinusoids: en-de/base/1; learned positions: en-de/learned/1.", "3 of en-de/learned/1."):
-        assert text in drawing.caption
-    assert "not shown: en-de/none/1." in drawing.caption
-    assert "joined sentences: 20.0 at 42 tokens, 5.0 at 83 tokens" in drawing.alt
-    keys = ("times", "sentences", "tokens", "bleu", "low", "high")
-    assert drawing.data["runs"][1]["groups"] == [{key: group[key] for key in keys} for group in learned["groups"]]
-
-
 def test_without_a_run_the_axes_say_so(tmp_path):
     drawing = drawn_lengths(tmp_path, expected=[RUN])
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]

@@ -25,13 +25,6 @@ def heights(drawing, text: str) -> list[float]:
     return [each.get_position()[1] for each in drawing.figure.axes[0].texts if each.get_text() == text]
 
 
-def test_figure_1_has_the_models_sizes(drawn):
-    _, written = drawn(figure1, N=3, h=5, d_ff=48)
-    counts = {"3×": 2, "Multi-Head\nAttention\n$h$ = 5": 2, "Masked\nMulti-Head\nAttention\n$h$ = 5": 1}
-    counts |= {"Feed Forward\n$d_\\mathrm{ff}$ = 48": 2, "Add & Norm": 5, "Positional\nEncoding": 2, "shared": 1}
-    assert {text: written.count(text) for text in counts} == counts
-
-
 @pytest.mark.parametrize(
     ("changes", "counts"),
     [
@@ -60,13 +53,6 @@ def test_figure_1_draws_the_norm_in_its_place(drawn):
     assert max(heights(pre, "Add")) < max(heights(pre, "Norm")) < min(heights(pre, output))
     assert "(norm and add round it)" in pre.caption
     assert "Each stack ends with norm." in pre.caption
-
-
-def test_figure_2_has_the_widths_of_heads(drawn):
-    """d_model 26, h 2, d_k 7, d_v 11."""
-    _, written = drawn(figure2)
-    counts = {"Linear\n26 → 7": 2, "Linear\n26 → 11": 1, "Scale: $1/\\sqrt{7}$": 1, "Linear: 22 → 26": 1}
-    assert {text: written.count(text) for text in counts} == counts
 
 
 def test_figure_2_draws_the_attention_of_the_model(drawn):

@@ -103,10 +103,7 @@ def save_files(figure: Figure, output: str | Path) -> None:
     """
     for kind, metadata in DATELESS.items():
         # The salt makes ids within the SVG, which would differ each time without it.
-        with (
-            matplotlib.rc_context({"svg.hashsalt": Path(output).name}),
-            replacing(f"{output}.{kind}", "wb") as file,
-        ):
+        with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
             figure.savefig(file, format=kind, metadata=metadata)
 
 
