@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 from sacrebleu.metrics import BLEU
+from sacremoses import MosesDetokenizer
 
 from benchmarks.results import command
 from transformer.evaluation.bleu import (
     PAPER,
+    SPLIT,
     bleu_scores,
-    detokenize,
     measure,
     paper_reference,
     paper_tokens,
@@ -88,7 +89,8 @@ def rows_of(system: System, downloads: Path) -> list[dict]:
     if len(output) != system.sentences:
         raise InputError(f"{system.output}: expected {system.sentences} sentences, found {len(output)}")
     references = find_references(system, downloads)
-    hypotheses = detokenize(output, system.language) if system.tokens else output
+    detokenize = MosesDetokenizer(system.language).detokenize
+    hypotheses = [detokenize(line.replace(SPLIT, "-").split()) for line in output] if system.tokens else output
     # On text, or on tokens against the reference tokenised and split in the same way.
     theirs = paper_tokens(references, system.language) if system.tokens else references
     as_published = measure(BLEU(force=True), output, theirs)

@@ -29,9 +29,7 @@ Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled 
 ERROR = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
-class Start(TypedDict):
-    """A start of a training, or a resumption."""
-
+class Start(TypedDict):  # or a resumption, of a training
     step: Count
     started: str
     commit: NotRequired[str]
@@ -81,20 +79,16 @@ class RunRecord(Trained):
     decoding: dict[str, Any]
 
 
-class Variant(TypedDict):
-    """A score by one measure. The paper's has the limits of 95 % of the draws, too."""
-
+class Variant(TypedDict):  # by one metric
     score: float
     signature: str
-    low: NotRequired[float]
+    low: NotRequired[float]  # of 95 % of the draws; the paper's alone
     high: NotRequired[float]
 
 
-class Subset(TypedDict):
-    """The scores of a part of a test set: by measure, and as "paper" the name of the paper's."""
-
+class Subset(TypedDict):  # of a test set
     sentences: Positive
-    scores: dict[str, str | Variant]
+    scores: dict[str, str | Variant]  # by metric; "paper" is the name of the paper's
 
 
 class Translated(TypedDict):
@@ -109,9 +103,7 @@ class Translated(TypedDict):
     draws: Draws  # BLEU
 
 
-class Brackets(TypedDict):
-    """Scores of trees; None if the denominator is 0."""
-
+class Brackets(TypedDict):  # None if the denominator is 0
     f1: float | None
     recall: float | None
     precision: float | None
@@ -121,10 +113,8 @@ class Brackets(TypedDict):
 
 
 class BothLengths(TypedDict):
-    """Scores of all sentences, and of those of at most 40 words."""
-
     all: Brackets
-    len40: Brackets
+    len40: Brackets  # sentences of at most 40 words
 
 
 class Parsed(TypedDict):
@@ -149,37 +139,16 @@ class Parses(TypedDict):
 
 
 class Description(TypedDict):
-    """The JSON beside a figure's files: what the page says of it, and the numbers behind it."""
+    """The JSON beside a figure's files."""
 
     title: str
     caption: str
     alt: str  # for those who cannot see the figure
     inches: Above0  # its width
-    data: dict[str, Any]
+    data: dict[str, Any]  # the numbers behind it
 
 
-class MetricsEntry(TypedDict, total=False):
-    """An entry of metrics.jsonl: means over the updates since the last one, or dev scores; losses per target token."""
-
-    epoch: Count
-    smoothed_loss: float
-    perplexity: Above0
-    rate: Amount
-    gradient_norm: Amount
-    batch_source_tokens: Amount
-    batch_target_tokens: Amount
-    batch_padding: Amount
-    source_tokens: Count
-    target_tokens: Count
-    seconds: Amount
-    target_tokens_per_second: Amount
-    dev_perplexity: Above0
-    dev_bleu: Amount
-
-
-class MetricsLine(MetricsEntry):
-    """An entry with its step: a line of metrics.jsonl."""
-
+class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.py
     step: Count
 
 
@@ -193,37 +162,30 @@ def parse_json(text: str | bytes, kind: type[Content], where: str | Path) -> Con
     """Read a JSON text. Raises InputError, which begins with `where`."""
     try:
         return typed(msgspec.json.decode(text), kind, where)
-    except RecursionError:
-        raise InputError(f"{where}: cannot be read as JSON: nested too deeply") from None
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise InputError(f"{where}: cannot be read as JSON: {error}") from None
 
 
-def write_json(path: str | Path, record: Any, indent: int | None = None) -> None:
-    """Write a record."""
+def write_json(path: str | Path, record: Any, **format: Any) -> None:
+    """Write a record. format: of json.dump."""
     with replacing(path) as file:
-        json.dump(record, file, indent=indent)
+        json.dump(record, file, **format)
 
 
 def typed(content: Any, kind: type[Content], where: str | Path) -> Content:
-    """Check that the content is a `kind`; a struct or a dataclass is made of it.
+    """Check that the content is a `kind`; a struct, a dataclass or a NamedTuple is made of it.
 
     Raises InputError naming `where`, the key, and what was expected and found there.
     """
-    made = converted(content, kind, where)
-    return content if isinstance(made, (dict, list, tuple)) else made
-
-
-def converted(content: Any, kind: type[Content], where: str | Path) -> Content:
-    """Make a `kind` of the content, in every part. Raises the same InputError as `typed`."""
     try:
-        return msgspec.convert(content, kind)
+        made = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}{problem_of(str(error), content)}") from None
+        raise InputError(f"{where}{_problem(str(error), content)}") from None
+    return content if type(made) in (dict, list, tuple) else made
 
 
-def problem_of(error: str, content: Any) -> str:
-    """Return an error of msgspec in this project's words, beginning with the place."""
+def _problem(error: str, content: Any) -> str:
+    """Put an error of msgspec into this project's words, the place first."""
     match = ERROR.fullmatch(error)
     place, problem = (match["place"] or "").removeprefix("."), match["problem"].replace("`", "")
     problem = problem[0].lower() + problem[1:]
@@ -237,12 +199,6 @@ def problem_of(error: str, content: Any) -> str:
     return f"{', ' * bool(place)}{place}: {problem.replace(', got ', ', found ')}"
 
 
-def read_scored(path: str | Path) -> Translated | Parsed:
-    """Read a score file of either kind. Raises InputError naming the file and the key."""
-    content = read_json(path)
-    return read_of_run(path, Parsed) if isinstance(content, dict) and "by" in content else read_translated(path)
-
-
 def read_of_run(path: str | Path, kind: type[Content]) -> Content:
     """Read a file that names the run behind it. Raises InputError naming the file and the key."""
     content = read_json(path)
@@ -251,19 +207,24 @@ def read_of_run(path: str | Path, kind: type[Content]) -> Content:
     return typed(content, kind, path)
 
 
+def read_scored(path: str | Path) -> Translated | Parsed:
+    """Read a score file of either kind. Raises InputError naming the file and the key."""
+    content = read_json(path)
+    return read_of_run(path, Parsed) if isinstance(content, dict) and "by" in content else read_translated(path)
+
+
 def read_translated(path: str | Path) -> Translated:
     """Read a translation's score file. Raises InputError naming the file and the key."""
     content = read_of_run(path, Translated)
-    parts = {"scores": content["scores"]}
-    parts |= {f"subsets.{name}.scores": part["scores"] for name, part in content["subsets"].items()}
-    for place, scores in parts.items():
-        for name, value in scores.items():
-            if isinstance(value, str) != (name == "paper"):
-                expected = "a measure's name" if name == "paper" else "object"
-                raise InputError(f"{path}, {place}.{name}: expected {expected}, found {value!r}")
+    parts = {"scores": content} | {f"subsets.{name}.scores": part for name, part in content["subsets"].items()}
+    for place, part in parts.items():
+        scores = part["scores"]
         for name in ("paper", scores.get("paper")):
             if name not in scores:
                 raise InputError(f"{path}, {place}: missing key {name!r}")
+        for name, value in variants(scores).items():
+            if not isinstance(value, dict):
+                raise InputError(f"{path}, {place}.{name}: expected object, found {value!r}")
     return content
 
 
@@ -289,7 +250,7 @@ def variants(scores: dict[str, str | Variant]) -> dict[str, Variant]:
 
 
 def read_metrics(path: Path, growing: bool = False) -> list[MetricsLine]:
-    """Return all entries of a log. Raises InputError naming the file and the damaged line.
+    """Read a log. Raises InputError naming the file and the damaged line.
 
     growing: a training may be writing the last line; half a line is left out.
     """

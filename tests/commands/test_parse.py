@@ -14,9 +14,8 @@ from transformer.config.experiment import save
 from transformer.data.corpus import SPECIAL, learn
 from transformer.model import weights
 from transformer.parsing import parser as module
-from transformer.parsing.linearization import decode, encode
 from transformer.parsing.parser import TOO_LONG, open_parser, penn_words
-from transformer.parsing.trees import bracketed, words
+from transformer.parsing.trees import bracketed, decode, encode, words
 
 RAW = [
     "( (S (NP-SBJ-1 (DT The) (NN cat)) (VP (VBZ sleeps) (S (NP (-NONE- *-1)))) (. .)))",

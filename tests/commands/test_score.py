@@ -10,7 +10,7 @@ from support.toy import write_text
 
 from transformer.config.experiment import Decoding, save
 from transformer.evaluation.bleu import marks, paper_reference, paper_tokens, scores
-from transformer.evaluation.significance import RESAMPLES, bleu_draws, limits
+from transformer.evaluation.scores import RESAMPLES, bleu_draws, limits
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
 

@@ -22,7 +22,7 @@ from transformer.evaluation.heads import (
     masked,
     total_distance,
 )
-from transformer.evaluation.predictions import averaging
+from transformer.evaluation.subject import averaging
 from transformer.model.packed import pack
 from transformer.model.transformer import attention_weights, attentions
 from transformer.model.weights import load, save

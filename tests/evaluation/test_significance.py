@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from transformer.evaluation.significance import RESAMPLES, bleu_draws, draws, f1_draws, holm, p_value, with_training
+from transformer.evaluation.scores import RESAMPLES, bleu_draws, draws, f1_draws, holm, p_value, with_training
 
 SOURCE = random.Random(1)
 REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]

@@ -1,21 +1,43 @@
-"""What analyses share: the sentences, their scores, and refusals; and the subcommand that runs them."""
+"""Analyses: predictions against single sentences; averages, beams and groups by length against the subcommands."""
 
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from msgspec.structs import replace
-from support.analysing import PAIRS
-from support.toy import random_lines, write_text
+from support.analysing import PAIRS, STEPS, analyse, by_commands
+from support.commands import do
+from support.toy import random_lines, random_model, random_text, write_text
 
-from transformer.commands import probe
-from transformer.config.experiment import load, save
-from transformer.evaluation.scores import describe
-from transformer.evaluation.subject import bleu_of, open_subject
+from transformer.config.experiment import PAD, Decoding, load, save
+from transformer.data.corpus import Subwords
+from transformer.evaluation.scores import describe, limits
+from transformer.evaluation.subject import (
+    LongSentence,
+    averaging,
+    bleu_of,
+    calibration,
+    groups_by_length,
+    join_until,
+    join_within,
+    lengths,
+    open_subject,
+    predict,
+    smoothing,
+)
 from transformer.files import InputError
-from transformer.model.packed import POSITIONS
+from transformer.model import weights
+from transformer.model.packed import POSITIONS, pack
+from transformer.training.loss import perplexity
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
+CPU = torch.device("cpu")
+
+
+def dev(place) -> list[str]:
+    return (place / "dev.en").read_text().splitlines()
 
 
 def opened(place, sentences=PAIRS):
@@ -35,15 +57,13 @@ def test_score_of_known_sentences():
 
 def test_sentences_are_drawn_at_equal_distances(place):
     subject = opened(place, 4)
-    lines = (place / "dev.en").read_text().splitlines()
-    assert subject.sources == subject.references == [lines[10], lines[20], lines[30], lines[40]]
+    assert subject.sources == subject.references == [dev(place)[index] for index in (10, 20, 30, 40)]
 
 
 def test_the_subcommand_writes_the_record(place, tmp_path):
-    files = {"run": "run", "source": "dev.en", "target": "dev.de"}
-    words = [word for name, file in files.items() for word in (f"--{name}", str(place / file))]
-    options = ["--beams", "1", "--sentences", "8", "--threads", "1", "--output", str(tmp_path / "smoothing.json")]
-    probe.main(["smoothing", *words, *options])
+    files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de"]
+    options = ["--beams", 1, "--sentences", 8, "--threads", 1, "--output", tmp_path / "smoothing.json"]
+    do("analyse", "smoothing", *files, *options)
     content = json.loads((tmp_path / "smoothing.json").read_text())
     assert content["run"] == describe(place / "run", None)
     assert (content["language"], content["sentences"], len(content["beams"])) == ("de", 8, 1)
@@ -51,11 +71,6 @@ def test_the_subcommand_writes_the_record(place, tmp_path):
 
 def shorter(own):
     write_text(own / "dev.de", random_lines(2, PAIRS - 1))
-
-
-def emptied(own):
-    for language in ("en", "de"):
-        write_text(own / f"dev.{language}", [])
 
 
 def too_long(language):
@@ -71,25 +86,179 @@ def of_another_training(own):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"digest": "another"}))
 
 
-def of_another_size(own):
-    path = own / "run" / "experiment.yaml"
-    experiment = load(path)
-    save(replace(experiment, model=replace(experiment.model, d_ff=65)), path)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (shorter, rf"expected as many lines on both sides.*dev.en has {PAIRS}.*dev.de has {PAIRS - 1}"),
-        (emptied, "expected sentence pairs, found none"),
         # The model has no position for the last token; on the source side, there is room for the translation.
         (too_long("en"), rf"dev.en, line 31: expected {POSITIONS - 5} subwords at most, found "),
         (too_long("de"), rf"dev.de, line 31: expected {POSITIONS} subwords at most, found "),
         (of_another_training, "average.safetensors: expected weights of the training another"),
-        (of_another_size, r"feed_forward.inner.bias: expected shape \(65,\), found \(64,\)"),
     ],
 )
 def test_bad_input_is_refused(own, change, message):
     change(own)
     with pytest.raises(InputError, match=message):
         opened(own, 4)
+
+
+# Averaging and smoothing ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def averages(place):
+    return analyse(averaging, place, checkpoints=[1, 2, 3, 4])["averages"]
+
+
+@torch.no_grad()
+def test_predictions_are_those_of_each_sentence_alone():
+    model, text = random_model(1), random_text(2, 23)
+    predictions = predict(model, text)
+    expected = []
+    for source, labels in zip(text.source, text.target, strict=True):
+        target = pack([[PAD, *labels[:-1]]], CPU)
+        p = (model(pack([source], CPU), target) @ model.embedding.weight.T).softmax(dim=1)
+        expected += [
+            (-float(row[label].log()), float(row.max()), int(row.argmax()) == label)
+            for row, label in zip(p, labels.tolist(), strict=True)
+        ]
+    losses, confidence, correct = zip(*expected, strict=True)
+    assert predictions.losses == pytest.approx(losses, rel=1e-4)
+    assert predictions.confidence == pytest.approx(confidence, rel=1e-4)
+    assert predictions.correct.tolist() == list(correct)
+    assert 0 < sum(correct) < len(correct)
+    assert predictions.perplexity == pytest.approx(perplexity(np.mean(losses)), rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_average_is_that_of_the_subcommand(averages, own, tmp_path, count):
+    """Of the four that are asked for, three were kept. The last perplexity in training is that of the last one."""
+    assert [entry["steps"][0] for entry in averages] == [STEPS, STEPS - 10, STEPS - 20]
+    trained = json.loads((own / "run" / "run.json").read_text())
+    assert averages[0]["perplexity"] == pytest.approx(trained["dev_perplexity"])
+    run = own / "run"
+    for path in sorted((run / "checkpoints").iterdir())[:-count]:
+        path.unlink()
+    experiment = load(run / "experiment.yaml")
+    training = replace(experiment.training, averaged_checkpoints=count)
+    save(replace(experiment, training=training), run / "experiment.yaml")
+    do("average", "--run", run)
+    entry, expected = averages[count - 1], by_commands(run, (dev(own), dev(own)), tmp_path)
+    assert {key: entry[key] for key in expected} == expected
+    assert 0 < entry["bleu"] < 100
+
+
+def test_missing_or_foreign_checkpoints_are_refused(own):
+    for path in sorted((own / "run" / "checkpoints").iterdir())[:-1]:
+        path.unlink()
+    with pytest.raises(InputError, match=r"/checkpoints: expected 2 checkpoints at least, found 1$"):
+        analyse(averaging, own, checkpoints=[2, 10])
+    tensors, header = weights.load(own / "run" / "last.safetensors")
+    weights.save(own / "run" / "checkpoints" / "00000001.safetensors", tensors, header | {"digest": "another"})
+    with pytest.raises(InputError, match=r"/00000001\.safetensors: expected weights of the training \w+, found anoth"):
+        analyse(averaging, own, checkpoints=[1])
+
+
+def test_calibration_by_hand():
+    """Two tokens in (0.9, 1], two in (0.2, 0.3], one in (0.5, 0.6]; certainty may come out as a little more than 1."""
+    found = calibration(np.array([0.95, 0.25, 0.55, 0.91, 0.3]), np.array([1, 1, 1, 0, 0]))
+    gaps = 2 * (0.93 - 0.5), 2 * (0.5 - 0.275), 1 - 0.55
+    assert found["error"] == pytest.approx(sum(gaps) / 5)
+    assert (found["confidence"], found["accuracy"]) == pytest.approx((2.96 / 5, 3 / 5))
+    assert [entry["tokens"] for entry in found["bins"]] == [0, 0, 2, 0, 0, 1, 0, 0, 0, 2]
+    assert found["bins"][2] == pytest.approx({"tokens": 2, "confidence": 0.275, "accuracy": 0.5})
+    assert found["bins"][0] == {"tokens": 0, "confidence": None, "accuracy": None}
+    ends = calibration(np.array([1.0, 1 + 1e-7, 0.1]), np.array([1, 1, 0]))
+    assert [entry["tokens"] for entry in ends["bins"]] == [1, *[0] * 8, 2]
+
+
+def test_smoothing_has_the_beams_of_the_subcommands(averages, place, tmp_path):
+    found = analyse(smoothing, place, beams=[1, 5])
+    for entry, beam in zip(found["beams"], (1, 5), strict=True):
+        assert entry == {"beam": beam} | by_commands(place / "run", (dev(place), dev(place)), tmp_path, beam=beam)
+    assert (found["epsilon_ls"], found["perplexity"]) == (0.1, averages[2]["perplexity"])
+    low, high = limits(found["perplexity_draws"])
+    assert low < found["perplexity"] < high
+    tokens = sum(entry["tokens"] for entry in found["calibration"]["bins"])
+    assert tokens == np.fromfile(place / "data" / "dev.target.offsets", dtype="<i8")[-1]
+
+
+# Length --------------------------------------------------------------------------------------------------------------
+
+
+def sentences(*sources: str) -> list[LongSentence]:
+    """Return sentences whose references are in capitals."""
+    return [LongSentence(source, source.upper(), len(source.split())) for source in sources]
+
+
+@pytest.mark.parametrize(
+    ("way", "limit", "given", "joined"),
+    [
+        (join_until, 4, ("a b", "c", "d", "e f g", "h", "i j k"), ("a b c d", "e f g h")),  # "i j k" alone is too short
+        (join_until, 2, ("a b", "c d e"), ("a b", "c d e")),
+        (join_within, 4, ("a b", "c", "d", "e f g", "h i j k l", "m"), ("a b c d",)),  # the others stay alone
+    ],
+)
+def test_neighbours_are_joined(way, limit, given, joined):
+    assert way(sentences(*given), limit, lambda text: len(text.split())) == sentences(*joined)
+
+
+def test_groups_are_equal_and_in_order():
+    given = sentences("a b c", "a", "a b", "a b c d", "a b", "a b c", "a b c d e", "a b c d e f", "a b c d")
+    groups = [[sentence.tokens for sentence in group] for group in groups_by_length(given)]
+    assert groups == [[1, 2, 2], [3, 3], [4, 4], [5, 6]]
+    with pytest.raises(InputError, match=r"^expected 4 sentences at least, one for each group, found 3$"):
+        groups_by_length(given[:3])
+
+
+@pytest.fixture(scope="module")
+def found(place):
+    return analyse(lengths, place, data=place / "data", times=[1, 2])
+
+
+def counter(place):
+    """Return a function that counts subwords and EOS; the toy's text is tokenised as it stands."""
+    vocabulary = Subwords(place / "run" / "vocabulary.model")
+    return lambda text: len(vocabulary.processor.encode(text)) + 1
+
+
+def longest(place) -> int:
+    """Return the tokens of the longest training sentence, from the text."""
+    return max(map(counter(place), (place / "data" / "train.source.tok").read_text().splitlines()))
+
+
+def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_path):
+    count, lines = counter(place), dev(place)
+    ordered = sorted(lines, key=count)
+    texts = [ordered[:11], ordered[11:21], ordered[21:31], ordered[31:]]
+    within, twice, text = [[]], [], ""
+    for line in lines:
+        if count(" ".join([*within[-1], line])) > longest(place):
+            within.append([])
+        within[-1].append(line)
+        text = f"{text} {line}".strip()
+        if count(text) >= 2 * longest(place):
+            twice.append(text)
+            text = ""
+    texts += [[" ".join(parts) for parts in within if len(parts) > 1], twice]
+    assert (found["positions"], found["longest"], found["skipped"]) == ("sinusoid", longest(place), 0)
+    assert [group["times"] for group in found["groups"]] == [None] * 4 + [1, 2]
+    for group, text in zip(found["groups"], texts, strict=True):
+        expected = by_commands(place / "run", (text, text), tmp_path)
+        assert group["sentences"] == len(text)
+        assert group["tokens"] == pytest.approx(np.mean([count(line) for line in text]))
+        assert {key: group[key] for key in expected} == expected
+    assert max(group["bleu"] for group in found["groups"]) > 0
+
+
+def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
+    """There is room for twice the longest and no more: nothing of three times is left, and little of twice."""
+    decoding = load(own / "run" / "decoding.yaml", Decoding)
+    changes = {"beam": 1, "alpha": 0.0, "extra_length": POSITIONS - 2 * longest(own)}
+    save(replace(decoding, **changes), own / "run" / "decoding.yaml")
+    short = analyse(lengths, own, data=own / "data", times=[1, 2, 3])
+    groups = {group["times"]: group["sentences"] for group in short["groups"]}
+    once, twice = (group["sentences"] for group in found["groups"][4:])
+    assert (3 in groups, groups[1]) == (False, once)
+    thrice = len(join_until([LongSentence(line, line, 0) for line in dev(own)], 3 * longest(own), counter(own)))
+    assert short["skipped"] == (twice - groups.get(2, 0)) + thrice > thrice > 0

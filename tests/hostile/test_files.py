@@ -17,13 +17,12 @@ from transformer import cli
 from transformer.commands import translate
 from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Counts, read_manifest
-from transformer.evaluation.analyses import PAYLOADS
-from transformer.evaluation.attention import read_attention
+from transformer.evaluation.analyses import PAYLOADS, Attention
+from transformer.evaluation.layers import Measured
 from transformer.files import InputError
 from transformer.model import weights
 from transformer.records import Trained, read_json, read_of_run, read_parses, read_translated
 from transformer.report.tables import render
-from transformer.report.tables.table1 import read_measured
 from transformer.training import loop
 
 TRANSLATE = f"translate --run {RUN} --input test.en --output new.hyp --threads 1"
@@ -37,8 +36,8 @@ READERS: dict[str, Callable[[Path], Any]] = {
     f"{DATA}/data.json": read_manifest,
     f"{DATA}/train.json": partial(read_json, kind=Counts),
     "parses.json": lambda path: read_parses(path, "trees", 2),
-    "layers.json": read_measured,
-    "attention.json": read_attention,
+    "layers.json": partial(read_json, kind=Measured),
+    "attention.json": partial(read_json, kind=Attention),
     "table1.json": render.read,
     **{f"{name}.json": partial(read_of_run, kind=kind) for name, kind in PAYLOADS.items()},
 }
@@ -62,7 +61,6 @@ VALUES: list[tuple[str, list, Any, str]] = [
     (f"{DATA}/data.json", ["files", "vocabulary.model"], "00", "sha256: expected"),
     (f"{DATA}/train.json", ["kept"], -3, "kept: expected int >= 0, found -3"),
     ("layers.json", ["times", 0, "seconds"], 0, "times[0].seconds: expected float > 0.0, found 0"),
-    ("attention.json", ["sentences", 1, "cross"], [[[[1]]]], "sentence 2, cross: expected weights of shape"),
     ("parses.json", ["scores"], [0.5], "scores: expected 2, the lines of trees, found 1"),
     ("parses.json", ["repaired"], {"3": "x"}, "repaired: expected lines from 1 to 2, found '3'"),
     ("table1.json", ["grid", "rows", 0, "BLEU"], 3, "grid.rows[0][...]: expected str | object, found int"),

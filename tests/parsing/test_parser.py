@@ -16,9 +16,8 @@ from transformer.config.experiment import EOS, PAD, save
 from transformer.data.corpus import SPECIAL, Subwords
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
-from transformer.parsing.linearization import decode, encode
 from transformer.parsing.parser import TOO_LONG, Parser, TreeDecoder, open_parser, penn_words
-from transformer.parsing.trees import bracketed, words
+from transformer.parsing.trees import bracketed, decode, encode, words
 from transformer.translation.search import beam_search, length_penalty
 from transformer.translation.translator import search
 

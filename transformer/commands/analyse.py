@@ -2,7 +2,7 @@
 
 import json
 import os
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -10,8 +10,6 @@ from typing import Any, Literal
 from cyclopts.types import PositiveInt
 
 from transformer.files import replacing
-
-MODULES = {"averaging": "predictions", "smoothing": "predictions", "heads": "heads", "lengths": "lengths"}
 
 
 def analyse(
@@ -51,8 +49,10 @@ def analyse(
         beams: smoothing: widths of the beam
     """
     options = SimpleNamespace(**locals())
-    measured = computed(f"{MODULES[name]}:{name}", options, options)
-    write(measured, output, f"{name}, {measured['sentences']} sentences")
+    from transformer.evaluation import heads, subject
+
+    measured = _measure(getattr(heads if name == "heads" else subject, name), options)
+    _write(measured, output, f"{name}, {measured['sentences']} sentences")
 
 
 def attend(
@@ -82,19 +82,20 @@ def attend(
         threads: processor threads; all if not given
     """
     options = SimpleNamespace(**locals() | {"figures": json.loads(figures)})
-    measured = computed("attention:attention", options, options)
-    write(measured, output, f"{len(measured['sentences'])} sentences")
+    from transformer.evaluation.analyses import attention
+
+    measured = _measure(attention, options)
+    _write(measured, output, f"{len(measured['sentences'])} sentences")
 
 
-def computed(function: str, files: SimpleNamespace, params: SimpleNamespace) -> dict[str, Any]:
+def _measure(analysis: Callable, options: SimpleNamespace) -> dict[str, Any]:
     import torch  # here, as it takes seconds
 
-    torch.set_num_threads(params.threads or os.cpu_count())
-    module, name = function.split(":")
-    return getattr(import_module(f"transformer.evaluation.{module}"), name)(files, params)
+    torch.set_num_threads(options.threads or os.cpu_count())
+    return analysis(options, options)
 
 
-def write(measured: dict[str, Any], output: Path, what: str) -> None:
+def _write(measured: dict[str, Any], output: Path, what: str) -> None:
     with replacing(output) as file:
         json.dump(measured, file, ensure_ascii=False, separators=(",", ":"))
     print(f"{output}: {what}, {output.stat().st_size:,} bytes")

@@ -16,7 +16,17 @@ from cyclopts.validators import Number
 
 from transformer.files import InputError, replacing, write_columns
 from transformer.layout import SIDES
-from transformer.parsing.trees import Tree, bracketed, clean, from_brackets, parse_trees, phrases, read_trees, words
+from transformer.parsing import treebanks
+from transformer.parsing.trees import (
+    Tree,
+    bracketed,
+    clean,
+    encode,
+    from_brackets,
+    one_a_line,
+    phrases,
+    words,
+)
 from transformer.records import Parses, parse_json, read_parses, write_json
 from transformer.text import decode_lines, draw, printable, read_lines, split_lines
 
@@ -50,18 +60,23 @@ def treebank(
         lines: the number of trees that there must be
         sha256: the SHA-256 that the output must have, in hexadecimal
     """
-    from transformer.parsing.treebanks import LICENCE
-
     if (sections is None) == (format == "ptb") or (split is None) == (format == "gum"):
         raise InputError("expected --sections with --format ptb, --split with --format gum, and neither otherwise")
     if sections and not 0 <= sections[0] <= sections[1] <= 24:
         raise InputError(f"expected --sections between 0 and 24, the first one first, found {sections}")
     part = f" in {split}" if split else ""
-    if sections:
-        part = f" in sections {sections[0]:02} to {sections[1]:02} ({LICENCE})"
+    if format == "ptb":
+        part = f" in sections {sections[0]:02} to {sections[1]:02} ({treebanks.LICENCE})"
+        trees = treebanks.read_penn(input, *sections)
+    elif format == "lines":
+        trees = treebanks.read_plain(input)
+    else:
+        trees, without = treebanks.read_gum(input, split)
+        if without:
+            print(printable(f"{input}: left out {len(without)} documents without words: {', '.join(without)}"))
     count, digest = 0, hashlib.sha256()
     with replacing(output) as file:
-        for tree in trees_of(format, input, sections, split):
+        for tree in trees:
             line = f"{bracketed(tree)}\n"
             file.write(line)
             digest.update(line.encode())
@@ -75,19 +90,6 @@ def treebank(
     print(f"{output}: {count} trees")
 
 
-def trees_of(format: str, path: str, sections: tuple[int, int] | None, split: str | None) -> Iterator[Tree]:
-    from transformer.parsing.treebanks import read_gum, read_penn, read_plain
-
-    if format == "ptb":
-        return read_penn(path, *sections)
-    if format == "lines":
-        return read_plain(path)
-    trees, without = read_gum(path, split)
-    if without:
-        print(printable(f"{path}: left out {len(without)} documents without words: {', '.join(without)}"))
-    return trees
-
-
 def linearize(
     *,
     trees: list[Path],
@@ -99,7 +101,7 @@ def linearize(
     """Turn trees into what a parser reads and writes.
 
     OUTPUT.source.tok gets the words and OUTPUT.target.tok brackets and tags, one sentence a line, in the form of
-    transformer/parsing/linearization.py; OUTPUT.json gets the counts.
+    transformer/parsing/trees.py; OUTPUT.json gets the counts.
 
         python -m transformer linearize --trees resources/corpora/grammar-train.trees --phrases 20000
             --output results/demo/data/supervised/train
@@ -111,12 +113,10 @@ def linearize(
         repeat: the times that all these are written
         silver: trees that a parser made, which are written once
     """
-    from transformer.parsing.linearization import encode
-
-    sentences = [tree for path in trees for tree in read_clean(path)]
-    drawn = draw_phrases(sentences, phrases) if phrases else []
+    sentences = [tree for path in trees for tree in _read_clean(path)]
+    drawn = _draw_phrases(sentences, phrases) if phrases else []
     gold = (sentences + drawn) * repeat
-    made = read_clean(silver) if silver else iter(())  # may be millions: not held in memory
+    made = _read_clean(silver) if silver else iter(())  # may be millions: not held in memory
     lines = (map(" ".join, encode(tree)) for tree in chain(gold, made))
     kept = write_columns(lines, [f"{output}.{side}.tok" for side in SIDES])
     counts = {"trees": len(sentences), "phrases": len(drawn), "repeat": repeat, "silver": kept - len(gold)}
@@ -124,18 +124,18 @@ def linearize(
     print(f"{output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
-def draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
-    """Draw at most `most` constituents of `trees`, at equal distances; none has the words of one of the trees."""
+def _draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
+    """Draw at most `most` constituents, at equal distances; none has the words of one of the trees."""
     sentences = {tuple(words(tree)) for tree in trees}
     by_words = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
     new = [phrase for text, phrase in by_words.items() if text not in sentences]
     return list(draw(new, len(new), most))
 
 
-def read_clean(path: Path) -> Iterator[Tree]:
+def _read_clean(path: Path) -> Iterator[Tree]:
     """Yield the trees of a file. Raises InputError if one holds no word, or there is none."""
     number = 0
-    for number, tree in enumerate(read_trees(path), start=1):
+    for number, tree in enumerate(one_a_line(read_lines(path), path), start=1):
         if not (cleaned := clean(tree)):
             raise InputError(f"{path}, line {number}: expected a tree with words, found traces alone")
         yield cleaned
@@ -159,7 +159,7 @@ def parse(
     """Parse English sentences.
 
     Takes one sentence a line; gives one tree a line, over exactly its words, and a blank line for a blank one. If the
-    model's output is no tree, it is repaired (transformer/parsing/linearization.py). Needs RUN/experiment.yaml,
+    model's output is no tree, it is repaired (transformer/parsing/trees.py). Needs RUN/experiment.yaml,
     decoding.yaml, vocabulary.model and average.safetensors.
 
         echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
@@ -184,7 +184,7 @@ def parse(
     if most and not input:
         raise InputError(f"--most: expected with --input, found {most} without")
     torch.set_num_threads(threads or os.cpu_count())
-    lines = evenly(input, most) if most else input_lines(input)
+    lines = evenly(input, most) if most else _input_lines(input)
     sentences = (list(map(from_brackets, line.split())) if tokenized else penn_words(line) for line in lines)
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
@@ -200,8 +200,7 @@ def parse(
             write_json(json, summary | {"sentences": len(summary["scores"])})
 
 
-def input_lines(paths: list[Path] | None) -> Iterator[str]:
-    """Yield the lines of all files, or of standard input."""
+def _input_lines(paths: list[Path] | None) -> Iterator[str]:
     from transformer.data.corpus import noting_spaces
 
     if not paths:
@@ -235,20 +234,14 @@ def silver(
     lines = list(read_lines(trees))
     about = read_parses(parses, trees, len(lines))
     whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in about["repaired"]]
-    if unscored := [index for index in whole if about["scores"][index] is None]:
-        raise InputError(f"{parses}, scores[{unscored[0]}]: expected a score, found None")
-    short = [index for index in whole if count_words(lines[index], trees) <= most_words]
+    sizes = map(len, map(words, one_a_line((lines[index] for index in whole), trees)))
+    short = [index for index, size in zip(whole, sizes, strict=True) if size <= most_words]
     if not short:
-        found = f"none of {len(lines):,} parses is a tree without repair of {most_words} words at most"
-        raise InputError(f"{trees}: {found}")
+        raise InputError(
+            f"{trees}: none of {len(lines):,} parses is a tree without repair of {most_words} words at most"
+        )
     best = sorted(short, key=lambda index: -about["scores"][index])
     kept = sorted(best[: math.ceil(keep * len(short))])
     with replacing(output) as file:
         file.writelines(lines[index] + "\n" for index in kept)
     print(f"{output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")
-
-
-def count_words(line: str, path: Path) -> int:
-    """Count the words of the tree on a line."""
-    ((_, tree),) = parse_trees([line], path)
-    return len(words(tree))

@@ -11,7 +11,7 @@ from cyclopts.types import PositiveInt
 from transformer.config.experiment import Preparation
 from transformer.files import InputError, replacing, sha256, write_columns
 from transformer.layout import SIDES, Data
-from transformer.records import converted, parse_json, read_json
+from transformer.records import parse_json, read_json
 
 
 def fetch(
@@ -43,7 +43,7 @@ def fetch(
     from transformer.data import download
 
     versions = [download.Version(urls=url, sha256=sha256, md5=md5, size=size)]
-    versions += [converted(parse_json(other, dict, "--or"), download.Version, "--or") for other in others or []]
+    versions += [parse_json(other, download.Version, "--or") for other in others or []]
     for version in versions:
         if not (version.sha256 or version.md5) and (version.size or version is not versions[0]):
             raise InputError("--size and --or: expected with sha256 or md5, found none")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from transformer.evaluation.scores import describe
-from transformer.evaluation.significance import bleu_draws, f1_draws, limits
+from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
 from transformer.files import InputError, replacing, sha256
 from transformer.records import read_parses
 from transformer.text import read_lines, read_pairs
@@ -38,6 +37,7 @@ BRACKET_LABELS = {  # as they are printed
     "two_or_less_crossing": "2 or less crossing",
     "tagging": "tagging accuracy",
 }
+JsonFile = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
 def score(
@@ -48,7 +48,7 @@ def score(
     subset: list[tuple[str, str]] = [],  # noqa: B006
     run: Path | None = None,
     weights: Path | None = None,
-    json: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    json: JsonFile = None,
 ) -> None:
     """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
 
@@ -62,38 +62,31 @@ def score(
         hyp: the translations
         ref: the references, line by line
         lang: the language of both, such as de
-        subset: a name, and a file with the references of a part of the sentences, in order: that part is also scored
+        subset: a name, and a file with the references of some of the sentences, in order: they are also scored alone
         run: the folder of the run that translated
         weights: what it translated with; RUN/average.safetensors if not given
-        json: a file for all metrics, the checksums of both files, the account of --run, and each resampled BLEU;
-            `-` prints that instead
+        json: a file for all metrics, checksums, the account of --run and each resampled BLEU; `-` prints that instead
     """
-    from transformer.evaluation.bleu import PAPER, marks, paper_reference, paper_tokens
+    from transformer.evaluation.bleu import PAPER, marks, paper_reference, paper_tokens, scores
 
     about = describe(run, weights)
     sides = [list(side) for side in zip(*read_pairs(hyp, ref), strict=True)]
-    content = {"language": lang} | all_scores(*sides, lang)
+
+    def scored(hypotheses: list[str], references: list[str]) -> dict:
+        return {"sentences": len(references), "scores": scores(hypotheses, references, lang)}
+
+    content = {"language": lang} | scored(*sides)
     draws = bleu_draws(paper_tokens(sides[0], lang), paper_reference(sides[1], lang))
     low, high = limits(draws)
     content["scores"][PAPER] |= {"low": low, "high": high}
-    content["subsets"] = {name: all_scores(*part_of(sides, path), lang) for name, path in subset}
+    content["subsets"] = {name: scored(*_part_of(sides, path)) for name, path in subset}
     for name, path, side in (("hyp", hyp, sides[0]), ("ref", ref, sides[1])):
         content |= {name: path, f"{name}_sha256": sha256(path), f"{name}_marks": marks(side)}
-    print_or_write(content | {"run": about}, draws, listing(content), json)
+    _print_or_write(content | {"run": about}, draws, _listing(content), json)
 
 
-def all_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Return the number of sentences and all their scores."""
-    from transformer.evaluation.bleu import scores
-
-    return {"sentences": len(references), "scores": scores(hypotheses, references, language)}
-
-
-def part_of(sides: list[list[str]], path: str) -> list[list[str]]:
-    """Return hypotheses and references of the sentences whose references are the lines of `path`, in their order.
-
-    Raises InputError, naming the line, if it is none of the references that follow the line before.
-    """
+def _part_of(sides: list[list[str]], path: str) -> list[list[str]]:
+    """Choose the sentences whose references are the lines of `path`, in their order."""
     chosen, start = [], 0
     for number, line in enumerate(read_lines(path), start=1):
         try:
@@ -107,7 +100,7 @@ def part_of(sides: list[list[str]], path: str) -> list[list[str]]:
     return [[side[index] for index in chosen] for side in sides]
 
 
-def listing(content: dict) -> str:
+def _listing(content: dict) -> str:
     """List the metrics that papers report, each with its use and signature; a line for each subset; warnings."""
     from transformer.evaluation.bleu import PAPER, warnings
 
@@ -133,12 +126,13 @@ def evalb(
     parses: str | None = None,
     run: Path | None = None,
     weights: Path | None = None,
-    json: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    json: JsonFile = None,
 ) -> None:
     """Score parses: labelled brackets, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
 
     A line of each file is a sentence's tree, with its words spelt alike in both; an empty line in --test is a sentence
-    without a tree, which EVALB skips.
+    without a tree, which EVALB skips. With --gold-tags a wrongly tagged comma costs a parser nothing, where EVALB drops
+    the sentence as an error.
 
         python -m transformer evalb --gold resources/corpora/grammar-test.trees --test RUN/test.trees --gold-tags
             --parses RUN/test.parses.json --run RUN --json RUN/test.json
@@ -146,13 +140,11 @@ def evalb(
     Args:
         gold: the treebank's trees
         test: the parser's trees, line by line
-        gold_tags: leave a word out (punctuation) if its tag in --gold says so, not by either tree's own tag: a parser's
-            wrongly tagged comma then costs it nothing, where EVALB drops the sentence as an error
+        gold_tags: leave a word out (punctuation) if its tag in --gold says so, not by either tree's own tag
         parses: the repairs of the trees: they are scored as failed as well
         run: the folder of the run that parsed
         weights: what it parsed with; RUN/average.safetensors if not given
-        json: a file for the scores, the checksums of both files, the account of --run, and F1 on resampled test sets;
-            `-` prints that instead
+        json: a file for the scores, checksums, the account of --run and each resampled F1; `-` prints that instead
     """
     from transformer.parsing.brackets import bracket_scores, compare, read_gold_and_test, unparsed
 
@@ -168,18 +160,16 @@ def evalb(
         "errors": [{"line": each.number, "why": each.why} for each in sentences if each.status == "error"],
     }
     if parses:
-        lines = content["repaired"] = sorted(map(int, read_parses(parses, test, len(sentences))["repaired"]))
-        failed = set(lines)
-        content["without_repair"] = bracket_scores(
-            unparsed(each) if each.number in failed else each for each in sentences
-        )
+        repaired = content["repaired"] = sorted(map(int, read_parses(parses, test, len(sentences))["repaired"]))
+        as_failed = [unparsed(each) if each.number in set(repaired) else each for each in sentences]
+        content["without_repair"] = bracket_scores(as_failed)
     if gold_tags:
         content["strict"] = bracket_scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
     draws = f1_draws([(each.matched, each.gold, each.test) for each in sentences])
-    print_or_write(content | {"run": describe(run, weights)}, draws, bracket_listing(content, test), json)
+    _print_or_write(content | {"run": describe(run, weights)}, draws, _bracket_listing(content), json)
 
 
-def bracket_listing(content: dict, test: str) -> str:
+def _bracket_listing(content: dict) -> str:
     """List the scores of all sentences and of the short ones; then a line per error."""
     from transformer.parsing.brackets import SHORT
 
@@ -189,20 +179,19 @@ def bracket_listing(content: dict, test: str) -> str:
     if "strict" in content:
         rows.append(("F1 by each tree's own tags", content["strict"], "f1"))
         rows.append(("left out by them: other words", content["strict"], "errors"))
-    lines = [("", "all", f"<= {SHORT} words")]
-    lines += [(label, *(rounded(both[part][name]) for part in ("all", "len40"))) for label, both, name in rows]
-    text = [f"{label:36}{every:>8}  {short:>11}".rstrip() for label, every, short in lines]
-    return "\n".join(text + [f"{test}, line {error['line']}: {error['why']}" for error in content["errors"]])
+    lines = [f"{'':36}{'all':>8}  {f'<= {SHORT} words':>11}"]
+    for label, both, name in rows:
+        every, short = (_rounded(both[part][name]) for part in ("all", "len40"))
+        lines.append(f"{label:36}{every:>8}  {short:>11}")
+    return "\n".join(lines + [f"{content['test']}, line {each['line']}: {each['why']}" for each in content["errors"]])
 
 
-def rounded(value: float | None) -> str:
+def _rounded(value: float | None) -> str:
     """Round a number as EVALB does; a dash stands for none."""
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def print_or_write(content: dict, draws: list[float], listing: str, file: str | None) -> None:
+def _print_or_write(content: dict, draws: list[float], listing: str, file: str | None) -> None:
     """Print the listing and write the score file, or print that. A score of a run ends with its draws, in one line."""
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:

@@ -1,23 +1,50 @@
-"""Records of the analyses of trained runs, which Table 5 and two figures read. No torch here.
+"""The analyses of trained runs: what Table 5, its figures and the page read, and attention.json itself.
 
 BLEU is that of the dev set's plain text: 95 % of the `draws`, BLEU on resampled sets, lie between `low` and `high`;
 `length_ratio` is the number of words in the translations over that in the references. Losses are means of the
 unsmoothed cross-entropy over target tokens, in nats, with the reference as the decoder's input.
+
+Torch is imported when it is needed: reading the files needs none.
 """
 
+import html
 from pathlib import Path
-from typing import TypedDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from transformer.evaluation.attention import shape
+import numpy as np
+from msgspec.structs import asdict
+
+from transformer.config.experiment import EOS, PAD, load
+from transformer.data.corpus import SPACE, Subwords
 from transformer.files import InputError
-from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, read_of_run
+from transformer.layout import Run
+from transformer.records import (
+    Amount,
+    Checksum,
+    Count,
+    Draws,
+    Positive,
+    RunRecord,
+    Share,
+    run_name,
+)
+from transformer.text import draw, read_lines
+
+if TYPE_CHECKING:
+    from transformer.model.transformer import Transformer
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
+CONTINUED = "@@"  # ends a token whose word goes on in the next
+TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
+UNIT = 1000  # attention weights are rounded to parts of it
+
+HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
+# The words that a figure is about. One key is a keyword of Python.
+Words = TypedDict("Words", {"from": str, "to": list[str]})
 
 
-class Analysis(TypedDict):
-    """The keys of all analyses; there is "language", too."""
-
+class Analysis(TypedDict):  # has "language", too
     run: RunRecord
     sentences: Positive
     target_sha256: Checksum
@@ -30,9 +57,7 @@ class Bleu(TypedDict):
     draws: Draws
 
 
-class Average(Bleu):
-    """An average of the last checkpoints, whose "steps" are listed."""
-
+class Average(Bleu):  # of the last checkpoints, whose "steps" are listed
     checkpoints: Positive
     perplexity: Amount
 
@@ -61,33 +86,21 @@ class GroupedByLength(Analysis):
     groups: list[Group]  # none for a t without joined sentences
 
 
-class Step(TypedDict):
-    """A step in which one more head is masked: the one that raises the loss on some of the sentences least."""
-
+class Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least
     masked: Positive
     layer: Positive  # this and the head, of this step, count from 1
     head: Positive
     loss: float
 
 
-class HeadsOfKind(TypedDict):
-    """The heads of one kind of attention, tables [layer][head]."""
-
+class HeadsOfKind(TypedDict):  # tables [layer][head]
     increase: list[list[float]]  # of the loss with this head alone masked
     distance: list[list[Amount]]  # mean, in tokens, that it looks over
     equal: Amount  # the distance with the same weight for all visible tokens
     curve: list[Step]
 
 
-class HeadsByKind(TypedDict):
-    encoder: HeadsOfKind
-    decoder: HeadsOfKind
-    cross: HeadsOfKind
-
-
-class Masked(Bleu):
-    """BLEU with so many heads of a kind masked, in the order of its curve."""
-
+class Masked(Bleu):  # so many heads of a kind, in the order of its curve
     kind: str | None
     masked: Count
 
@@ -96,13 +109,11 @@ class Heads(Analysis):
     layers: Positive
     heads: Positive
     loss: float
-    kinds: HeadsByKind
+    kinds: dict[str, HeadsOfKind]
     bleu: list[Masked]
 
 
-class Calibration(TypedDict):
-    """The distance of probabilities from the truth; there are "bins", too."""
-
+class Calibration(TypedDict):  # has "bins", too
     error: Share
     confidence: Share
     accuracy: Share
@@ -124,15 +135,110 @@ class Smoothing(Analysis):
 PAYLOADS = {"averaging": Averaging, "heads": Heads, "lengths": GroupedByLength, "smoothing": Smoothing}  # by analysis
 
 
-def read_heads(path: str | Path) -> Heads:
-    """Return an analysis of heads. Raises InputError naming the file and what is missing in it."""
-    content = read_of_run(path, Heads)
-    N, h = content["layers"], content["heads"]
-    for kind in KINDS:
-        found, where = content["kinds"][kind], f"{path}, {kind}"
-        for name in ("increase", "distance"):
-            if (actual := shape(found[name])) != (N, h):
-                raise InputError(f"{where}, {name}: expected {N} layers of {h} heads, found shape {actual}")
-        if (steps := len(found["curve"])) != N * h:
-            raise InputError(f"{where}, curve: expected {N * h} heads, found {steps}")
-    return content
+class Pair(TypedDict):
+    """A sentence and its translation; "shifted" are the tokens that the decoder reads, one behind "target"."""
+
+    title: str
+    figures: dict[str, dict[str, Any]]  # the configuration of each
+    source: list[str]
+    target: list[str]
+    shifted: list[str]
+    encoder: HeadWeights
+    decoder: HeadWeights
+    cross: HeadWeights
+
+
+class Attention(TypedDict):
+    """The content of attention.json: weights of every layer and head for a few sentences."""
+
+    run: str
+    label: str
+    layers: Positive
+    heads: Positive
+    sentences: list[Pair]
+
+
+def whole_weights(content: Attention) -> dict[str, Any]:
+    """Return the same with weights as whole numbers, of which `unit` make 1: on a page they take half the bytes."""
+    sentences = [
+        sentence | {kind: (np.array(sentence[kind]) * UNIT).round().astype(int).tolist() for kind in KINDS}
+        for sentence in content["sentences"]
+    ]
+    return content | {"unit": UNIT, "sentences": sentences}
+
+
+def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
+    """Translate the sentences of the figures and some of a text, and return the weights of all heads.
+
+    input: `text`, one sentence a line; `weights`, the average if None. params: `run`, a folder; `figures`, by name the
+    text and the words; `count` sentences of the text, at equal distances, from those with at most `longest` tokens.
+    """
+    from transformer.device import best_device
+    from transformer.model.weights import load_model
+    from transformer.translation.translator import open_translator
+
+    run = Run(params.run)
+    experiment = load(run.experiment)
+    model = load_model(input.weights or run.average, experiment.model).to(best_device())
+    translator = open_translator(run.folder, model, {})
+    lines = list(read_lines(input.text))
+    lengths = map(len, translator.encode(lines))
+    short = [number for number, length in enumerate(lengths) if 1 < length <= params.longest]  # 1 is a blank line
+    sentences = _of_figures(params.figures) + [
+        {"title": f"Sentence {number + 1} of {Path(input.text).name}", "text": lines[number], "figures": {}}
+        for number in draw(short, len(short), params.count)
+    ]
+    if not sentences:
+        raise InputError(f"{input.text}: expected a sentence of at most {params.longest} tokens, found none")
+    sources = translator.encode([sentence["text"] for sentence in sentences])
+    return {
+        "run": run_name(asdict(experiment)),
+        "label": experiment.label,
+        "layers": experiment.model.N,
+        "heads": experiment.model.h,
+        "sentences": [
+            sentence | describe_pair(model, translator.vocabulary, source, target)
+            for sentence, source, ((target, _),) in zip(sentences, sources, translator.search(sources), strict=True)
+        ],
+    }
+
+
+def _of_figures(figures: dict[str, dict]) -> list[dict]:
+    """List the sentences of the figures; figures of one sentence share it."""
+    sentences = []
+    for text in dict.fromkeys(entry["text"] for entry in figures.values()):
+        own = {name: entry for name, entry in figures.items() if entry["text"] == text}
+        title = " and ".join(name.replace("figure", "Figure ") for name in own)
+        sentences.append({"title": title, "text": text, "figures": own})
+    return sentences
+
+
+def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
+    """Return the tokens and the weights of a `Pair`, rounded. Raises InputError if a weight is no finite number."""
+    from transformer.model.transformer import attention_weights
+
+    target = [*target, EOS]
+    taken = attention_weights(model, source, target)
+    if not all(of_kind.isfinite().all() for of_kind in taken.values()):
+        raise InputError("attention: expected finite weights, found others")
+    return {
+        "source": token_names(vocabulary, source),
+        "target": token_names(vocabulary, target),
+        "shifted": token_names(vocabulary, [PAD, *target[:-1]]),
+        **{kind: _rounded(of_kind.tolist()) for kind, of_kind in taken.items()},
+    }
+
+
+def token_names(vocabulary: Subwords, ids: list[int]) -> list[str]:
+    """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
+    pieces = [TOKEN_NAMES.get(token) or vocabulary.processor.id_to_piece(token) for token in ids]
+    begins = [token in TOKEN_NAMES or piece.startswith(SPACE) for token, piece in zip(ids, pieces, strict=True)]
+    return [
+        html.unescape(piece.removeprefix(SPACE)) + ("" if next_begins or token in TOKEN_NAMES else CONTINUED)
+        for token, piece, next_begins in zip(ids, pieces, [*begins[1:], True], strict=True)
+    ]
+
+
+def _rounded(values: list | float) -> list | float:
+    """Round nested lists of numbers. Most are zero: they are written as 0, which is shorter than 0.0 on a page."""
+    return [_rounded(value) for value in values] if isinstance(values, list) else round(values, 3) or 0

@@ -10,7 +10,7 @@ import re
 from importlib.metadata import version
 
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 HYPHENATED = re.compile(rb"(\S)-(\S)")
@@ -40,14 +40,6 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score by those of the metrics that are BLEU."""
-    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
-    metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
-    of_text = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
-    return token_scores(hypotheses, references, language) | of_text
-
-
-def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Score Moses tokens as multi-bleu.perl does."""
     moses, split = f"moses-{language}", "+split" if language == "de" else ""
     words = [tokenize(side, language) for side in (hypotheses, references)]
     result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
@@ -60,14 +52,13 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
     normalize = MosesPunctNormalizer(language).normalize
     words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
     result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
-    return result
+    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
+    metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
+    return result | {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
-    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is the paper's measure.
-
-    Of its French BLEU nothing is known: here it is as the German, but for the compounds.
-    """
+    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is the paper's metric."""
     return without_compounds(tokenize(hypotheses, language, escape), language)
 
 
@@ -80,7 +71,6 @@ def paper_reference(references: list[str], language: str) -> list[str]:
 
 
 def plain_quotes(sentences: list[str]) -> list[str]:
-    """Replace every Unicode quote by a plain one."""
     return [line.translate(PLAIN) for line in sentences]
 
 
@@ -105,12 +95,6 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     return [HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
 
 
-def detokenize(sentences: list[str], language: str) -> list[str]:
-    """Return text as people write it, from Moses tokens of which compounds may be split."""
-    detokenizer = MosesDetokenizer(language)
-    return [detokenizer.detokenize(sentence.replace(SPLIT, "-").split()) for sentence in sentences]
-
-
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
     """Return `token_bleu`; its signature names our `tokenizer`, and the library that ran it, in place of `tok:none`."""
     bleu = measure(token_bleu(lowercase), hypotheses, references)
@@ -119,11 +103,7 @@ def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, low
 
 
 def token_bleu(lowercase: bool = False) -> BLEU:
-    """Return BLEU of tokens separated by spaces as multi-bleu.perl counts it.
-
-    It is not smoothed, and 0 if no n-gram of an order fits. Lower case is Unicode's; `multi-bleu.perl -lc` knows only
-    ASCII's.
-    """
+    """Return BLEU of tokens as multi-bleu.perl counts it: not smoothed. Its `-lc` knows only ASCII's lower case."""
     # force: no warning that the text looks tokenised
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
@@ -145,7 +125,7 @@ def marks(sentences: list[str]) -> dict:
 
 
 def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
-    """Return a line for each metric, or all of them, that misleads, from `marks` of the two sides."""
+    """Return a line for each metric that misleads, from `marks` of the two sides."""
     lines = []
     if count := hypotheses["unicode_quotes"]:
         lines.append(

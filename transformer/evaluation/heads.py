@@ -33,37 +33,32 @@ BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
 class Head(NamedTuple):
-    """A head: its kind of attention (`model.hooks.attentions`), its layer and its place there, both from 0."""
-
-    kind: str
-    layer: int
+    kind: str  # of attention (`model.hooks.attentions`)
+    layer: int  # this and its place there count from 0
     head: int
 
 
 def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
     """Measure the importance and the reach of all heads, and losses and BLEU with ever more of them masked.
 
-    params: `choose`, how many sentences, at most, the next head to be masked is chosen on.
+    params: `choose`, on how many sentences, at most, the next head to be masked is chosen.
     """
     subject = open_subject(input, params)
     model, count = subject.translator.model, len(subject.sources)
     everything = TeacherForced(model, subject.text, range(count))
     chosen = TeacherForced(model, subject.text, draw(range(count), count, params.choose))
-    kinds = {
-        kind: importance(kind, far, chosen, everything)
-        for kind, far in distances(model, everything.batches, everything.lengths).items()
-    }
+    far = distances(model, everything.batches, everything.lengths)
+    kinds = {kind: _importance(kind, far[kind], chosen, everything) for kind in far}
     return subject.header | {
         "layers": model.config.N,
         "heads": model.config.h,
         "loss": round(everything.loss(), DECIMALS),
         "kinds": kinds,
-        "bleu": list(masked_scores(subject, kinds)),
+        "bleu": list(_masked_scores(subject, kinds)),
     }
 
 
-def importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "TeacherForced") -> HeadsOfKind:
-    """Measure the heads of one kind. far: from `distances`."""
+def _importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "TeacherForced") -> HeadsOfKind:
     config, loss = everything.model.config, everything.loss()
     layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
     steps = [
@@ -78,7 +73,7 @@ def importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "Tea
     }
 
 
-def masked_scores(subject: Subject, kinds: dict[str, HeadsOfKind]) -> Iterator[Masked]:
+def _masked_scores(subject: Subject, kinds: dict[str, HeadsOfKind]) -> Iterator[Masked]:
     """Score the whole model, and the model with about a quarter, a half and three quarters of each kind masked."""
     yield {"kind": None, "masked": 0} | subject.score(subject.translator)
     for kind, found in kinds.items():
@@ -92,10 +87,7 @@ def masked_scores(subject: Subject, kinds: dict[str, HeadsOfKind]) -> Iterator[M
 
 @contextmanager
 def masked(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
-    """Mask these heads while this lasts: the columns of W^O that they are multiplied by are zero.
-
-    Copies of the matrices, such as those of the decoder for beam search, have the zeros, too.
-    """
+    """Mask these heads while this lasts: their columns of W^O are zero, also in copies that are made meanwhile."""
     modules, before = attentions(model), []
     for kind, layer, head in heads:
         module = modules[kind][layer]
@@ -140,10 +132,7 @@ class TeacherForced:
 
 
 def curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
-    """Mask the `heads` one after the other, each time the one that raises the loss on `chosen` least.
-
-    Yields, in that order, the head that came last, and the loss on `everything`.
-    """
+    """Mask one head more each time, that which raises the loss on `chosen` least; yield it and the loss on all."""
     removed, left = [], list(heads)
     while left:
         least = min(left, key=lambda head: chosen.loss([*removed, head]))

@@ -7,7 +7,6 @@ products are counted; softmax, tanh and biases are not, nor does the paper count
 import math
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from time import perf_counter, process_time
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypedDict
@@ -20,9 +19,8 @@ from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
 from transformer import provenance
-from transformer.files import InputError
 from transformer.model.attention import attention
-from transformer.records import Amount, Positive, read_json
+from transformer.records import Amount, Positive
 
 FEATURES = 4  # width of the layers whose connections are followed, which do not depend on it
 THREADS = 1
@@ -30,8 +28,6 @@ QUERIES = 64  # of additive attention, which holds d numbers for each of them an
 
 
 class LayerTime(TypedDict):
-    """The time of a layer."""
-
     layer: str
     grid: Literal["n", "d"]  # which of the two grows
     n: Positive
@@ -43,18 +39,14 @@ class LayerTime(TypedDict):
     quartiles: Amount
 
 
-class Connection(TypedDict):
-    """The connections in a stack of layers."""
-
+class Connection(TypedDict):  # in a stack of layers
     layer: str
     n: Positive
     path: Positive
     sequential: Positive
 
 
-class Measured(TypedDict):
-    """The content of layers.json."""
-
+class Measured(TypedDict):  # layers.json
     times: list[LayerTime]
     connections: list[Connection]
     hardware: str
@@ -64,29 +56,17 @@ class Measured(TypedDict):
     date: str
 
 
-def read_measured(path: str | Path) -> Measured:
-    """Read layers.json. Raises InputError on a missing key, and on other layer types than ours."""
-    measured = read_json(path, Measured)
-    for part, layers in {"times": list(COSTS), "connections": list(LAYERS)}.items():
-        names = list(dict.fromkeys(row["layer"] for row in measured[part]))
-        if set(names) != set(layers):
-            expected = f"expected the layer types {', '.join(layers)}, found {', '.join(names) or 'none'}"
-            raise InputError(f"{path}, {part}: {expected}")
-    return measured
-
-
 def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
     """Measure all layer types, by the settings `table1` of config.yaml.
 
-    Each type is timed first over `lengths` at one `width`, then over `widths` at one `length`: without gradients, on
-    one thread, in processor time, the median over as many blocks of calls as `seconds` hold. Stacks are followed at
-    `paths`.
+    Each type is timed over `lengths` at one `width`, then over `widths` at one `length`: without gradients, in
+    processor time, the median over as many blocks of calls as `seconds` hold. Stacks are followed at `paths`.
     """
     started = perf_counter()
     torch.set_num_threads(THREADS)
     sizes = [("n", n, params.width) for n in params.lengths] + [("d", params.length, d) for d in params.widths]
     return {
-        "times": [timed(name, *size, params) for name in COSTS for size in sizes],
+        "times": [_timed(name, *size, params) for name in COSTS for size in sizes],
         "connections": [connected(name, n, params.k, params.r) for name in LAYERS for n in params.paths],
         "seconds": perf_counter() - started,
         "hardware": provenance.hardware(torch.device("cpu")),
@@ -97,8 +77,7 @@ def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
     }
 
 
-def timed(name: str, grid: str, n: int, d: int, params: SimpleNamespace) -> dict[str, Any]:
-    """Measure seconds, and the distance between their quartiles; `grid` is n or d, which grows."""
+def _timed(name: str, grid: str, n: int, d: int, params: SimpleNamespace) -> dict[str, Any]:
     sizes = {"n": n, "d": d, "k": params.k, "r": params.r}
     variables = {"layer": LAYERS[name](d, params.k, params.r, 0), "x": torch.randn(n, d)}
     with torch.no_grad():
@@ -119,8 +98,7 @@ COSTS = {
 }
 
 
-def powers(cost: str) -> list[dict[str, int]]:
-    """Split a formula: for each product of the sum, its factors with their powers."""
+def _powers(cost: str) -> list[dict[str, int]]:  # the factors of each product of the sum
     factors = (re.findall(r"(\w)(?:\^(\d))?", product) for product in cost.split(" + "))
     return [{base: int(power or 1) for base, power in product} for product in factors]
 
@@ -128,15 +106,15 @@ def powers(cost: str) -> list[dict[str, int]]:
 def multiply_adds(cost: str, sizes: Mapping[str, int]) -> int:
     """Count the multiplications, each with its addition, of one layer; `sizes` are n, d, k and r."""
     values = dict(sizes) | {digit: int(digit) for digit in "0123456789"}
-    return sum(math.prod(values[base] ** power for base, power in product.items()) for product in powers(cost))
+    return sum(math.prod(values[base] ** power for base, power in product.items()) for product in _powers(cost))
 
 
 def growth(cost: str, size: str) -> int:
     """Find the power of `size` ("n" or "d") that rules when only it grows."""
-    return max(product.get(size, 0) for product in powers(cost))
+    return max(product.get(size, 0) for product in _powers(cost))
 
 
-def attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
+def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
     """Apply the model's attention with one head: Q [B, L_q, d], K and V [B, L_k, d] to [B, L_q, d]."""
     return attention(Q[:, None], K[:, None], V[:, None], mask, causal=False, P_drop=0.0)[:, 0]
 
@@ -145,7 +123,7 @@ class PlainAttention(nn.Module):
     """Attention of §3.2.1 alone, Q = K = V = x: what O(n^2 · d) counts. h heads of width d / h multiply as much."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return attend(x[None], x[None], x[None])[0]
+        return _attend(x[None], x[None], x[None])[0]
 
 
 class Projected(nn.Module):
@@ -157,7 +135,7 @@ class Projected(nn.Module):
         self.output = nn.Linear(d, d, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.output(attend(*(projection(x)[None] for projection in self.inputs))[0])
+        return self.output(_attend(*(projection(x)[None] for projection in self.inputs))[0])
 
 
 class Additive(nn.Module):
@@ -185,7 +163,7 @@ class Restricted(nn.Module):
         ends = (self.r // 2, (self.r - 1) // 2)  # zeros beyond the sequence, which the mask hides
         K = F.pad(x, (0, 0, *ends)).unfold(0, self.r, 1).transpose(1, 2)  # [n, r, d], a view
         mask = F.pad(x.new_zeros(len(x)), ends, value=-math.inf).unfold(0, self.r, 1)
-        return attend(x[:, None], K, K, mask[:, None, None])[:, 0]
+        return _attend(x[:, None], K, K, mask[:, None, None])[:, 0]
 
 
 class Recurrent(nn.RNN):
@@ -231,49 +209,46 @@ def connected(name: str, n: int, k: int, r: int, d: int = FEATURES) -> dict[str,
     layers, reach = [], torch.eye(n)
     while True:
         added = LAYERS[name](d, k, r, len(layers)).double()
-        wider = (depends(added, n, d).float() @ reach).clamp(max=1)
+        wider = (_depends(added, n, d).float() @ reach).clamp(max=1)
         if layers and wider.equal(reach):
             break
         layers.append(added)
         reach = wider
     output = layers[0].requires_grad_(False)(torch.randn(n, d, dtype=torch.float64, requires_grad=True))
-    found = {"layers": len(layers), "path": longest_path(layers, n, d)}
-    chain = networkx.dag_longest_path_length(operators(output.grad_fn))
+    found = {"layers": len(layers), "path": _longest_path(layers, n, d)}
+    chain = networkx.dag_longest_path_length(_operators(output.grad_fn))
     return {"layer": name, "n": n, "k": k, "r": r} | found | {"sequential": chain}
 
 
-def depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
+def _depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
     """Find which output positions depend on which input positions: [outputs, n].
 
-    The gradient at random numbers decides, of a random mixture of an output's features in double precision, so that no
-    gradient that exists comes out as zero.
+    The gradient of a random mixture of an output's features decides: none that exists comes out as zero.
     """
     mixture = torch.randn(d, dtype=torch.float64)
     x = torch.randn(n, d, dtype=torch.float64)
     return (torch.autograd.functional.jacobian(lambda x: function(x) @ mixture, x) != 0).any(dim=2)
 
 
-def longest_path(layers: list[nn.Module], n: int, d: int) -> int:
+def _longest_path(layers: list[nn.Module], n: int, d: int) -> int:
     """Find the distance of the farthest output that an input of the stack reaches, by breadth-first search."""
-    graph = networkx.DiGraph()
-    for level, layer in enumerate(layers):
-        graph.add_edges_from(edges(layer, level, n, d))
+    graph = networkx.DiGraph(edge for level, layer in enumerate(layers) for edge in _edges(layer, level, n, d))
     reached = (networkx.single_source_shortest_path_length(graph, (0, i)).items() for i in range(n))
     return max(distance for of_input in reached for (level, _), distance in of_input if level == len(layers))
 
 
-def edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """List edges from inputs (level, i) to outputs (level + 1, j) of a layer; a recurrent one's go step by step."""
+def _edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """List edges from inputs (level, i) to outputs (level + 1, j); a recurrent layer's go step by step."""
     if not isinstance(layer, Recurrent):
-        return [((level, i), (level + 1, j)) for j, i in depends(layer, n, d).nonzero().tolist()]
-    from_input, from_state = depends(lambda pair: layer(pair[:1], pair[1:]), 2, d)[0]
+        return [((level, i), (level + 1, j)) for j, i in _depends(layer, n, d).nonzero().tolist()]
+    from_input, from_state = _depends(lambda pair: layer(pair[:1], pair[1:]), 2, d)[0]
     inputs = [((level, t), (level + 1, t)) for t in range(n)] if from_input else []
     states = [((level + 1, t - 1), (level + 1, t)) for t in range(1, n)] if from_state else []
     return inputs + states
 
 
-def operators(last: Any) -> networkx.DiGraph:
-    """Build autograd's graph behind an operator. The leaf, which is no operator, is a node of it."""
+def _operators(last: Any) -> networkx.DiGraph:
+    """Build autograd's graph behind an operator, with the leaf."""
     graph, waiting = networkx.DiGraph(), [last]
     while waiting:
         operator = waiting.pop()

@@ -1,11 +1,17 @@
-"""Score files: the run behind a score, and the rows that tables and figures are made from.
+"""Score files: the run behind a score, and the rows of tables and figures. And the significance of differences.
+
+Test sentences are resampled (Koehn 2004): drawn with replacement, alike for all systems on one test set, so that scores
+can be averaged or compared draw by draw. Seeds are too few to be resampled: their noise comes from Student's t.
 
 Torch and pandas are imported when they are needed: they take seconds.
 """
 
+import math
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, load
@@ -20,8 +26,11 @@ RUN = (  # the columns of a run in a frame
     *("task", "experiment", "seed", "scale", "steps", "parameters", "dev_perplexity", "flops", "seconds", "hardware"),
     *("commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"),
 )
-# And of its translation's score. bleu is the paper's variant, of the name in paper.
-SCORE = ("file", "name", "language", "hyp_sha256", "ref_sha256", "draws", "bleu", "sacrebleu", "paper", "variants")
+OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
+SCORE = (*OF_SCORE, "bleu", "sacrebleu", "file", "name", "paper", "variants")  # bleu: the variant that `paper` names
+SEED = 12345
+RESAMPLES = 1000
+TRAININGS = 50  # draws of seed noise with each draw of sentences: with one, p near 0.05 would be luck
 
 
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
@@ -31,7 +40,7 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     """
     if folder is None:
         return None
-    from transformer.model.weights import read_header
+    from transformer.model.weights import averaged_steps, read_header
 
     run = Run(folder)
     weights, record = weights or run.average, read_json(run.record, Trained)
@@ -42,24 +51,14 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     }
 
 
-def averaged_steps(weights: Path, digest: str) -> list[int]:
-    """Return the steps of an average, or the one step of a checkpoint, of the training that `digest` names."""
-    from transformer.model.weights import origin, read_header
-
-    found, steps = origin(weights, read_header(weights))
-    if found != digest:
-        raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
-    return steps
-
-
 def read_scores(paths: list[str]) -> "pd.DataFrame":
-    """Return a row per score file, with the columns `RUN` and `SCORE`.
+    """Read a row per score file, with the columns `RUN` and `SCORE`.
 
     Raises InputError if a file is not a whole score of a run, or if files do not belong in one table.
     """
     import pandas as pd
 
-    runs = pd.DataFrame([read_score(path) for path in paths], columns=[*RUN, *SCORE])
+    runs = pd.DataFrame([_read_score(path) for path in paths], columns=[*RUN, *SCORE])
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("ref_sha256", of_task)
@@ -83,13 +82,93 @@ def require_one(key: str, runs: "pd.DataFrame") -> None:
         raise InputError(f"expected scores of one {key}, found {values}")
 
 
-def read_score(path: str) -> dict[str, Any]:
-    """Return the row of one score file. Raises InputError naming the file and the key."""
+def _read_score(path: str) -> dict[str, Any]:
     score = read_translated(path)
-    paper, measures = score["scores"]["paper"], variants(score["scores"])
-    if "sacrebleu" not in measures:
+    paper, by_metric = score["scores"]["paper"], variants(score["scores"])
+    if "sacrebleu" not in by_metric:
         raise InputError(f"{path}, scores: missing key 'sacrebleu'")
-    row = {key: score["run"][key] for key in RUN}
-    row |= {key: score[key] for key in ("language", "hyp_sha256", "ref_sha256", "draws")}
-    row |= {"bleu": measures[paper]["score"], "sacrebleu": measures["sacrebleu"]["score"]}
-    return row | {"file": path, "name": run_name(score["run"]), "paper": paper, "variants": measures}
+    row = {key: score["run"][key] for key in RUN} | {key: score[key] for key in OF_SCORE}
+    row |= {"bleu": by_metric[paper]["score"], "sacrebleu": by_metric["sacrebleu"]["score"]}
+    return row | {"file": path, "name": run_name(score["run"]), "paper": paper, "variants": by_metric}
+
+
+def p_value(difference: float, differences: np.ndarray) -> float:
+    """Return the two-sided p of a difference between two systems, from the `differences` on each draw.
+
+    That is the share of draws that stray from their mean by no less; it is 1 for a difference of 0.
+    """
+    strays = np.abs(differences - differences.mean())
+    return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(differences))
+
+
+def with_training(
+    differences: np.ndarray, seeds: tuple[int, ...], systems: Collection[Sequence[float]]
+) -> np.ndarray | None:
+    """Add seed noise to the difference between two trained systems on draws of sentences.
+
+    differences: between their means over seeds, on resampled sentences. seeds: the numbers n and m of their seeds.
+    systems: the scores of each seed of the two, and of others that are trained alike. None if no system has two seeds.
+    For two ways to use the same trainings, `seeds` is their number, and `systems` holds the difference in each.
+
+    To each difference, TRAININGS times, s · sqrt(1/n + 1/m) · t is added with both signs (antithetic draws). s is the
+    deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of freedom.
+    t is Student's with as many degrees of freedom. Without the draws of sentences that is the two-sample t-test.
+
+    A bootstrap of three seeds would find too little spread, and so too many differences (Colas et al. 2018, arXiv
+    1806.08295, compare both). Seeds also differ by their luck with these sentences, which is counted twice: p is rather
+    too large than too small.
+    """
+    freedom = sum(len(scores) - 1 for scores in systems)
+    if not freedom:
+        return None
+    squares = sum(float(np.var(scores)) * len(scores) for scores in systems)
+    width = math.sqrt(squares / freedom * sum(1 / count for count in seeds))
+    t = np.random.default_rng(SEED).standard_t(freedom, (TRAININGS // 2, len(differences)))
+    return (differences + width * np.concatenate([t, -t])).ravel()  # the same mean, which t with one or two has not
+
+
+def holm(p: Sequence[float]) -> np.ndarray:
+    """Adjust p for the number of tests by Holm's step-down (1979); NaN is no test and stays.
+
+    Of m numbers in ascending order, the first is multiplied by m, the next by m - 1 and so on; none is less than the
+    one before it, nor more than 1.
+    """
+    values = np.asarray(p, dtype=float)
+    order = np.argsort(values)  # NaN last
+    factors = np.maximum(np.sum(~np.isnan(values)) - np.arange(len(values)), 1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1)
+    return adjusted
+
+
+def limits(draws: np.ndarray | list[float]) -> tuple[float, float]:
+    """Return the two values that 95 % of the draws lie between."""
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
+    """Return BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
+    from sacrebleu.metrics import BLEU  # half a second, for translations alone
+
+    counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
+    pairs = zip(hypotheses, references, strict=True)
+    scores = [counter.sentence_score(hypothesis, [reference]) for hypothesis, reference in pairs]
+    statistics = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
+
+    def bleu(sums: list[int]) -> float:
+        return BLEU.compute_bleu(sums[:4], sums[4:8], *sums[8:], smooth_method="none").score
+
+    return draws(statistics, bleu)
+
+
+def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
+    """Return F1 in per cent on each resampled test set, from each sentence's brackets: matched, in gold, in test."""
+    return draws(np.array(counts), lambda sums: 200 * sums[0] / (sums[1] + sums[2]) if sums[1] + sums[2] else 0.0)
+
+
+def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
+    """Return `score` of the summed rows of `statistics` [sentences, numbers] for RESAMPLES draws of as many rows."""
+    generator = np.random.default_rng(SEED)
+    chosen = (generator.integers(len(statistics), size=len(statistics)) for _ in range(RESAMPLES))
+    return [round(score(statistics[rows].sum(axis=0).tolist()), 3) for rows in chosen]

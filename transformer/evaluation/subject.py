@@ -1,45 +1,56 @@
-"""The subject of an analysis: a trained run, and the sentences of the dev set that it is measured on."""
+"""A trained run under analysis: averaging (§6.1), label smoothing (§5.4), and the length of sentences (§3.5)."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from msgspec import structs
+from torch import Tensor
 
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.device import best_device
-from transformer.evaluation.analyses import Analysis
+from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import describe
-from transformer.evaluation.significance import bleu_draws, limits
+from transformer.evaluation.scores import bleu_draws, describe, draws, limits
 from transformer.files import InputError, sha256
-from transformer.layout import Run
+from transformer.layout import Data, Run
 from transformer.model.packed import POSITIONS
-from transformer.model.weights import load_model
+from transformer.model.transformer import Transformer
+from transformer.model.weights import average, averaged_steps, load_model, require
 from transformer.text import draw, read_pairs
-from transformer.training.batches import ParallelText
+from transformer.training.batches import ParallelText, plan
+from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
+
+BATCH = 4 * POSITIONS  # tokens on a side that are decoded together under teacher forcing; changes speed only
+BINS = 10  # of confidence, equally wide
+GROUPS = 4  # of single sentences, by length
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A trained run with its average, and sentence pairs."""
+    """A trained run with its average, and sentence pairs of raw text."""
 
     run: Run
     header: Analysis  # with the language, too
     experiment: Experiment
     translator: Translator
-    sources: list[str]  # raw text
+    sources: list[str]
     references: list[str]
 
     @cached_property
     def text(self) -> ParallelText:
-        """Return the pairs as token ids, both sides ending in EOS, as the dev set of a training is encoded."""
+        """Encode the pairs as the dev set of a training: both sides end in EOS."""
         target = [self.translator.target.tokenize(line) for line in self.references]
-        return ParallelText(
-            token_array(self.translator.encode(self.sources)), token_array(self.translator.vocabulary.encode(target))
-        )
+        sides = self.translator.encode(self.sources), self.translator.vocabulary.encode(target)
+        arrays = (TokenArray(np.concatenate(ids).astype(TOKEN), np.cumsum([0, *map(len, ids)])) for ids in sides)
+        return ParallelText(*arrays)
 
     def score(self, translator: Translator) -> dict:
         """Translate the sources and score them with `bleu_of`."""
@@ -57,23 +68,17 @@ def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
     pairs = list(enumerate(read_pairs(input.source, input.target), start=1))
     numbers, drawn = zip(*draw(pairs, len(pairs), params.sentences), strict=True)
     experiment = load(run.experiment)
-    model = load_model(run.average, experiment.model).to(best_device())
+    translator = open_translator(run.folder, load_model(run.average, experiment.model).to(best_device()), {})
     header = {"run": origin, "language": experiment.target, "sentences": len(drawn)}
     header |= {"target_sha256": sha256(input.target)}
-    translator = open_translator(run.folder, model, {})
     subject = Subject(run, header, experiment, translator, *map(list, zip(*drawn, strict=True)))
-    for number, lengths in zip(numbers, subject.text.lengths.T, strict=True):
-        for path, length, most in zip(
-            (input.source, input.target), lengths, (translator.longest, POSITIONS), strict=True
-        ):
-            if length > most:
-                raise InputError(f"{path}, line {number}: expected {most} subwords at most, found {length}")
+    for path, lengths, most in zip(
+        (input.source, input.target), subject.text.lengths, (translator.longest, POSITIONS), strict=True
+    ):
+        if (longest := lengths.max()) > most:
+            line = numbers[lengths.argmax()]
+            raise InputError(f"{path}, line {line}: expected {most} subwords at most, found {longest}")
     return subject
-
-
-def token_array(sentences: list[list[int]]) -> TokenArray:
-    """Return sentences of token ids as a corpus side in memory."""
-    return TokenArray(np.concatenate(sentences).astype(TOKEN), np.cumsum([0, *map(len, sentences)]))
 
 
 def bleu_of(hypotheses: list[str], references: list[str], language: str) -> dict:
@@ -89,3 +94,196 @@ def bleu_of(hypotheses: list[str], references: list[str], language: str) -> dict
     low, high = limits(resampled)
     bleu = measure(token_bleu(), *words)["score"]
     return {"bleu": bleu, "low": low, "high": high, "draws": resampled, "length_ratio": written / expected}
+
+
+# Averaging and smoothing ---------------------------------------------------------------------------------------------
+
+
+def averaging(input: SimpleNamespace, params: SimpleNamespace) -> Averaging:
+    """Measure the last checkpoint alone, and averages of the last few.
+
+    params: `checkpoints`, how many to average; more than the run has kept are left out. Raises InputError if it has
+    kept too few, or those of another training.
+    """
+    subject = open_subject(input, params)
+    folder, device = subject.run.checkpoints, subject.translator.model.embedding.weight.device
+    paths = sorted(folder.glob("*.safetensors"))
+    counts = [count for count in params.checkpoints if count <= len(paths)]
+    if not counts:
+        raise InputError(f"{folder}: expected {min(params.checkpoints)} checkpoints at least, found {len(paths)}")
+    steps = [step for path in paths for step in averaged_steps(path, subject.header["run"]["digest"])]
+    model = Transformer(subject.experiment.model).to(device).eval()
+    averages = []
+    for count in counts:
+        tensors, _ = average(paths[-count:])
+        require(folder, model.state_dict(), tensors)
+        model.load_state_dict(tensors)
+        found = {"checkpoints": count, "steps": steps[-count:], "perplexity": predict(model, subject.text).perplexity}
+        averages.append(found | subject.score(replace(subject.translator, model=model)))  # it lays out the new weights
+    return subject.header | {"averages": averages}
+
+
+def smoothing(input: SimpleNamespace, params: SimpleNamespace) -> Smoothing:
+    """Measure perplexity and calibration, and BLEU with each of `params.beams`; the rest is the run's."""
+    subject = open_subject(input, params)
+    predictions = predict(subject.translator.model, subject.text)
+
+    def with_beam(beam: int) -> Translator:
+        return replace(subject.translator, decoding=structs.replace(subject.translator.decoding, beam=beam))
+
+    beams = [{"beam": beam} | subject.score(with_beam(beam)) for beam in params.beams]
+    return subject.header | {
+        "epsilon_ls": subject.experiment.training.epsilon_ls,
+        "perplexity": predictions.perplexity,
+        "perplexity_draws": predictions.perplexity_draws(subject.text.target.offsets),
+        "beams": beams,
+        "calibration": calibration(predictions.confidence, predictions.correct),
+    }
+
+
+def calibration(confidence: np.ndarray, correct: np.ndarray) -> dict:
+    """Return the expected calibration error of the most probable token (Guo et al. 2017, equation 3).
+
+    confidence: [tokens] its probability. correct: [tokens] 1 where it is the true token. "error" is the mean over all
+    tokens of |accuracy - confidence| of the token's bin. "bins" are of confidence in (0, 0.1], (0.1, 0.2] and so on; an
+    empty one has neither confidence nor accuracy. "confidence" and "accuracy" at the top are means over all tokens.
+    """
+    bin_of_token = np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1)
+    bins = []
+    for number in range(BINS):
+        members = bin_of_token == number
+        means = [float(column[members].mean()) if members.any() else None for column in (confidence, correct)]
+        bins.append({"tokens": int(members.sum()), "confidence": means[0], "accuracy": means[1]})
+    gaps = [bin["tokens"] * abs(bin["accuracy"] - bin["confidence"]) for bin in bins if bin["tokens"]]
+    means = {"confidence": float(confidence.mean()), "accuracy": float(correct.mean())}
+    return {"error": sum(gaps) / len(confidence)} | means | {"bins": bins}
+
+
+class Predictions(NamedTuple):
+    """A model's predictions of all target tokens, each made from the true tokens before it: arrays [tokens]."""
+
+    losses: np.ndarray  # -log p of the true token, in nats, unsmoothed
+    confidence: np.ndarray  # p of the most probable token
+    correct: np.ndarray  # 1 if that is the true token, else 0
+
+    @property
+    def perplexity(self) -> float:
+        """Return the perplexity per subword, as Table 3 has it."""
+        return perplexity(float(self.losses.mean()))
+
+    def perplexity_draws(self, offsets: np.ndarray) -> list[float]:
+        """Return the perplexity on resampled test sets, of sentences that begin at `offsets` (scores.py)."""
+        losses = np.add.reduceat(self.losses, offsets[:-1])
+        return draws(np.stack([losses, np.diff(offsets)], axis=1), lambda sums: perplexity(sums[0] / sums[1]))
+
+
+@torch.inference_mode()
+def predict(model: Transformer, text: ParallelText) -> Predictions:
+    """Predict the tokens of `text.target`, in their order (§3.1), by a model in evaluation mode."""
+    device, offsets = model.embedding.weight.device, text.target.offsets
+    columns = torch.empty(len(Predictions._fields), len(text.target.ids), dtype=torch.float64)
+    for indices in plan(0, 0, text.lengths, (BATCH, BATCH)):
+        batch = text.batch(indices, device)
+        places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
+        output = model(batch.source, batch.target)
+        columns[:, places] = _judged(output, model.output_weight(), batch.labels).double().cpu()
+    return Predictions(*columns.numpy())
+
+
+def _judged(output: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    """Return the columns of `Predictions` for the decoder's output: [3, n]. Few of the [n, V] logits exist at once.
+
+    output: [n, d_model]. weight: [V, d_model], of the softmax. labels: [n] the true tokens.
+    """
+    parts = []
+    size = CHUNK_CUDA if output.is_cuda else CHUNK
+    for x, label in zip(output.split(size), labels.split(size), strict=True):
+        logits = x @ weight.T
+        log_total = logits.logsumexp(dim=1)
+        best = logits.max(dim=1)
+        loss = log_total - logits.gather(1, label[:, None])[:, 0]
+        parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
+    return torch.cat(parts, dim=1)
+
+
+# Length --------------------------------------------------------------------------------------------------------------
+
+
+class LongSentence(NamedTuple):
+    """A sentence pair, or several joined, and the number of source tokens."""
+
+    source: str
+    reference: str
+    tokens: int
+
+
+def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
+    """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
+
+    params: `data`, the folder with the encoded training text; `times`, the multiples of its longest source sentence.
+    Raises InputError if there are fewer sentences than groups.
+    """
+    subject = open_subject(input, params)
+    translator = subject.translator
+    longest = int(TokenArray.open(*Data(params.data).arrays("train")[:2]).lengths.max())
+    rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
+    sentences = [LongSentence(*row) for row in rows]
+    groups: list[tuple[int | None, list[LongSentence]]] = [(None, group) for group in groups_by_length(sentences)]
+    skipped = 0
+    for times in params.times:
+        way = join_within if times == 1 else join_until
+        joined = way(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
+        fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
+        skipped += len(joined) - len(fitting)
+        groups += [(times, fitting)] if fitting else []
+    # All are translated together, as short sentences fill up batches.
+    translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
+    entries = []
+    for times, group in groups:
+        hypotheses = list(islice(translations, len(group)))
+        tokens = sum(sentence.tokens for sentence in group) / len(group)
+        bleu = bleu_of(hypotheses, [sentence.reference for sentence in group], subject.experiment.target)
+        entries.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
+    found = {"positions": subject.experiment.model.positions, "longest": longest, "skipped": skipped}
+    return subject.header | found | {"groups": entries}
+
+
+def groups_by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
+    """Return the sentences in GROUPS groups of equal number, the shortest first."""
+    if len(sentences) < GROUPS:
+        raise InputError(f"expected {GROUPS} sentences at least, one for each group, found {len(sentences)}")
+    ordered = sorted(sentences, key=lambda sentence: sentence.tokens)
+    return [[ordered[index] for index in part] for part in np.array_split(range(len(ordered)), GROUPS)]
+
+
+def join_until(sentences: list[LongSentence], least: int, count: Callable[[str], int]) -> list[LongSentence]:
+    """Join neighbours until each source has `least` tokens by `count`; a rest with less is dropped.
+
+    The tokens of the whole are counted, as they may differ from the sum of the parts'.
+    """
+    joined, parts = [], []
+    for sentence in sentences:
+        parts.append(sentence)
+        if (whole := _merged(parts, count)).tokens >= least:
+            joined.append(whole)
+            parts = []
+    return joined
+
+
+def join_within(sentences: list[LongSentence], most: int, count: Callable[[str], int]) -> list[LongSentence]:
+    """Join neighbours, as many as have `most` tokens together; single sentences are dropped.
+
+    They are as unlike the training's sentences as other joined ones are, but no longer.
+    """
+    joined: list[list[LongSentence]] = []
+    for sentence in sentences:
+        if joined and _merged([*joined[-1], sentence], count).tokens <= most:
+            joined[-1].append(sentence)
+        else:
+            joined.append([sentence])
+    return [_merged(parts, count) for parts in joined if len(parts) > 1]
+
+
+def _merged(parts: list[LongSentence], count: Callable[[str], int]) -> LongSentence:
+    source = " ".join(part.source for part in parts)
+    return LongSentence(source, " ".join(part.reference for part in parts), count(source))

@@ -102,6 +102,17 @@ def origin(path: str | Path, header: Header) -> tuple[str, list[int]]:
     return header["digest"], steps
 
 
+def averaged_steps(weights: Path, digest: str) -> list[int]:
+    """Return the steps of an average, or the one of a checkpoint, of the training that `digest` names.
+
+    Raises InputError on weights of another training.
+    """
+    found, steps = origin(weights, read_header(weights))
+    if found != digest:
+        raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
+    return steps
+
+
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
     tensors = from_int8(load(path)[0])

@@ -25,9 +25,7 @@ Constituent = tuple[str, int, int]  # label, words before it, words before its e
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceCounts:
-    """The counts of one sentence, which are 0 unless its status is "ok"."""
-
+class SentenceCounts:  # 0 unless the status is "ok"
     number: int
     length: int  # all words of gold except traces
     status: str  # "ok", "skip" (no words in test) or "error" (other words than in gold)
@@ -46,41 +44,40 @@ def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> Sente
     by_gold: leave words out, in both trees, by their tags in gold; all words must then be equal, even those left out.
     """
     gold, test = ([event for event in tree if getattr(event, "tag", "") != TRACE] for tree in (gold, test))
-    sentence = SentenceCounts(number, len(leaves(gold)), "skip")
+    sentence = SentenceCounts(number, len(_leaves(gold)), "skip")
     why = None
     if by_gold and test:
-        why = first_difference(leaves(gold), leaves(test))
-        test = test if why else with_deletions_of(gold, test)
-    if not why and not counted(test):
+        why = _first_difference(_leaves(gold), _leaves(test))
+        test = test if why else _with_deletions_of(gold, test)
+    if not why and not _counted(test):
         return sentence
-    why = why or first_difference(counted(gold), counted(test))
+    why = why or _first_difference(_counted(gold), _counted(test))
     if why:
         return replace(sentence, status="error", why=why)
-    expected, proposed = constituents(gold), constituents(test)
-    words = list(zip(counted(gold), counted(test), strict=True))
+    expected, proposed = _constituents(gold), _constituents(test)
+    words = list(zip(_counted(gold), _counted(test), strict=True))
     return replace(
         sentence,
         status="ok",
         gold=len(expected),
         test=len(proposed),
         matched=(Counter(expected) & Counter(proposed)).total(),
-        crossing=sum(any(cross(bracket, right) for right in expected) for bracket in proposed),
+        crossing=sum(any(_cross(bracket, right) for right in expected) for bracket in proposed),
         words=len(words),
-        right_tags=sum(same(word.tag) == same(guess.tag) for word, guess in words),
+        right_tags=sum(_same(word.tag) == _same(guess.tag) for word, guess in words),
     )
 
 
-def leaves(tree: Tree) -> list[Leaf]:
+def _leaves(tree: Tree) -> list[Leaf]:
     return [event for event in tree if isinstance(event, Leaf)]
 
 
-def counted(tree: Tree) -> list[Leaf]:
+def _counted(tree: Tree) -> list[Leaf]:
     """List the words that are not left out."""
-    return [leaf for leaf in leaves(tree) if leaf.tag not in DELETED]
+    return [leaf for leaf in _leaves(tree) if leaf.tag not in DELETED]
 
 
-def first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
-    """Name the first difference between the words."""
+def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
     if len(gold) != len(test):
         return f"{len(gold)} words in gold, {len(test)} in test"
     for number, (right, guess) in enumerate(zip(gold, test, strict=True), start=1):
@@ -89,26 +86,23 @@ def first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
     return None
 
 
-def with_deletions_of(gold: Tree, test: Tree) -> Tree:
+def _with_deletions_of(gold: Tree, test: Tree) -> Tree:
     """Tag the test tree so that the same words are left out as in gold; no other tag becomes right or wrong."""
-    tags = iter([leaf.tag for leaf in leaves(gold)])
-    result: Tree = []
-    for event in test:
-        if isinstance(event, Leaf):
-            tag = next(tags)
-            if tag in DELETED:
-                event = replace(event, tag=tag)
-            elif event.tag in DELETED:
-                event = replace(event, tag=NEVER_RIGHT)
-        result.append(event)
-    return result
+    tags = (leaf.tag for leaf in _leaves(gold))
+
+    def tagged(leaf: Leaf) -> Leaf:
+        tag = next(tags)
+        if tag not in DELETED:
+            tag = NEVER_RIGHT if leaf.tag in DELETED else leaf.tag
+        return replace(leaf, tag=tag)
+
+    return [tagged(event) if isinstance(event, Leaf) else event for event in test]
 
 
-def constituents(tree: Tree) -> list[Constituent]:
+def _constituents(tree: Tree) -> list[Constituent]:
     """List the brackets that count: those that hold a word and whose label is not left out."""
-    result = []
+    result, words = [], 0
     starts: list[int] = []
-    words = 0
     for event in tree:
         match event:
             case Open():
@@ -116,19 +110,18 @@ def constituents(tree: Tree) -> list[Constituent]:
             case Leaf(tag, _):
                 words += tag not in DELETED
             case Close(label):
-                start, label = starts.pop(), same(re.split("[-=]", label, maxsplit=1)[0])
+                start, label = starts.pop(), _same(re.split("[-=]", label, maxsplit=1)[0])
                 if start < words and label not in DELETED:
                     result.append((label, start, words))
     return result
 
 
-def same(label: str) -> str:
-    """Return the label that this label counts as."""
+def _same(label: str) -> str:
     return SAME.get(label, label)
 
 
-def cross(one: Constituent, other: Constituent) -> bool:
-    """Tell whether two brackets have words in common and each has words that the other lacks."""
+def _cross(one: Constituent, other: Constituent) -> bool:
+    """Tell whether each bracket has words that the other has and words that it lacks."""
     (_, start, end), (_, other_start, other_end) = one, other
     return start < other_start < end < other_end or other_start < start < other_end < end
 
@@ -141,17 +134,14 @@ def unparsed(sentence: SentenceCounts) -> SentenceCounts:
 def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
     """Summarise all sentences, and those of at most 40 words, as "all" and "len40"; both include errors and skips."""
     sentences = list(sentences)
-    return {
-        "all": evalb_summary(sentences),
-        "len40": evalb_summary([each for each in sentences if each.length <= SHORT]),
-    }
+    short = [each for each in sentences if each.length <= SHORT]
+    return {"all": evalb_summary(sentences), "len40": evalb_summary(short)}
 
 
 def evalb_summary(sentences: list[SentenceCounts]) -> dict:
     """Return EVALB's summary: counts of sentences, percentages, and the mean number of crossing brackets.
 
-    A value is None if its denominator is 0; EVALB prints 0.00, or nan for F1. If no bracket matches, F1 is 0; EVALB
-    prints nan.
+    Two differences: a value is None if its denominator is 0, and F1 is 0 if no bracket matches.
     """
     valid = [sentence for sentence in sentences if sentence.status == "ok"]
 
@@ -159,7 +149,7 @@ def evalb_summary(sentences: list[SentenceCounts]) -> dict:
         return sum(getattr(sentence, name) for sentence in valid)
 
     gold, test, matched = total("gold"), total("test"), total("matched")
-    recall, precision = percentage(matched, gold), percentage(matched, test)
+    recall, precision = _percentage(matched, gold), _percentage(matched, test)
     return {
         "sentences": len(sentences),
         "errors": sum(sentence.status == "error" for sentence in sentences),
@@ -167,16 +157,16 @@ def evalb_summary(sentences: list[SentenceCounts]) -> dict:
         "valid": len(valid),
         "recall": recall,
         "precision": precision,
-        "f1": 2 * precision * recall / (precision + recall) if matched else percentage(0, gold + test),
-        "complete": percentage(sum(s.gold == s.test == s.matched for s in valid), len(valid)),
+        "f1": 2 * precision * recall / (precision + recall) if matched else _percentage(0, gold + test),
+        "complete": _percentage(sum(s.gold == s.test == s.matched for s in valid), len(valid)),
         "crossing": total("crossing") / len(valid) if valid else None,
-        "no_crossing": percentage(sum(s.crossing == 0 for s in valid), len(valid)),
-        "two_or_less_crossing": percentage(sum(s.crossing <= 2 for s in valid), len(valid)),
-        "tagging": percentage(total("right_tags"), total("words")),
+        "no_crossing": _percentage(sum(s.crossing == 0 for s in valid), len(valid)),
+        "two_or_less_crossing": _percentage(sum(s.crossing <= 2 for s in valid), len(valid)),
+        "tagging": _percentage(total("right_tags"), total("words")),
     }
 
 
-def percentage(part: int, whole: int) -> float | None:
+def _percentage(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
@@ -184,8 +174,7 @@ def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tre
     """Yield the trees of two files, line by line; several trees on a line are one sentence.
 
     An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError on
-    files of unequal length or without a line, and, naming file and line, on an empty line in `gold` and on what
-    `trees.parse_trees` cannot read.
+    files of unequal length or without a line, on an empty line in `gold`, and on what `parse_trees` cannot read.
     """
     number = 0
     for number, (right, guess) in enumerate(zip_longest(read_lines(gold), read_lines(test)), start=1):

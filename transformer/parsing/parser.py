@@ -26,8 +26,7 @@ from transformer.layout import Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
-from transformer.parsing.linearization import decode
-from transformer.parsing.trees import Tree
+from transformer.parsing.trees import Tree, decode
 from transformer.translation.search import Decoder
 from transformer.translation.translator import search
 
@@ -37,14 +36,9 @@ DEEPEST = 100  # brackets open at once in a constrained search; treebanks have a
 
 
 class Parse(NamedTuple):
-    """A tree over exactly the given words, its repairs, and its score.
-
-    score: log-probability over length penalty (translation/search.py); None for a sentence that is too long.
-    """
-
-    tree: Tree
-    fault: str | None
-    score: float | None
+    tree: Tree  # over exactly the given words
+    fault: str | None  # that was repaired
+    score: float | None  # log-probability over length penalty; None for a sentence that is too long
 
 
 @dataclass(frozen=True)
@@ -112,7 +106,15 @@ class TreeDecoder:
 
     def __init__(self, decoder: Decoder, words: Tensor, symbols: dict[str, int]):
         self.decoder = decoder
-        self.kinds = Kinds(symbols, words.device)
+        # What each id does to a tree: [V]. PAD, EOS and UNK do nothing.
+        self.ids = torch.arange(max(symbols.values()) + 1, device=words.device)
+        self.closing = torch.zeros_like(self.ids)  # the closing bracket of an opening one, or 0
+        self.closes, self.tags = torch.zeros(2, len(self.ids), dtype=torch.bool, device=words.device)
+        for symbol, token in symbols.items():
+            if symbol.startswith("("):
+                self.closing[token] = symbols[f"){symbol[1:]}"]
+            else:
+                (self.closes if symbol.startswith(")") else self.tags)[token] = True
         self.left = words[:, None]  # words without a tag yet: [B, K], like depth and empty
         self.depth = torch.zeros_like(self.left)
         self.empty = torch.zeros_like(self.left, dtype=torch.bool)  # the innermost constituent holds nothing
@@ -125,23 +127,23 @@ class TreeDecoder:
 
     def follow(self, tokens: Tensor) -> None:
         """Update the state of each hypothesis with its next symbol."""
-        closing = self.kinds.closing[tokens][:, :, None]
+        closing = self.closing[tokens][:, :, None]
         opens = closing > 0
         place = self.depth.clamp(max=DEEPEST - 1)[:, :, None]
         self.owed = self.owed.scatter(2, place, torch.where(opens, closing, self.owed.gather(2, place)))
-        self.left = self.left - self.kinds.tags[tokens].long()
+        self.left = self.left - self.tags[tokens].long()
         self.empty = opens[:, :, 0]
-        depth = self.depth + self.empty.long() - self.kinds.closes[tokens].long()
+        depth = self.depth + self.empty.long() - self.closes[tokens].long()
         self.depth = depth.clamp(0, DEEPEST)  # a hypothesis that could not continue may contain any symbol
 
     def allowed(self) -> Tensor:
         """Tell which symbols may follow: [B, K, V]."""
-        kinds, left, depth = self.kinds, self.left[:, :, None], self.depth[:, :, None]
+        left, depth = self.left[:, :, None], self.depth[:, :, None]
         innermost = self.owed.gather(2, (depth - 1).clamp(min=0))
         return (
-            (left > 0) & (kinds.tags | (kinds.closing > 0) & (depth < DEEPEST))
-            | (depth > 0) & ~self.empty[:, :, None] & (kinds.ids == innermost)
-            | (left == 0) & (depth == 0) & (kinds.ids == EOS)
+            (left > 0) & (self.tags | (self.closing > 0) & (depth < DEEPEST))
+            | (depth > 0) & ~self.empty[:, :, None] & (self.ids == innermost)
+            | (left == 0) & (depth == 0) & (self.ids == EOS)
         )
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
@@ -150,18 +152,3 @@ class TreeDecoder:
         kept = tuple(torch.from_numpy(x).to(self.left.device) for x in (sentences[:, None], parents))
         states = (self.left, self.depth, self.empty, self.owed)
         self.left, self.depth, self.empty, self.owed = (state[kept] for state in states)
-
-
-class Kinds:
-    """The effect of each id of a parser's vocabulary on a tree: tensors [V]. PAD, EOS and UNK have none."""
-
-    def __init__(self, symbols: dict[str, int], device: torch.device):
-        size = max(symbols.values()) + 1
-        self.ids = torch.arange(size, device=device)
-        self.closing = torch.zeros(size, dtype=torch.long, device=device)  # the closing bracket of an opening one, or 0
-        self.closes, self.tags = torch.zeros(2, size, dtype=torch.bool, device=device)
-        for symbol, token in symbols.items():
-            if symbol.startswith("("):
-                self.closing[token] = symbols[f"){symbol[1:]}"]
-            else:
-                (self.closes if symbol.startswith(")") else self.tags)[token] = True

@@ -32,7 +32,7 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     Raises InputError like `parse_trees` and, before anything is read, if a section has no files. A missing file is not
     noticed, as the treebank's own numbering has gaps: count the trees.
     """
-    files = {f"{number:02}": section_files(Path(path), f"{number:02}") for number in range(first, last + 1)}
+    files = {f"{number:02}": _section_files(Path(path), f"{number:02}") for number in range(first, last + 1)}
     missing = [section for section in files if not files[section]]
     if missing:
         example = f"{missing[0]}/wsj_{missing[0]}01.mrg or wsj_{missing[0]}01.mrg"
@@ -40,11 +40,11 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
             f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
             f"found none for {', '.join(missing)}; {LICENCE}"
         )
-    return chain.from_iterable(parse_cleaned(read_lines(file), file) for file in chain(*files.values()))
+    return chain.from_iterable(_cleaned(read_lines(file), file) for file in chain(*files.values()))
 
 
-def section_files(path: Path, section: str) -> list[Path]:
-    """List the files of a section, in its own folder or else in `path`; a CD may have their names in capitals."""
+def _section_files(path: Path, section: str) -> list[Path]:
+    """List the files of a section, in its own folder or else in `path`. A CD may have their names in capitals."""
     name = re.compile(rf"wsj_{section}\d\d\.mrg", re.IGNORECASE)
     for folder in (path / section, path):
         files = [file for file in folder.glob("*") if name.fullmatch(file.name)]
@@ -57,23 +57,21 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
     path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
-    of each split in splits.md. Raises InputError like `read_members` and `parse_trees`, naming what the archive lacks.
+    of each split in splits.md. Raises InputError on other archives, naming what is missing.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, GUM_MEMBER.fullmatch)}
-    documents = split_documents(path, contents.get("splits.md"), split)
+    documents = _split_documents(path, contents.get("splits.md"), split)
     without = [document for document in documents if GUM_WITHOUT_WORDS in document]
     files = {document: f"const/{document}.ptb" for document in documents if document not in without}
     missing = [document for document, file in files.items() if file not in contents]
     if missing:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
-    texts = {f"{path}: {file}": io.BytesIO(contents[file]) for file in files.values()}
-    return chain.from_iterable(
-        parse_cleaned(decode_lines(split_lines(text), name), name) for name, text in texts.items()
-    ), without
+    texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
+    return chain.from_iterable(_cleaned(decode_lines(texts[name], name), name) for name in texts), without
 
 
-def split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
-    """List the documents that GUM's splits.md has under `## SPLIT`. Raises InputError if it has none."""
+def _split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
+    """List the documents that GUM's splits.md has under `## SPLIT`."""
     if table is None:
         raise InputError(f"{path}: expected the repository of GUM, found no splits.md in its outermost folder")
     documents: dict[str, list[str]] = {}
@@ -94,6 +92,5 @@ def read_plain(path: str | Path) -> Iterator[Tree]:
         yield from filter(None, map(clean, one_a_line(decode_lines(split_lines(stream), path), path)))
 
 
-def parse_cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
-    """Yield the trees in `lines` that hold words, cleaned. Raises InputError like `parse_trees`."""
+def _cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
     return filter(None, (clean(tree) for _, tree in parse_trees(lines, name)))

@@ -1,8 +1,18 @@
-"""§6.3: bracketed trees. A tree is the list of its brackets and words from left to right: no function recurses.
+"""§6.3: bracketed trees, and the sequences of symbols that a parser writes for them.
+
+A tree is the list of its brackets and words from left to right: no function recurses.
 
     (TOP (NP (DT the) (NN cat)))   is   Open(TOP) Open(NP) Leaf(DT, the) Leaf(NN, cat) Close(NP) Close(TOP)
 
 In files, treebanks write the round brackets in words -LRB- and -RRB-; here they are brackets.
+
+A parser reads words and writes the tree without them, as in Vinyals et al. (2015) but with the words' tags, as in the
+authors' code: (TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))) becomes
+
+    the cat sleeps .
+    (S (NP DT NN )NP (VP VBZ )VP . )S
+
+A parser may write what is no tree over these words. `decode` then makes one, and names each repair.
 """
 
 import re
@@ -12,7 +22,6 @@ from functools import cache
 from pathlib import Path
 
 from transformer.files import InputError
-from transformer.text import read_lines
 
 TOP = "TOP"  # the label of every cleaned tree's root
 TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers' output
@@ -21,36 +30,27 @@ WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, 
 
 BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+")
 BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
+UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
+WRITTEN = re.compile(r"(?P<bracket>[()]?)(?P<label>[^\s()]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The beginning of a constituent."""
-
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The end of the innermost open constituent, with its label."""
-
-    label: str
+    label: str  # of the innermost open constituent
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A word with its part of speech."""
-
     tag: str
     word: str
 
 
 Tree = list[Open | Leaf | Close]
-
-
-def read_trees(path: str | Path) -> Iterator[Tree]:
-    """Yield the trees of a file with one on each line. Raises InputError naming the file and the line."""
-    return one_a_line(read_lines(path), path)
 
 
 def one_a_line(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
@@ -127,7 +127,6 @@ def bracketed(tree: Tree) -> str:
 
 
 def words(tree: Tree) -> list[str]:
-    """List the words of the leaves."""
     return [event.word for event in tree if isinstance(event, Leaf)]
 
 
@@ -146,35 +145,31 @@ def with_words_of(gold: Tree, tree: Tree) -> Tree:
 
 
 def clean(tree: Tree) -> Tree:
-    """Remove traces, constituents of traces alone, function tags and escapes; put the tree under TOP.
-
-    A tree that holds nothing but traces becomes an empty list.
-    """
+    """Remove traces, function tags and escapes; put the tree under TOP. Of traces alone nothing is left: []."""
     kept: Tree = []
     for event in tree:
         match event:
             case Open(label) | Close(label) if label in TOPS:
                 pass
             case Leaf(tag, word) if tag != TRACE:
-                kept.append(Leaf(bare(tag), unescape(word)))
+                kept.append(Leaf(_bare(tag), _unescape(word)))
             case Open(label):
-                kept.append(Open(bare(label)))
+                kept.append(Open(_bare(label)))
             case Close(label) if isinstance(kept[-1], Open):
                 kept.pop()
             case Close(label):
-                kept.append(Close(bare(label)))
+                kept.append(Close(_bare(label)))
     return [Open(TOP), *kept, Close(TOP)] if kept else []
 
 
 @cache
-def bare(label: str) -> str:
+def _bare(label: str) -> str:
     """Cut function tags: NP-SBJ-1, NP=2 and NP|NX become NP. A label that begins with a hyphen (-LRB-) stays."""
     match = BARE.match(label)
     return match[0] if match else label
 
 
-def unescape(word: str) -> str:
-    r"""Resolve the treebank's escapes, such as 1\/2."""
+def _unescape(word: str) -> str:
     for escaped, plain in (("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")):
         word = word.replace(escaped, plain)
     return word
@@ -194,3 +189,97 @@ def phrases(tree: Tree, least: int) -> Iterator[Tree]:
                 start, before = starts.pop()
                 if least <= seen - before < total:
                     yield [Open(TOP), *tree[start : place + 1], Close(TOP)]
+
+
+def encode(tree: Tree) -> tuple[list[str], list[str]]:
+    """Return the words of a cleaned tree and its symbols, one for each opening bracket, word and closing bracket."""
+    symbols = []
+    for event in tree[1:-1]:
+        match event:
+            case Open(label):
+                symbols.append(f"({label}")
+            case Close(label):
+                symbols.append(f"){label}")
+            case Leaf(tag, _):
+                symbols.append(tag)
+    return words(tree), symbols
+
+
+def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
+    """Return the tree that `symbols` describe over the words of `sentence`, and its faults, or None.
+
+    A closing bracket also closes what is open within its constituent. Words beyond the last tag get the tag XX and go
+    to the end of the outermost open constituent or, if none is open, of the one that holds all others, or else under
+    TOP. What is still open is closed. Dropped are: a closing bracket without its constituent, tags beyond the last
+    word, constituents without a word, and symbols with an empty label, or with brackets or spaces in it.
+    """
+    builder = _Builder(sentence)
+    for text in symbols:
+        builder.follow(text)
+    return builder.finished(), "; ".join(dict.fromkeys(builder.faults)) or None
+
+
+class _Builder:
+    """A tree under construction, and the faults of the symbols so far."""
+
+    def __init__(self, sentence: list[str]):
+        self.left = sentence[::-1]  # the words without a tag yet, next one last
+        self.tree: Tree = [Open(TOP)]
+        self.open: list[str] = []  # labels of the constituents that are open, except TOP
+        self.roots = 0  # constituents and words directly under TOP
+        self.faults: list[str] = []
+
+    def follow(self, text: str) -> None:
+        match = WRITTEN.fullmatch(text)
+        if not match:
+            self.faults.append("an unreadable symbol")
+        elif match["bracket"] == "(":
+            self.roots += not self.open
+            self.open.append(match["label"])
+            self.tree.append(Open(match["label"]))
+        elif match["bracket"] == ")":
+            self.close(match["label"])
+        elif self.left:
+            self.tag_next(match["label"])
+        else:
+            self.faults.append("more tags than words")
+
+    def tag_next(self, tag: str) -> None:
+        self.roots += not self.open
+        self.tree.append(Leaf(tag, self.left.pop()))
+
+    def close(self, label: str) -> None:
+        """Close the innermost constituent with this label, and all in it that are open."""
+        if label not in self.open:
+            self.faults.append(f"a ){label} that closes nothing")
+            return
+        if self.open[-1] != label:
+            self.faults.append(f"a ){label} that closes a {self.open[-1]}")
+        while self.close_last() != label:
+            pass
+
+    def close_last(self) -> str:
+        """Close the innermost constituent, or drop it if it holds nothing."""
+        label = self.open.pop()
+        if isinstance(self.tree[-1], Open):
+            self.faults.append(f"an empty {label}")
+            self.tree.pop()
+            self.roots -= not self.open
+        else:
+            self.tree.append(Close(label))
+        return label
+
+    def finished(self) -> Tree:
+        if self.open:
+            self.faults.append("brackets left open")
+        if self.left:
+            self.faults.append("fewer tags than words")
+            while len(self.open) > 1:
+                self.close_last()
+            if not self.open and self.roots == 1 and isinstance(self.tree[-1], Close):
+                self.open.append(self.tree.pop().label)
+            while self.left:
+                self.tag_next(UNTAGGED)
+        while self.open:
+            self.close_last()
+        return [*self.tree, Close(TOP)]

@@ -18,7 +18,7 @@ from transformer.files import InputError, naming, replacing
 from transformer.layout import Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
-from transformer.records import MetricsEntry, MetricsLine, lines_of, parse_json
+from transformer.records import MetricsLine, lines_of, parse_json
 from transformer.training.batches import ParallelText, plan
 from transformer.training.loss import batch_losses, perplexity
 from transformer.training.states import Progress
@@ -139,11 +139,11 @@ class Logger:
             f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
         )
 
-    def write(self, entry: MetricsEntry) -> None:
+    def write(self, entry: dict[str, float]) -> None:
         """Append `entry`, with the step, to both logs."""
         step = self.progress.step
         with naming(self.path), open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(MetricsLine(step=step, **entry)) + "\n")
+            file.write(json.dumps({"step": step} | entry) + "\n")
         self.board.write(step, entry)
 
 
@@ -177,7 +177,7 @@ class Board:
         self.writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
         self.add(step=first, session_log=SessionLog(status=SessionLog.START))
 
-    def write(self, step: int, entry: MetricsEntry) -> None:
+    def write(self, step: int, entry: dict[str, float]) -> None:
         for name, value in entry.items():
             self.add(step=step, summary=self.scalar(name, value))
         self.writer.flush()

@@ -11,10 +11,9 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.corpus import Subwords
-from transformer.evaluation.scores import averaged_steps
 from transformer.files import InputError, sha256
 from transformer.layout import Run
-from transformer.model.weights import load_model, read_header
+from transformer.model.weights import averaged_steps, load_model, read_header
 from transformer.provenance import commit, now
 from transformer.records import Trained, read_json, read_translated, variants, write_json
 from transformer.text import environment

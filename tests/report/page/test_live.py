@@ -21,7 +21,7 @@ from support.toy import ROWS, random_lines, write_text
 
 from transformer.config.experiment import EOS
 from transformer.data.corpus import learn
-from transformer.evaluation.attention import names
+from transformer.evaluation.analyses import token_names
 from transformer.layout import Run
 from transformer.model.transformer import attention_weights
 from transformer.report.page.live import BODY, LONGEST, open_trial
@@ -76,8 +76,8 @@ def test_scores_and_attention_are_the_models(address, trial):
     assert len(scores) == translator.decoding.beam
     assert scores == sorted(scores, reverse=True)
     target, (sentence,) = [*ranked[0][0], EOS], found["attention"]["sentences"]
-    assert sentence["source"] == names(translator.vocabulary, source)
-    assert sentence["target"] == names(translator.vocabulary, target)
+    assert sentence["source"] == token_names(translator.vocabulary, source)
+    assert sentence["target"] == token_names(translator.vocabulary, target)
     for kind, expected in attention_weights(translator.model, source, target).items():
         values = np.array(sentence[kind])
         assert values.shape == (found["attention"]["layers"], found["attention"]["heads"], *expected.shape[2:])

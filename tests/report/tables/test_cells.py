@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from support.scored import score, write_scores
 
-from transformer.evaluation.scores import read_scores
-from transformer.evaluation.significance import RESAMPLES
+from transformer.evaluation.scores import RESAMPLES, read_scores
 from transformer.report.tables.cells import (
     LEVEL,
     MARGIN,

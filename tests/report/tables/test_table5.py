@@ -6,7 +6,7 @@ import pytest
 import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
-from transformer.evaluation.significance import RESAMPLES, TRAININGS
+from transformer.evaluation.scores import RESAMPLES, TRAININGS
 from transformer.registry import ANALYSES, TABLE_5
 from transformer.report.tables.table5 import COMPARED, read_claims, table5
 

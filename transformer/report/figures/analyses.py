@@ -9,7 +9,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, read_heads
+from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads
 from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, Drawing, empty, new, not_shown
@@ -42,7 +42,7 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
     input: `heads`, the analysis of this name.
     """
-    found = read_heads(input.heads)
+    found = read_of_run(input.heads, Heads)
     map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
     *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))

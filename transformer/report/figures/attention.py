@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from transformer.evaluation.attention import CONTINUED, Attention, read_attention
+from transformer.evaluation.analyses import CONTINUED, Attention
 from transformer.files import InputError
+from transformer.records import read_json
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 
@@ -86,7 +87,7 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
-    shown = sentence_of(read_attention(input.attention), "figure3")
+    shown = sentence_of(read_json(input.attention, Attention), "figure3")
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     figure, axes = shown.canvas(1)
     draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
@@ -101,7 +102,7 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
-    shown = sentence_of(read_attention(input.attention), "figure4")
+    shown = sentence_of(read_json(input.attention, Attention), "figure4")
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     heads = np.argsort(-shares, kind="stable")[:2].tolist()
     figure, axes = shown.canvas(2)
@@ -121,7 +122,7 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw two heads that do different things."""
-    shown = sentence_of(read_attention(input.attention), "figure5")
+    shown = sentence_of(read_json(input.attention, Attention), "figure5")
     heads = two_structured(shown.weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):

@@ -12,9 +12,9 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import load
 from transformer.config.scales import PARSER
-from transformer.evaluation.layers import COSTS, growth, read_measured
+from transformer.evaluation.layers import COSTS, Measured, growth
 from transformer.layout import Run
-from transformer.records import read_metrics, run_name
+from transformer.records import read_json, read_metrics, run_name
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table3 import read_variations
@@ -79,7 +79,7 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
 def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw the time of a layer over the sequence's length, for each type of Table 1."""
-    measured = read_measured(input.measured)
+    measured = read_json(input.measured, Measured)
     figure, axes = style.new(style.COLUMN_INCHES, 0.9 * style.COLUMN_INCHES)
     times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
     longest = {}

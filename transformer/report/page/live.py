@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from transformer.config.experiment import Experiment, load
 from transformer.device import best_device
-from transformer.evaluation.attention import describe_pair
+from transformer.evaluation.analyses import describe_pair
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.weights import load_model

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from transformer.evaluation.attention import read_attention, whole_weights
+from transformer.evaluation.analyses import Attention, whole_weights
 from transformer.parsing.brackets import SentenceCounts, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
 from transformer.records import Description, read_json
@@ -69,7 +69,7 @@ def make(input: Any, params: Any) -> str:
         figures=[_figure_part(Path(path)) for path in input.figures],
         translations=translations,
         parses=parses,
-        attention=whole_weights(read_attention(input.attention)) if input.attention else None,
+        attention=whole_weights(read_json(input.attention, Attention)) if input.attention else None,
         colors=COLORS,
         cards=run_cards(runs, input.scores),
         gaps=gaps + no_translations + no_parses,

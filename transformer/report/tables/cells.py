@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from transformer.evaluation.significance import RESAMPLES, SEED, limits, p_value, with_training
+from transformer.evaluation.scores import RESAMPLES, SEED, limits, p_value, with_training
 from transformer.report.tables.render import Cell, Column, Grid, Note, lay_out
 
 LEVEL = 0.05

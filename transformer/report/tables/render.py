@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from transformer.files import replacing
-from transformer.records import converted, read_json
+from transformer.records import read_json
 from transformer.text import environment
 
 CODE = re.compile(r"`([^`]*)`")
@@ -100,7 +100,7 @@ def write(table: Table, output: str, frame: pd.DataFrame) -> None:
 
 def read(path: str | Path) -> Table:
     """Read what `write` left as JSON. Raises InputError on a file that holds something else."""
-    return converted(read_json(path), Table, path)
+    return read_json(path, Table)
 
 
 def markdown(table: Table) -> str:

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth, read_measured
+from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth
 from transformer.files import InputError
+from transformer.records import read_json
 from transformer.registry import TABLES
 from transformer.report.tables.cells import note, read_printed
 from transformer.report.tables.render import Column, Grid, Row, Table, lay_out
@@ -17,7 +18,7 @@ POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depen
 
 def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table. input: paper, measured (layers.json)."""
-    measured = read_measured(input.measured)
+    measured = read_json(input.measured, Measured)
     frame = compare_layers(read_complexities(input.paper), measured)
     times = pd.DataFrame(measured["times"])
     lengths = ", ".join(str(n) for n in sorted({row["n"] for row in measured["connections"]}))

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.evaluation.scores import read_scores, require_one
-from transformer.evaluation.significance import limits
+from transformer.evaluation.scores import limits, read_scores, require_one
 from transformer.registry import TABLES
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from transformer.evaluation.analyses import KINDS, PAYLOADS
-from transformer.evaluation.scores import require_one
-from transformer.evaluation.significance import holm
+from transformer.evaluation.scores import holm, require_one
 from transformer.records import read_of_run, run_name
 from transformer.registry import TABLE_5, TABLES
 from transformer.report.tables import cells

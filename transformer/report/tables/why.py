@@ -16,8 +16,7 @@ from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import read_scores
-from transformer.evaluation.significance import bleu_draws
+from transformer.evaluation.scores import bleu_draws, read_scores
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.records import read_translated

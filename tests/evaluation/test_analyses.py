@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from support.commands import do, error
 from support.toy import (
     make_experiment,
     make_run,
@@ -14,15 +15,15 @@ from support.toy import (
     write_text,
 )
 
-from transformer.commands import attend
 from transformer.config.experiment import EOS, PAD
 from transformer.data.corpus import Subwords
-from transformer.evaluation.attention import names, read_attention
+from transformer.evaluation.analyses import Attention, token_names
 from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import save
+from transformer.records import read_json
 
 SOURCE, TARGET = random_sentences(1, 2, longest=9)
 
@@ -66,11 +67,11 @@ def test_names_of_tokens_make_the_words_again(tmp_path):
     vocabulary = Subwords(make_vocabulary(tmp_path / "vocabulary.model"))
     text = "ab cdefij ij opmn"
     (ids,) = vocabulary.encode([text])
-    tokens = names(vocabulary, ids)
+    tokens = token_names(vocabulary, ids)
     assert tokens[-1] == "<EOS>"
     assert " ".join(tokens[:-1]).replace("@@ ", "") == text
     assert any(token.endswith("@@") for token in tokens)
-    assert names(vocabulary, [PAD]) == ["<start>"]
+    assert token_names(vocabulary, [PAD]) == ["<start>"]
 
 
 @pytest.fixture
@@ -83,11 +84,8 @@ def run(tmp_path):
     return folder
 
 
-def attended(run, text, figures=None, longest=9) -> dict:
-    output = run / "attention.json"
-    options = ["--figures", json.dumps(figures or {}), "--count", "2", "--longest", str(longest), "--threads", "1"]
-    attend.main(["--run", str(run), "--text", str(text), *options, "--output", str(output)])
-    return read_attention(output)
+def command(run, text, *options) -> list:
+    return ["attend", "--run", run, "--text", text, "--count", 2, *options, "--threads", 1, "--output", run / "a.json"]
 
 
 def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
@@ -95,7 +93,8 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
     text = write_text(tmp_path / "test.en", ["ab cd", "", "ij", "ab " * 30, "ef gh"])
     figures = {"figure3": {"text": "ab ij", "from": "ab", "to": ["ij"]}}
     figures |= {name: {"text": "gh op kl"} for name in ("figure4", "figure5")}
-    taken = attended(run, text, figures)
+    do(*command(run, text, "--figures", json.dumps(figures), "--longest", 9))
+    taken = read_json(run / "a.json", Attention)
     assert (taken["run"], taken["layers"], taken["heads"]) == ("en-de/base/1", 2, 2)
     titles = [sentence["title"] for sentence in taken["sentences"]]
     assert titles == ["Figure 3", "Figure 4 and Figure 5", "Sentence 3 of test.en", "Sentence 5 of test.en"]
@@ -106,14 +105,4 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
             rows = torch.tensor(sentence[kind], dtype=torch.float)
             assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
     assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
-    content = json.loads((run / "attention.json").read_text())
-    content["sentences"][1]["cross"][0][0].pop()
-    (run / "attention.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"sentence 2, cross: expected weights of shape .*, found ragged"):
-        read_attention(run / "attention.json")
-
-
-def test_a_text_without_a_short_sentence_is_refused(run, tmp_path):
-    text = write_text(tmp_path / "test.en", ["ab cd ef gh ij"])
-    with pytest.raises(InputError, match="expected a sentence of at most 3 tokens, found none"):
-        attended(run, text, longest=3)
+    assert "at most 1 tokens, found none" in error(*command(run, text, "--longest", 1))
