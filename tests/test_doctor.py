@@ -132,16 +132,10 @@ def test_downloads_from_servers(monkeypatch):
 def test_what_a_scale_needs(project: Path):
     """Downloads that are here, and the treebank that must be bought, are no errors; a missing own corpus is."""
     config = settings.read([], ["scale=multi30k"])
-    names = {
-        f"multi30k-{split}.{language}.gz"
-        for split in ("train", "val", "test_2016_flickr")
-        for language in ("en", "de", "fr")
-    }
-    assert set(machine.missing_downloads(config)) == {*names, "gum.tar.gz"}
-    download = machine.RESOURCES.download("gum.tar.gz")
-    download.parent.mkdir(parents=True)
-    download.write_bytes(b"here")
-    assert set(machine.missing_downloads(config)) == names
+    assert len(missing := machine.missing_downloads(config)) == 10
+    machine.RESOURCES.download("gum.tar.gz").parent.mkdir(parents=True)
+    machine.RESOURCES.download("gum.tar.gz").write_bytes(b"here")
+    assert missing.keys() - machine.missing_downloads(config) == {"gum.tar.gz"}
     assert levels(machine.check_downloads(config, "nowhere")) == ["error"] * 9
     file = own_corpus(project)
     (project / "train.cs").unlink()

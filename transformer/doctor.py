@@ -4,7 +4,6 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -23,7 +22,6 @@ from transformer.process import take_lock
 from transformer.text import origin
 
 LEVELS = ("ok", "note", "warning", "error")
-LOCK = Path("requirements.lock")
 INSTALL = "python -m pip install -r requirements.lock, as `make` does"
 SHOWN = 5  # names in one line
 ANSWER_SECONDS = 10.0  # for a server to answer
@@ -63,23 +61,23 @@ def check_machine(config: dict, mirror: str) -> Iterator[Finding]:
 
 
 def few(names: list[str]) -> str:
-    """Join the first names of a list, and count the rest."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return "; ".join(names[:SHOWN]) + more
 
 
-def check_packages(lock: Path = LOCK) -> Iterator[Finding]:
+def check_packages(lock: Path = Path("requirements.lock")) -> Iterator[Finding]:
     """Compare the installed packages with requirements.lock."""
     if not lock.exists():
         raise InputError(f"{lock}: no such file; doctor runs in the project's folder")
     lines = lock.read_text(encoding="utf-8").splitlines()
-    pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-    here = {}
-    for name in pinned:
-        with suppress(PackageNotFoundError):
-            here[name] = version(name).partition("+")[0]  # without a build's suffix such as +cpu
-    missing = [name for name in pinned if name not in here]
-    others = [f"{name} {found}, not {pinned[name]}" for name, found in here.items() if found != pinned[name]]
+    missing, others, pinned = [], [], [line.split("==") for line in lines if line and not line.startswith("#")]
+    for name, expected in pinned:
+        try:
+            found = version(name).partition("+")[0]  # without a build's suffix such as +cpu
+        except PackageNotFoundError:
+            missing.append(name)
+        else:
+            others += [f"{name} {found}, not {expected}"] * (found != expected)
     if missing:
         yield error("packages", f"{few(missing)} of {lock.name} not installed", INSTALL)
     if others:
@@ -126,30 +124,29 @@ def existing(folder: Path) -> Path:
     return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
 
 
-@contextmanager
-def trial(folder: Path) -> Iterator[Path]:
-    """Make a temporary folder in `folder`, or where that will be."""
-    with TemporaryDirectory(dir=existing(folder), prefix=".doctor-", ignore_cleanup_errors=True) as place:
-        yield Path(place)
+def trial(folder: Path) -> TemporaryDirectory:
+    """Return a temporary folder in `folder`, or where that will be."""
+    return TemporaryDirectory(dir=existing(folder), prefix=".doctor-", ignore_cleanup_errors=True)
 
 
 def check_folder(folder: Path, needed: int = 0) -> Finding:
     """Check that `needed` bytes are free, and that files can be written, replaced and locked."""
+    subject, needed = f"folder {folder}", max(LEAST, needed)
     try:
         with trial(folder) as place:
             for name in ("new", "replaced"):
-                with replacing(place / "file") as file:
+                with replacing(Path(place, "file")) as file:
                     file.write(name)
-            with open(place / "file", "a+") as file:
+            with open(Path(place, "file"), "a+") as file:
                 take_lock(file)
         free = shutil.disk_usage(existing(folder)).free
     except (OSError, InputError) as failure:
         fix = f"make it writable, or make {folder} a link to a folder that is"
-        return error(f"folder {folder}", f"cannot be written: {failure}", fix)
-    if free < max(LEAST, needed):
+        return error(subject, f"cannot be written: {failure}", fix)
+    if free < needed:
         fix = f"free space, or make {folder} a link to a larger disk; `python -m transformer plan` lists the needs"
-        return error(f"folder {folder}", f"{gib(free)} free, {gib(max(LEAST, needed))} needed", fix)
-    return ok(f"folder {folder}", f"{gib(free)} free; files can be written, replaced and locked")
+        return error(subject, f"{gib(free)} free, {gib(needed)} needed", fix)
+    return ok(subject, f"{gib(free)} free; files can be written, replaced and locked")
 
 
 def needed_space(config: dict) -> dict[Path, int]:
@@ -199,10 +196,14 @@ def refusal(entry: dict, mirror: str) -> str | None:
     """Return why no address of a download, or no place in the mirror, has it; None if one does."""
     for edition in [entry, *entry.get("alternatives", [])]:
         for url in edition["urls"]:
-            file, size = Path(mirror, *url.split("/")[2:]), edition.get("size")
-            found = file.stat().st_size if mirror and file.is_file() else 0
-            problem = f"{file}: expected {size or 'some'} bytes, found {found}" if mirror else silence(url)
-            if problem is None or (found and size in (None, found)):
+            if mirror:
+                file, size = Path(mirror, *url.split("/")[2:]), edition.get("size")
+                found = file.stat().st_size if file.is_file() else 0
+                fits = found and size in (None, found)
+                problem = None if fits else f"{file}: expected {size or 'some'} bytes, found {found}"
+            else:
+                problem = silence(url)
+            if problem is None:
                 return None
     return problem
 

@@ -22,7 +22,7 @@ DATA = random.Random(1).randbytes(300_007)
 SUM = hashlib.sha256(DATA).hexdigest()
 SUMS = ("--sha256", SUM, "--size", str(len(DATA)))
 OTHER = random.Random(2).randbytes(200_003)  # bytes that serve as well, such as the same members packed differently
-OTHER_SUM = hashlib.sha256(OTHER).hexdigest()
+OTHERS = {"sha256": hashlib.sha256(OTHER).hexdigest(), "size": len(OTHER)}
 URL = "https://www.example.org/wmt/corpus.tgz"
 
 part = serve(DATA)
@@ -93,7 +93,6 @@ def compress(handler):
 BEGUN = DATA[:1000]  # what an earlier run left
 PAGE = b"<html>Sorry</html>"
 FETCHED = {  # what is there, each address's answers, and the requests
-    "whole": (b"", {"/a": [part]}, ["/a"]),
     "a busy server is asked again": (b"", {"/a": [*map(status, (408, 429, 500, 503)), part]}, ["/a"] * 5),
     "a cut connection is resumed": (
         b"",
@@ -108,14 +107,8 @@ FETCHED = {  # what is there, each address's answers, and the requests
     "without ranges": (b"", {"/a": [serve(DATA, 1000), without_ranges(DATA)]}, ["/a", "/a bytes=1000-"]),
     "416": (BEGUN, {"/a": [status(416), part]}, ["/a bytes=1000-", "/a"]),
     "another range": (BEGUN, {"/a": [status(206, Content_Range="bytes 7-24/25"), part]}, ["/a bytes=1000-", "/a"]),
-    "redirected": (
-        BEGUN,
-        {"/a": [status(302, Location="/b")], "/b": [part]},
-        ["/a bytes=1000-", "/b bytes=1000-"],
-    ),
     "wrong bytes first": (b"", {"/a": [serve(DATA[::-1])], "/b": [part]}, ["/a", "/b"]),
     "of unknown length": (b"", {"/a": [chunked(BEGUN, DATA[1000:], b"")]}, ["/a"]),
-    "of unknown length and short": (b"", {"/a": [chunked(BEGUN, b""), part]}, ["/a", "/a bytes=1000-"]),
     "an error page of unknown length": (  # no other address is blamed for its bytes
         b"",
         {"/a": [chunked(PAGE, b""), status(404)], "/b": [part]},
@@ -125,9 +118,7 @@ FETCHED = {  # what is there, each address's answers, and the requests
     "not decoded": (b"", {"/a": [compress]}, ["/a"]),
     # A wrong partial file, as where the server's file changed in between, is not the fault of the address.
     "a short stale part": (b"?" * 1000, {"/a": [part]}, ["/a bytes=1000-", "/a"]),
-    "a full part": (DATA, {"/a": []}, []),
     "a full stale part": (b"?" * len(DATA), {"/a": [part]}, ["/a"]),
-    "a long stale part": (DATA + b"?", {"/a": [part]}, ["/a"]),
 }
 
 
@@ -148,7 +139,6 @@ REFUSED = {  # what is there, the answers, how many are used, and the message
     "endless redirects": (b"", [status(302, Location="/a")], 31, "TooManyRedirects"),
     "always short": (b"", [chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
     "a page instead": (b"", [announced(18)], 1, f"expected {len(DATA)} bytes, found 18"),
-    "changed while resuming": (BEGUN, [serve(DATA + b"more")], 1, f"expected {len(DATA)} bytes, found {len(DATA) + 4}"),
     "never an answer": (b"", [lambda handler: handler.server.over.wait()], 5, ".*[Tt]imed out.*, 5 times"),
 }
 
@@ -225,11 +215,9 @@ def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
     ("content", "problem"),
     [
         (DATA[::-1], f"expected SHA-256 {SUM}, found {hashlib.sha256(DATA[::-1]).hexdigest()}"),
-        (DATA[:1000], f"expected {len(DATA)} bytes, found 1000"),
-        (b"", "found an empty file"),
         (None, "no such file"),
     ],
-    ids=["wrong", "short", "empty", "missing"],
+    ids=["wrong", "missing"],
 )
 def test_a_mirror_without_the_bytes(server, mirror, fail, output, content, problem):
     """Nothing is asked of the network."""
@@ -248,14 +236,7 @@ def test_a_mirror_without_the_bytes(server, mirror, fail, output, content, probl
 
 
 @pytest.mark.parametrize(
-    "answers",
-    [
-        [part],
-        [chunked(DATA[:9], DATA[9:], b"")],
-        [serve(DATA, 1000), serve(DATA, 1000), part],
-        [chunked(DATA[:1000]), part],
-    ],
-    ids=["length", "chunked", "length cut", "chunked cut"],
+    "answers", [[chunked(DATA[:9], DATA[9:], b"")], [serve(DATA, 1000), chunked(DATA[:1000]), part]]
 )
 def test_repacked_begins_again(server, output, succeed, answers):
     output.with_name("corpus.tgz.unknown.part").write_bytes(b"left, perhaps packed differently")
@@ -267,20 +248,12 @@ def test_repacked_begins_again(server, output, succeed, answers):
 # Other bytes that serve as well.
 
 
-@pytest.fixture
-def other(server):
-    """Return the option that names OTHER at these paths of the server."""
-
-    def other(*paths, **description):
-        description = description or {"sha256": OTHER_SUM, "size": len(OTHER)}
-        return ["--or", json.dumps({"urls": [server.address + path for path in paths]} | description)]
-
-    return other
-
-
-def test_other_bytes_in_turn(server, succeed, other, output):
+def test_other_bytes_in_turn(server, succeed):
+    """The second version's first address has the first version's bytes, which are not its own."""
     server.script = {"/a": [serve(OTHER)], "/b": [serve(DATA)], "/c": [status(503)], "/d": [serve(OTHER)]}
-    options = [*other("/b"), *other("/c", "/d")]
+    others = [["/b"], ["/c", "/d"]]
+    versions = [{"urls": [server.address + path for path in paths]} for paths in others]
+    options = [word for version in versions for word in ("--or", json.dumps(version | OTHERS))]
     succeed("/a", options=options, expected=OTHER)
     asked = len(server.requests)
     succeed("/a", options=options, expected=OTHER)
@@ -300,9 +273,7 @@ def test_an_md5(server, succeed, size):
     ("options", "message"),
     [
         (["--size", "9"], "--size and --or: expected with sha256 or md5, found none"),
-        (["--or", '{"urls": ["http://h"], "sha1": "0"}'], "--size and --or: expected with sha256 or md5, found none"),
         (["--or", '{"sha256": "0"}'], "--or: missing key 'urls'"),
-        (["--or", "{"], "--or: cannot be read as JSON: "),
     ],
 )
 def test_bytes_without_what_they_are(output, options, message):

@@ -1,4 +1,4 @@
-"""The commands from plain text to what training reads, as they are called, with whatever can be wrong."""
+"""The commands from plain text to what training reads, called in turn."""
 
 import itertools
 import json
@@ -6,28 +6,16 @@ import random
 
 import msgspec
 import pytest
-from support.commands import do, error
 
+from transformer.commands import prepare
 from transformer.data.corpus import Subwords, TokenArray, read_manifest
-from transformer.files import sha256
+from transformer.files import InputError, sha256
 from transformer.layout import SIDES, Data
 
-SIZE = 60
 WORDS = {
     "en": ("a", "man", "woman", "dog", "sees", "hears", "isn't", "there,", '"here"', "today"),
     "de": ("ein", "Mann", "Frau", "Hund", "sieht", "hört", "geht's", "dort,", "„hier“", "heute"),
 }
-
-
-def sentences(language: str, numbers: range) -> list[str]:
-    """Return random words with the sentence's number, by which it is recognised after tokenising."""
-    source = random.Random(1)
-    return [" ".join(source.choices(WORDS[language], k=source.randint(2, 9))) + f" {n}!" for n in numbers]
-
-
-def write(path, lines):
-    path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
-    return path
 
 
 def read(path) -> list[str]:
@@ -35,92 +23,65 @@ def read(path) -> list[str]:
 
 
 @pytest.fixture
-def corpora(tmp_path):
-    """Two corpora to train on and one to watch with, in two languages."""
-    folder = tmp_path / "corpora"
-    folder.mkdir()
-    for name, numbers in {"news": range(60), "talks": range(60, 100), "dev": range(20)}.items():
-        for language in WORDS:
-            write(folder / f"{name}.{language}", sentences(language, numbers))
-    write(folder / "talks.de", ["", *sentences("de", range(61, 100))])  # one empty side, to be cleaned away
-    return folder
+def tokenize(tmp_path, experiment):
+    """Return a function that tokenises numbered sentences; an empty one is among those to learn from."""
+    draw = random.Random(1)
 
-
-@pytest.fixture
-def data(tmp_path):
-    return Data(tmp_path / "data")
-
-
-@pytest.fixture
-def tokenize(corpora, data, experiment):
-    """Return the command line that tokenises corpora by name."""
-    preparation = json.dumps(msgspec.to_builtins(experiment.preparation))
-
-    def tokenize(split, source, target, *flags, preparation=preparation):
-        files = {
-            side: [corpora / f"{name}.{language}" for name in names]
-            for side, language, names in (("source", "en", source), ("target", "de", target))
-        }
-        sides = ["--source", *files["source"], "--target", *files["target"], "--languages", "en", "de"]
-        return [
-            "tokenize",
-            *sides,
-            "--preparation",
-            preparation,
-            "--processes",
-            "1",
-            "--output",
-            data.folder / split,
-            *flags,
-        ]
+    def tokenize(split, counts, **options):
+        files = {language: tmp_path / f"{split}.{language}" for language in WORDS}
+        for (language, file), count in zip(files.items(), counts, strict=True):
+            lines = [" ".join(draw.choices(WORDS[language], k=draw.randint(2, 9))) + f" {n}!" for n in range(count)]
+            file.write_text("\n".join([*lines, "" if language == "de" else "a", ""]), "utf-8")
+        how = {"languages": tuple(WORDS), "preparation": json.dumps(msgspec.to_builtins(experiment.preparation))}
+        sides = {"source": [files["en"]], "target": [files["de"]]}
+        prepare.tokenize(**sides | how | options, processes=1, output=tmp_path / "data" / split)
 
     return tokenize
 
 
 @pytest.fixture
-def tokenized(data, tokenize):
-    do(*tokenize("train", ["news", "talks"], ["news", "talks"], "--clean"))
-    do(*tokenize("dev", ["dev"], ["dev"]))
+def data(tmp_path, tokenize):
+    data = Data(tmp_path / "data")
+    tokenize("train", (99, 99), clean=True)
+    tokenize("dev", (19, 19))
     texts = [data.tokens("train", side) for side in SIDES]
-    do("vocabulary", "--text", *texts, "--size", SIZE, "--sentences", 1000, "--output", data.vocabulary)
+    prepare.vocabulary(text=texts, size=60, sentences=1000, output=data.vocabulary)
     return data
 
 
-@pytest.fixture
 def encode(data):
-    return ["encode", "--data", data.folder, "--splits", "train", "dev", "--processes", "1"]
+    prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
 
 
-def test_tokenize_refuses(tokenize, corpora):
-    assert error(*tokenize("train", ["news", "talks"], ["news"])) == "2 source files, but 1 target files"
-    assert error(*tokenize("train", ["news"], ["news"], preparation="{")).startswith("--preparation: cannot be")
-    write(corpora / "short.de", ["a"])
-    expected = f"found: {corpora}/news.en has 60, {corpora}/short.de has 1"
-    assert error(*tokenize("train", ["news"], ["short"])).endswith(expected)
-
-
-def test_encode_writes_token_arrays_of_the_text_and_names_them(tokenized, encode):
-    do(*encode)
-    learned, manifest = Subwords(tokenized.vocabulary), read_manifest(tokenized.manifest)
+def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
+    encode(data)
+    learned, manifest = Subwords(data.vocabulary), read_manifest(data.manifest)
     for split, side in itertools.product(("train", "dev"), SIDES):
-        array = TokenArray.open(tokenized.ids(split, side), tokenized.offsets(split, side))
-        assert learned.decode([sentence.tolist() for sentence in array]) == read(tokenized.tokens(split, side))
+        array = TokenArray.open(data.ids(split, side), data.offsets(split, side))
+        assert learned.decode([sentence.tolist() for sentence in array]) == read(data.tokens(split, side))
         assert manifest["splits"][split][f"{side}_tokens"] == len(array.ids)
-    assert {split: counts["kept"] for split, counts in manifest["splits"].items()} == {"train": 99, "dev": 20}
-    arrays = [*tokenized.arrays("train"), *tokenized.arrays("dev"), tokenized.vocabulary]
+    assert manifest["splits"]["train"].items() >= {"read": 100, "kept": 99}.items()
+    arrays = [*data.arrays("train"), *data.arrays("dev"), data.vocabulary]
     assert manifest["files"] == {path.name: sha256(path) for path in arrays}
 
 
-def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(tokenized, encode):
+def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
     sums = []
     for text in ("Hund !", "Hund !", "Mann !"):
-        write(tokenized.tokens("dev", "target"), [*read(tokenized.tokens("dev", "target"))[:-1], text])
-        do(*encode)
-        sums.append(read_manifest(tokenized.manifest)["sha256"])
+        lines = [*read(data.tokens("dev", "target"))[:-1], text]
+        data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
+        encode(data)
+        sums.append(read_manifest(data.manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
 
 
-def test_encode_refuses_text_that_is_not_the_one_counted(tokenized, encode):
-    write(tokenized.tokens("dev", "target"), read(tokenized.tokens("dev", "target"))[:-1])
-    assert error(*encode) == f"{tokenized.ids('dev', 'target')}: expected 20 sentences, found 19"
-    assert not tokenized.manifest.exists()
+def test_what_does_not_fit_together_is_refused(data, tokenize):
+    with pytest.raises(InputError, match=r"^1 source files, but 0 target files$"):
+        tokenize("train", (9, 9), target=[])
+    with pytest.raises(InputError, match=r"found: .*train\.en has 10, .*train\.de has 9"):
+        tokenize("train", (9, 8))
+    text = data.tokens("dev", "target")
+    text.write_text("\n".join(read(text)[:-1]), "utf-8")
+    with pytest.raises(InputError, match=rf"^{data.ids('dev', 'target')}: expected 20 sentences, found 19$"):
+        encode(data)
+    assert not data.manifest.exists()

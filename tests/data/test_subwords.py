@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +107,14 @@ def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, prob
     assert list(tmp_path.iterdir()) == []
     learn([text], int(limit), 1000, tmp_path / "model")
     assert len(Subwords(tmp_path / "model")) == int(limit)
+
+
+def test_what_is_no_vocabulary_of_ours_is_refused(tmp_path):
+    (tmp_path / "text").write_bytes(b"the cat sees")
+    with pytest.raises(InputError, match=rf"^{tmp_path}/text: not a SentencePiece model$"):
+        Subwords(tmp_path / "text")
+    with open(tmp_path / "foreign", "wb") as model:
+        options = {"model_type": "bpe", "vocab_size": SIZE, "minloglevel": 1}
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(LINES), model_writer=model, **options)
+    with pytest.raises(InputError, match=r"foreign: expected ids pad, eos, .*, found \(-1, 2, 0, 1\)$"):
+        Subwords(tmp_path / "foreign")

@@ -20,7 +20,6 @@ MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_r
         ("en", "It's the dogs' bowl, isn't it?", "It &apos;s the dogs &apos; bowl , isn &apos;t it ?"),
         ("en", "It fell 3.5% to $1,000.50 in the U.S.", "It fell 3.5 % to $ 1,000.50 in the U.S."),
         ("en", "A & B, <c> or [d]|e", "A &amp; B , &lt; c &gt; or &#91; d &#93; &#124; e"),
-        ("en", "state-of-the-art", "state-of-the-art"),
         ("en", "“Well…” \u2013 \u2018no\u2019!", "&quot; Well ... &quot; - &apos; no &apos; !"),
         # German: ordinals and abbreviations keep their full stop; an apostrophe stands alone; „ and “ are quotes.
         (
@@ -30,7 +29,6 @@ MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_r
         ),
         ("de", "Er sagte: „Nein“.", "Er sagte : &quot; Nein &quot; ."),
         ("de", "Wie geht's?", "Wie geht &apos; s ?"),
-        ("de", "Das kostet 1.234,56 Euro.", "Das kostet 1.234,56 Euro ."),
         # French: an apostrophe belongs to what precedes it; « and » are quotes.
         ("fr", "L'homme n'est pas là.", "L&apos; homme n&apos; est pas là ."),
         ("fr", "« Bonjour », dit M. Dupont.", "&quot; Bonjour &quot; , dit M. Dupont ."),
@@ -77,10 +75,7 @@ def test_the_first_letter_is_written_small_and_large_again(language, raw, expect
     ("language", "text"),
     [
         ("en", 'Mr. Smith doesn\'t like "A & B" [sic], does he?'),
-        ("en", "Prices rose 3.5% to $1,000.50 in the U.S. yesterday; it's state-of-the-art!"),
-        ("en", "Two dogs (one of them brown) play in the dogs' yard."),
         ("de", "Dr. Müller wohnt z.B. am 3. Oktober in Köln-Süd, oder?"),
-        ("de", 'Ein Mädchen sagt: "Das kostet 1.234,56 Euro."'),
         ("fr", "L'homme n'est pas là aujourd'hui, dit M. Dupont."),
         ("fr", "C'est-à-dire qu'il y a 3,5 % de plus !"),
     ],

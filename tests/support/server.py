@@ -84,21 +84,6 @@ def chunked(*pieces: bytes) -> Answer:
     return answer
 
 
-def raw(beginning: bytes, then: bytes = b"", pause: float = 0.0) -> Answer:
-    """Send these bytes, which need not be HTTP, and `then` again and again until the client hangs up."""
-
-    def answer(handler):
-        handler.close_connection = True
-        try:
-            handler.send(beginning)
-            while then and not handler.server.over.wait(pause):
-                handler.send(then)
-        except ConnectionError:
-            pass  # the client had enough
-
-    return answer
-
-
 @contextmanager
 def serving() -> Iterator[ThreadingHTTPServer]:
     """Run a server with an `address`, a `script` of answers by path, and the `requests` that it got."""

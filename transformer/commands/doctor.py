@@ -221,13 +221,14 @@ def check_accounts(jobs: dict[str, Job]) -> Iterator[Finding]:
     answer = ask("sacctmgr", "-nPs", "list", "user", user, "format=account")
     own = sorted(set(answer.stdout.split()))
     for account in sorted({job["account"] for job in jobs.values() if "account" in job}):
-        subject, fix = f"account {account}", f"slurm_account in the profile: one of {', '.join(own)}"
         if not own:
-            yield note(subject, f"cannot be looked up: {complaint(answer)}", "remove slurm_account from the profile")
+            fix = "remove slurm_account from the profile"
+            yield note(f"account {account}", f"cannot be looked up: {complaint(answer)}", fix)
         elif account.lower() not in own:
-            yield error(subject, f"not one of {user}'s: Snakemake hangs without a word", fix)
+            fix = f"slurm_account in the profile: one of {', '.join(own)}"
+            yield error(f"account {account}", f"not one of {user}'s: Snakemake hangs without a word", fix)
         else:
-            yield ok(subject, f"{user} has it")
+            yield ok(f"account {account}", f"{user} has it")
 
 
 def read_nodes() -> list[Node]:
@@ -277,11 +278,11 @@ def probe(job: Job, patience: int) -> Iterator[Finding]:
     where = f"probe of {job.get('partition', 'the default partition')}"
     with trial(RESULTS) as place:
         gpus = count_gpus(f"gpu:{job.get('gpus-per-node', 0)}")
-        program = [sys.executable, "-m", "transformer", "doctor-node", str(place), f"--gpus={gpus}"]
+        program = [sys.executable, "-m", "transformer", "doctor-node", place, f"--gpus={gpus}"]
         small = job | {"nodes": 1, "ntasks": 1, "time": 10, "mem": 4000}
-        small |= {"job-name": place.name, "immediate": patience}
+        small |= {"job-name": Path(place).name, "immediate": patience}
         result = ask("srun", *words(small), *program, seconds=patience + CHECKING_SECONDS)
-        ask("scancel", f"--name={place.name}")  # one that is still there
+        ask("scancel", f"--name={Path(place).name}")  # one that is still there
     for level, text in re.findall(rf"^({'|'.join(LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
         yield Finding(level, where, text)
     if result.returncode:

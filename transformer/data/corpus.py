@@ -41,8 +41,8 @@ CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over,
 
 SPECIAL = 3  # PAD, EOS and UNK
 SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
-SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
+SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 
 assigned: list[Callable[[list], object]] = []  # a worker process's task
 
@@ -115,7 +115,7 @@ def find_symbols(text: Path, rows: int) -> list[str]:
     room = rows - SPECIAL - len(symbols)
     if room < 0:
         raise InputError(f"{text}: expected {rows - SPECIAL} different symbols at most, found {len(symbols)}")
-    return [*symbols, *(UNUSED.format(number) for number in range(room))]
+    return [*symbols, *map(UNUSED.format, range(room))]
 
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
@@ -227,13 +227,9 @@ def parallel(
 def start(task: Callable[[list], object]) -> None:
     """Prepare a worker: it leaves Ctrl-C, which a terminal sends to all, to its parent, and exits when that does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=exit_with_parent, daemon=True).start()
+    parent = multiprocessing.parent_process()
+    Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     assigned.append(task)
-
-
-def exit_with_parent() -> None:
-    multiprocessing.parent_process().join()
-    os._exit(1)
 
 
 def work(chunk: list) -> object:

@@ -66,20 +66,18 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     reasons = []
-    for version in versions:
-        part = version.part(output)
-        for url in version.urls:
-            place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
-            try:
-                obtain(place, part, version)
-            except Refused as refused:
-                reasons.append(f"{place}: {refused}")
-                logger.warning("%s: %s", output.name, reasons[-1])
-            else:
-                os.replace(part, output)
-                for other in versions:
-                    other.part(output).unlink(missing_ok=True)
-                return
+    for version, url in [(some, url) for some in versions for url in some.urls]:
+        place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
+        try:
+            obtain(place, version.part(output), version)
+        except Refused as refused:
+            reasons.append(f"{place}: {refused}")
+            logger.warning("%s: %s", output.name, reasons[-1])
+        else:
+            os.replace(version.part(output), output)
+            for other in versions:
+                other.part(output).unlink(missing_ok=True)
+            return
     raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
 
 
