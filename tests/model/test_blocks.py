@@ -31,7 +31,7 @@ from transformer.model.transformer import Transformer
 from transformer.process import Interrupted, StopSignals
 from transformer.training import step
 from transformer.training.batches import plan
-from transformer.training.loop import Run, TrainingError
+from transformer.training.loop import Run
 from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
@@ -302,24 +302,3 @@ def test_a_stop_is_heard_a_step_late(tmp_path):
     with pytest.raises(Interrupted, match=r"^SIGTERM: saved at step 6$"):
         run.train(StopSignals(), "a commit")
     assert start(tmp_path, False, seldom).progress.step == 6
-
-
-def test_what_is_not_finite_is_named_by_its_own_step(tmp_path):
-    """It is not saved either, although the next step is under way by then."""
-    run = start(tmp_path, False)
-    run.ahead = 1
-    update = run.update
-
-    def struck(indices, stop):
-        if run.progress.step == 4:
-            with torch.no_grad():
-                run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
-        return update(indices, stop)
-
-    run.update = struck
-    with pytest.raises(TrainingError, match=r"^step 5 \(epoch 0, batch 4: .*FloatingPointError: loss nan"):
-        run.train(StopSignals(), "a commit")
-    assert [path.name for path in sorted((tmp_path / "state").iterdir())] == [
-        "00000002.safetensors",
-        "00000004.safetensors",
-    ]

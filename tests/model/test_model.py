@@ -12,7 +12,7 @@ from torch import nn
 
 from transformer.config.experiment import EOS, PAD
 from transformer.model.attention import attention
-from transformer.model.packed import Pad, Unpad, pack
+from transformer.model.packed import pack
 from transformer.model.transformer import Embedding, Residual, Transformer, sinusoids
 
 CPU = torch.device("cpu")
@@ -79,15 +79,6 @@ def test_a_words_number_is_added_with_the_frequencies_in_the_opposite_order(expe
     table = embedding.position_table
     rows = embedding.weight[[9, 4, 9]] * 13**0.5 + table[[0, 1, 0]]
     torch.testing.assert_close(output, rows + table[[0, 1, 0]][:, range(12, -1, -1)])
-
-
-def test_one_matrix_embeds_source_and_target_and_is_the_only_one_with_a_row_for_each_token(model):
-    """§3.4: what the softmax multiplies with is the same tensor (loss.py takes `embedding.weight`)."""
-    vocabulary_sized = [name for name, tensor in model.state_dict().items() if 37 in tensor.shape]
-    assert vocabulary_sized == ["embedding.weight"]
-    source, target = packed([np.array([11])]), packed([np.array([12])])
-    gradient = torch.autograd.grad(model(source, target).square().sum(), model.embedding.weight)[0]
-    assert gradient.abs().sum(dim=1).nonzero().flatten().tolist() == [11, 12]
 
 
 # Initialisation.
@@ -210,24 +201,3 @@ def test_dropout_acts_on_the_sublayer_before_it_is_added(experiment):
     halves = residual(nothing, torch.ones_like)
     torch.testing.assert_close(halves.mean(dim=1), torch.zeros(11), atol=1e-5, rtol=0)
     assert halves.unique().numel() > 1
-
-
-# Packed to padded and back.
-
-SLOTS = torch.tensor([0, 1, 4, 5, 6])  # of two sentences, of 2 and 3 tokens, in a grid of 2 by 4
-
-
-def test_pad_and_unpad_by_hand():
-    x = torch.arange(1.0, 6.0)[:, None]
-    grid = Pad.apply(x, SLOTS, 8)
-    assert grid.flatten().tolist() == [1, 2, 0, 0, 3, 4, 5, 0]
-    assert torch.equal(Unpad.apply(grid, SLOTS, len(SLOTS)), x)
-
-
-def test_gradients_of_pad_and_unpad():
-    torch.manual_seed(1)
-    grid = torch.randn(8, 3, dtype=torch.float64, requires_grad=True)
-    for more in (0, 3):  # rows behind those that have slots
-        x = torch.randn(len(SLOTS) + more, 4, dtype=torch.float64, requires_grad=True)
-        assert torch.autograd.gradcheck(lambda x: Pad.apply(x, SLOTS, 8), x)
-        assert torch.autograd.gradcheck(lambda grid, more=more: Unpad.apply(grid, SLOTS, len(SLOTS) + more), grid)

@@ -35,12 +35,11 @@ def main(out: Path, accumulation: int, P_drop: float) -> None:
         learner.losses = noted
         for step, batch in zip(range(STEPS), run.batches(), strict=False):
             mine.clear()
-            update = run.update(batch, StopSignals())
+            run.update(batch, StopSignals())
             results |= {
                 f"batch{step}": batch,
                 f"mine{step}": np.concatenate([np.zeros(0, int), *mine]),
                 f"gradient{step}": learner.gradients[: -len(learner.sums)].numpy().copy(),
-                f"padding{step}": update.padding,
             }
         results["dev_perplexity"] = evaluation.perplexity(learner.model, torch.float32)
         np.savez(out / f"{world.rank}.npz", **results)

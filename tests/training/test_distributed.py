@@ -62,16 +62,3 @@ def test_as_many_pieces_draw_the_same_dropout(learned):
                 np.testing.assert_allclose(rank[f"gradient{step}"], alone[f"gradient{step}"], rtol=0, atol=1e-6)
     (other,) = learned(1, 1, 0.3)
     assert np.abs(other["gradient0"] - alone["gradient0"]).max() > 1e-3
-
-
-def test_padding_by_hand(learned):
-    """Places of the longest sentence's length for each sentence of a piece, less the tokens; over all pieces."""
-    lengths = random_text(1, 53).lengths
-    for rank in learned(2, 2, 0.0):
-        for step in range(STEPS):
-            batch = rank[f"batch{step}"]
-            empty = 0
-            for piece in [batch[start::4] for start in range(min(4, len(batch)))]:
-                for side in lengths[:, piece]:
-                    empty += sum(max(side) - length for length in side)
-            assert rank[f"padding{step}"] == empty

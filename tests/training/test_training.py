@@ -136,21 +136,6 @@ def test_a_bad_state_is_refused_and_the_one_before_it_used(tmp_path, caplog, spo
     assert resumed == f"resumed from step 4 ({tmp_path}/state/00000004.safetensors)"
 
 
-def test_a_run_whose_states_are_all_damaged_begins_again(tmp_path, uninterrupted, caplog):
-    """And the damaged states, of later steps, do not count among the two that are kept."""
-    interrupt(start(tmp_path, make_experiment()), 7)
-    for path in (tmp_path / "state").iterdir():
-        path.write_bytes(b"damaged")
-    run = start(tmp_path, make_experiment())
-    assert caplog.text.count("refused a") == 2
-    assert run.progress.step == 0
-    interrupt(run, 5)
-    run = start(tmp_path, make_experiment())
-    assert run.progress.step == 4
-    train(run)
-    assert_same(tmp_path, uninterrupted)
-
-
 @pytest.mark.parametrize(
     ("steps", "checkpoint_every", "averaged_checkpoints", "expected"),
     [(11, 3, 3, [5, 8, 11]), (5, 4, 1, [5]), (9, 4, 3, [1, 5, 9])],
@@ -260,21 +245,6 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
         assert line["smoothed_loss"] == pytest.approx(weighted / sum(tokens[part]), rel=1e-5)
         logs = sum(math.log(entry["perplexity"]) * n for entry, n in zip(steps[part], tokens[part], strict=True))
         assert line["perplexity"] == pytest.approx(math.exp(logs / sum(tokens[part])), rel=1e-5)
-
-
-def test_dropout_is_drawn_again_in_each_step_and_seed(tmp_path):
-    """The same weights and the same batch: only dropout can make its loss differ."""
-
-    def losses(seed, step):
-        run = start(tmp_path / f"{seed}", make_experiment(seed=seed))
-        run.learner.model.load_state_dict(weights)
-        run.progress.step = step
-        return run.update(np.arange(10), StopSignals()).plain
-
-    weights = start(tmp_path / "weights", make_experiment()).learner.model.state_dict()
-    values = [losses(seed, step) for seed in (1, 2) for step in (0, 1, 2)]
-    assert len(set(values)) == 6
-    assert values[4] == losses(2, 1)
 
 
 def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):

@@ -23,7 +23,6 @@ EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them
 def resolve(*, experiment: str | None = None, decoding: str | None = None, output: Path) -> None:
     """Write the experiment.yaml or the decoding.yaml of one run.
 
-    python -m transformer resolve --experiment '{"scale": "demo", "rows": [...], ...}' --output RUN/experiment.yaml
     python -m transformer resolve --decoding '{"beam": 4, ...}' --output RUN/decoding.yaml
 
     Args:

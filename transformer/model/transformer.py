@@ -45,10 +45,7 @@ class Transformer(nn.Module):
         initialize(self)
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
-        """Return the decoder's output for each token of `target`, which is shifted right: [n_target, d_model].
-
-        The logits are `output @ self.output_weight().T` (§3.4); the loss takes that product.
-        """
+        """Return outputs, [n_target, d_model], of which `output @ self.output_weight().T` are the logits (§3.4)."""
         return self.decode(target, self.encode(source), source)
 
     @property
@@ -81,7 +78,7 @@ class Transformer(nn.Module):
         return self.decoder_norm(x)
 
     def stream(self, x: Tensor) -> Tensor:
-        """Return embeddings as the first layer adds to them; pre-norm adds to one sum throughout, in 32 bits."""
+        """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""
         return narrowed(x) if self.config.norm == "post" else x
 
 
@@ -116,10 +113,7 @@ class DecoderLayer(nn.Module):
 
 
 class Residual(nn.Module):
-    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))), post-norm.
-
-    Pre-norm is x + Dropout(Sublayer(LayerNorm(x))). Without the residual, `x +` is left out.
-    """
+    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))); pre-norm is x + Dropout(Sublayer(LayerNorm(x)))."""
 
     def __init__(self, config: Model):
         super().__init__()
@@ -183,9 +177,8 @@ class ProductReLU(torch.autograd.Function):
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
 
-    One matrix serves source, target and the softmax, if they are tied. Positions "none" add nothing. Positions "words",
-    which are not in the paper, also add the number of a word: the source token's own, or for a target token the one to
-    be tagged next. Its sinusoids have the opposite order of frequencies, so that the two sums do not mix.
+    Positions "words", which are not in the paper, also add the number of a word: the source token's, or the one that
+    a target token tags next. Its sinusoids have the opposite order of frequencies, so that the two do not mix.
     """
 
     def __init__(self, config: Model):
@@ -215,7 +208,6 @@ class Embedding(nn.Module):
         return x + F.embedding(words.clamp(min=0), table.flip(1))
 
     def rows(self, ids: Tensor) -> Tensor:
-        """Embed `ids` [n] without their positions: [n, d_model]."""
         tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
         return tokens * (ids != PAD).unsqueeze(-1)
 
@@ -228,10 +220,9 @@ class Embedding(nn.Module):
 
 
 def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
-    """Return §3.5's table: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos: [length, d_model].
+    """Return §3.5's table, [length, d_model]: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos.
 
-    That is `interleaved`. `concatenated`, the authors' code: all sines, then all cosines, of exponents
-    i / (d_model / 2 - 1), which end at 1; the last column of an odd width is zero.
+    `concatenated`, the authors' code: all sines, then all cosines, of exponents i / (d_model / 2 - 1).
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
     if layout == "interleaved":
@@ -242,11 +233,7 @@ def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
 
 
 def initialize(model: Transformer) -> None:
-    """Draw embeddings from N(0, 1 / d_model) and matrices Glorot uniform; set biases to zero.
-
-    As in the authors' code; the paper does not say. Q, K and V are one matrix, so their bound is narrower than three
-    matrices' would be. The table of target languages counts as a matrix, too.
-    """
+    """Draw embeddings from N(0, 1 / d_model), matrices Glorot uniform; biases are 0. As in the authors' code."""
     for name, parameter in model.named_parameters():
         if name.startswith(("embedding.", "untied_")):
             nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)

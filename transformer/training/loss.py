@@ -36,11 +36,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype, learn: bool
     ):
-        """Return the two losses, scalars, and keep their gradients.
-
-        output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD without a loss. dtype: of the products.
-        learn: compute gradients, too.
-        """
+        """output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD without a loss. learn: keep gradients."""
         E, E_sum = embedding.to(dtype), embedding.sum(dim=0)
         smoothed, plain = output.new_zeros(()), output.new_zeros(())
         output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
@@ -146,10 +142,7 @@ def compiled() -> Losses:
 def compiler_fault(
     compute: Losses, model: Transformer, batch: Batch, padded: Batch, epsilon: float, dtype: torch.dtype
 ) -> str | None:
-    """Compile, and compute losses and gradients of one batch; return the reason of a failure, or None.
-
-    padded: the same pairs for padded attention, uncompiled, to compare with. A GPU's own failure is raised.
-    """
+    """Compute one batch, and compare it with `padded`, uncompiled; return the reason of a failure, or None."""
     try:
         found = measured(compute, model, batch, epsilon, dtype)
     except torch.AcceleratorError:

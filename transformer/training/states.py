@@ -141,7 +141,7 @@ def publish(run: Run, trained: Run, vocabulary: Path) -> None:
 
 
 def link(source: str | Path, target: str | Path) -> None:
-    """Give a file a second name, so that it lies on disk once; copy it on a file system without such names."""
+    """Give a file a second name; copy it on a file system without such names."""
     try:
         os.link(source, target)
     except OSError:

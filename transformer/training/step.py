@@ -147,13 +147,12 @@ class Learner:
         return update
 
     def differentiate(self, loss: Tensor, first: bool) -> None:
-        """Write the loss's gradients into the buffer, over the last step's, or add them to the first piece's."""
+        """Write the loss's gradients into the buffer, or add them to the first piece's."""
         parameters = list(self.model.parameters())
         gradients = torch.autograd.grad(loss, parameters)
         (torch._foreach_copy_ if first else torch._foreach_add_)([p.grad for p in parameters], gradients)
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return (smoothed, plain): sums over the target tokens of these pairs (loss.py)."""
         batch = self.text.batch(indices, self.world.device, self.capacity, self.multiple)
         return (self.compiled or batch_losses)(self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
 
@@ -192,9 +191,9 @@ def compute_dtype(device: torch.device, d_model: int) -> torch.dtype:
 
 
 def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
-    """Return all gradients as one tensor, for one sum over all processes, and the three numbers at its end.
+    """Return all gradients as one tensor, for one sum over all processes, and three numbers at its end: `sums`.
 
-    Each parameter's `grad` becomes a view of it. The numbers: smoothed loss, plain loss, number of processes to stop.
+    Each parameter's `grad` becomes a view of it. The numbers: smoothed loss, plain loss, processes to stop.
     """
     parameters = list(model.parameters())
     sizes = [parameter.numel() for parameter in parameters]
