@@ -33,7 +33,7 @@ BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
 class Head(NamedTuple):
-    kind: str  # of attention (`model.hooks.attentions`)
+    kind: str  # of attention (`model.transformer.attentions`)
     layer: int  # this and its place there count from 0
     head: int
 
