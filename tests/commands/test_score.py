@@ -61,12 +61,6 @@ def evalb(tmp_path, capsys):
     return evalb
 
 
-def parses(folder, **content):
-    """Write what tells of parses of four lines."""
-    (folder / "parses.json").write_text(json.dumps({"sentences": 4, "repaired": {}, "scores": [0] * 4} | content))
-    return folder / "parses.json"
-
-
 def test_score(score, run, tmp_path):
     printed = score("--run", run, "--json", tmp_path / "score.json")
     expected, hyp, ref = scores(HYPOTHESES, REFERENCES, "de"), tmp_path / "hyp", tmp_path / "ref"
@@ -110,41 +104,24 @@ def test_score_of_a_subset(score, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (
-            ["Ein Kind isst ein Eis.", "Ein Kind."],
-            "line 2: expected one of the references of the whole, in their order",
-        ),
-        ([REFERENCES[1], REFERENCES[0]], "line 2: expected one of the references of the whole, in their order"),
-        ([], "expected references, found none"),
+        (REFERENCES[1::-1], ", line 2: expected one of the references of the whole, in their order"),
+        ([], ": expected references, found none"),
     ],
 )
 def test_a_subset_that_is_none(tmp_path, lines, message):
     hyp, ref = write_text(tmp_path / "hyp", HYPOTHESES), write_text(tmp_path / "ref", REFERENCES)
     part = write_text(tmp_path / "part", lines)
     found = error("score", "--hyp", hyp, "--ref", ref, "--lang", "de", "--subset", "filtered", part)
-    assert found.startswith(str(part))
-    assert message in found
+    assert found.startswith(f"{part}{message}")
 
 
 def test_evalb(evalb, tmp_path):
     """Two sentences count: NP is right, of S and NP, S: 2 of 3 brackets each, one sentence wholly, and both words."""
     lines = evalb("--json", tmp_path / "score.json").splitlines()
     assert lines[0].split() == ["all", "<=", "40", "words"]
-    rows = {line[:36].strip(): line[36:].split() for line in lines[1:-1]}
-    assert rows == {
-        "sentences": ["4", "4"],
-        "left out: other words than in gold": ["1", "1"],
-        "left out: no tree": ["1", "1"],
-        "scored": ["2", "2"],
-        "recall": ["66.67", "66.67"],
-        "precision": ["66.67", "66.67"],
-        "F1": ["66.67", "66.67"],
-        "complete match": ["50.00", "50.00"],
-        "crossing brackets a sentence": ["0.00", "0.00"],
-        "no crossing": ["100.00", "100.00"],
-        "2 or less crossing": ["100.00", "100.00"],
-        "tagging accuracy": ["100.00", "100.00"],
-    }
+    numbers = [line[36:].split() for line in lines[1:-1]]
+    expected = ["4", "1", "1", "2", *["66.67"] * 3, "50.00", "0.00", *["100.00"] * 3]
+    assert numbers == [[number, number] for number in expected]
     assert lines[-1].endswith("/test, line 1: 2 words in gold, 3 in test")
     written = json.loads((tmp_path / "score.json").read_text())
     assert list(written) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "errors", "run"]
@@ -162,7 +139,9 @@ def test_evalb_by_golds_tags(evalb):
 
 def test_evalb_without_repair(evalb, tmp_path):
     """Sentence 2 as if it had no bracket: S of S and NP, 1 of 3 in gold, 1 of 2 in test."""
-    options = ["--parses", parses(tmp_path, repaired={"2": "brackets left open"})]
+    parses = {"sentences": 4, "repaired": {"2": "brackets left open"}, "scores": [0] * 4}
+    (tmp_path / "parses.json").write_text(json.dumps(parses))
+    options = ["--parses", tmp_path / "parses.json"]
     score = json.loads(evalb(*options, "--json", "-"))
     assert score["repaired"] == [2]
     scores = score["without_repair"]["all"]
@@ -170,34 +149,13 @@ def test_evalb_without_repair(evalb, tmp_path):
     assert "F1 if the 1 repaired had no bracket" in evalb(*options)
 
 
-@pytest.mark.parametrize(("name", "steps"), [("average", [2, 4]), ("one", [5])])
-def test_evalb_of_a_run(evalb, run, name, steps):
-    weights = run / f"{name}.safetensors"
+def test_evalb_of_a_run(evalb, run):
+    """Weights other than the average are named by their step; an int8 copy has no checksum."""
+    weights = run / "one.safetensors"
     score = json.loads(evalb("--run", run, "--weights", weights, "--json", "-"))
-    origin = {"averaged_steps": steps, "weights_sha256": sha256(weights), "decoding": DECODING}
+    origin = {"averaged_steps": [5], "weights_sha256": sha256(weights), "decoding": DECODING}
     assert score["run"] == about_run(digest="ab") | origin
     assert len(score["draws"]) == RESAMPLES
-
-
-def test_an_int8_copy_of_weights_has_no_checksum(evalb, run):
     header = {"digest": "ab", "steps": [2, 4], "rounded": True}
     checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, header)
     assert json.loads(evalb("--run", run, "--json", "-"))["run"]["weights_sha256"] is None
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ({"repaired": [1]}, "repaired: expected object, found [1]"),
-        ({"repaired": {"5": "x"}}, "repaired: expected lines from 1 to 4, found '5'"),
-        ({"scores": [0]}, "scores: expected 4, the lines of "),
-    ],
-)
-def test_parses_that_do_not_fit(tmp_path, content, expected):
-    gold, test, path = (
-        write_text(tmp_path / "gold", GOLD),
-        write_text(tmp_path / "test", TEST),
-        tmp_path / "parses.json",
-    )
-    parses(tmp_path, **content)
-    assert error("evalb", "--gold", gold, "--test", test, "--parses", path).startswith(f"{path}, {expected}")

@@ -183,17 +183,6 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_trees(alpha):
         assert score == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("beam", [1, 3])
-def test_what_is_written_is_a_tree_over_the_words(beam):
-    """Sentences of one batch end at different steps, and hypotheses change places."""
-    lengths = [1, 7, 2, 5, 12, 3]
-    decoder = TreeDecoder(Table(random_table(2, V), range(len(lengths))), torch.tensor(lengths), SYMBOLS)
-    names = {number: symbol for symbol, number in SYMBOLS.items()}
-    for length, [(ids, _)] in zip(lengths, beam_search(decoder, torch.full((6,), 500), beam, 0.3), strict=True):
-        assert ids[-1] == EOS
-        assert whole(tuple(names[token] for token in ids[:-1]), ["w"] * length)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_an_untrained_model_writes_trees_alone(subwords, seed):
     model = random_model(seed, embedding_rows=SIZE, output_rows=ROWS)

@@ -40,8 +40,6 @@ TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
 UNIT = 1000  # attention weights are rounded to parts of it
 
 HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
-# The words that a figure is about. One key is a keyword of Python.
-Words = TypedDict("Words", {"from": str, "to": list[str]})
 
 
 class Analysis(TypedDict):  # has "language", too
