@@ -38,10 +38,7 @@ PARTS = {  # looks of the groups of single and of joined sentences
 
 
 def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads.
-
-    input: `heads`, the analysis of this name.
-    """
+    """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads."""
     found = read_of_run(input.heads, Heads)
     map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
@@ -161,10 +158,7 @@ def heads_alt(found: Heads) -> str:
 
 
 def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw a line for each run.
-
-    input: `lengths`, files of the analysis of this name. params: `dev_label`; `expected`, all runs.
-    """
+    """Draw a line for each run."""
     contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
     runs = {run_name(content["run"]): content for content in contents}
     gaps = missing(params.expected, runs)

@@ -21,7 +21,6 @@ from transformer.report.tables.table3 import read_variations
 ROWS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
 ROWS |= {"E": "E: learned positions", "big": "big", "ours": "own rows"}
 NAMED = ("base", "big")
-TITLE_LENGTH = 44  # characters in a line
 RADIUS = 3.0  # points that a marker reaches
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
@@ -36,11 +35,7 @@ class Panel(NamedTuple):
 
 
 def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw Table 3.
-
-    input: `score`, files of last checkpoints on the dev set; `paper`, table3.csv. params: `dev_label`;
-    `expected`, all runs.
-    """
+    """Draw Table 3, the paper's on the left."""
     paper, runs = read_variations(input.paper), read_scores(input.score)
 
     def row_of(experiment: str) -> str:
@@ -64,11 +59,7 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Dr
 
 
 def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set.
-
-    input: `score`, files of the test set; `dev`, files of the dev set; `paper`, table2.csv. params: `label` of the
-    data; `expected`, all runs.
-    """
+    """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set."""
     paper, runs, dev = read_systems(input.paper), read_scores(input.score), read_scores(input.dev)
     gaps = missing(params.expected, runs["name"])
     rows = []
@@ -119,7 +110,7 @@ def panels_of(rows: list[list[Panel]], xlabel: str):
             axes_row[1].sharex(axes_row[0])
             axes_row[1].sharey(axes_row[0])
         for panel, axes in zip(panels, axes_row, strict=True):
-            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, TITLE_LENGTH))
+            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, 44))
             axes.title.set_parse_math(False)  # it holds a label of config.yaml
             axes.margins(0.15)
             axes.grid(True)

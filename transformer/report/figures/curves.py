@@ -19,8 +19,6 @@ from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table3 import read_variations
 
-SHOWN_POSITIONS = 100  # positions
-POINTS = 500  # of a curve
 EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 OTHERS = "other rows of Table 3"
@@ -33,7 +31,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     experiment = load(input.experiment)
     run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
     model = load_model(input.weights, experiment.model)
-    table = model.embedding.position_table.detach().cpu().numpy()[:SHOWN_POSITIONS]
+    table = model.embedding.position_table.detach().cpu().numpy()[:100]
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()
     # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.
@@ -60,7 +58,7 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     for experiment, color, marker in zip(map(load, input.experiment), COLORS, style.MARKERS, strict=False):
         training, d_model = experiment.training, experiment.model.d_model
         peak = min(training.warmup_steps, training.steps)
-        steps = np.unique([*np.linspace(1, training.steps, POINTS, dtype=int), peak])
+        steps = np.unique([*np.linspace(1, training.steps, 500, dtype=int), peak])
         rates = [training.rate * learning_rate(int(step), d_model, training.warmup_steps) for step in steps]
         name = f"{experiment.task}/{experiment.experiment}"
         axes.plot(steps, rates, color=color, label=f"{name}, $d_\\mathrm{{model}}$ = {d_model:,}")
@@ -111,8 +109,7 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column.
 
-    input: `metrics`, files task/experiment/seed/metrics.jsonl; `paper`, table3.csv. params: `dev_label`;
-    `expected`, all runs; `task`, the one with the paper's data, or None: in its column, lines are the paper's results.
+    In the column of `params.task`, which has the paper's data, lines are the paper's results.
     """
     logged = {Run(Path(path).parent).name: read_curve(path) for path in input.metrics}
     gaps, paper = missing(params.expected, logged), read_variations(input.paper)

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from transformer.evaluation.scores import RESAMPLES, SEED, limits, p_value, with_training
-from transformer.report.tables.render import Cell, Column, Grid, Note, lay_out
+from transformer.registry import TABLES
+from transformer.report.tables.render import Cell, Column, Grid, Note, Table, lay_out
 
 LEVEL = 0.05
 # BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
@@ -209,6 +210,16 @@ def note(table: str, name: str, **values) -> str:
     return WORDS[table][name].format(**CONSTANTS, **values)
 
 
+def titled(name: str, caption: str, grid: Grid, notes: list[Note]) -> Table:
+    """Make a table with its title on the page."""
+    return Table(name, TABLES[name].title, caption, grid, notes)
+
+
+def fixed(*names: str) -> list[Note]:
+    """Give texts of words.toml by table and name: `scores.chance`."""
+    return [note(*name.split(".")) for name in names]
+
+
 def tests_note(differences: pd.Series, p: pd.Series) -> str:
     """Count the tested differences, and say what that does to p, which is NaN without a test."""
     counts = {"tests": p.notna().sum(), "differences": differences.notna().sum()}
@@ -217,7 +228,7 @@ def tests_note(differences: pd.Series, p: pd.Series) -> str:
 
 def interval_notes(compared: bool) -> list[Note]:
     """Explain the interval, and where ours are compared with the paper's, that difference."""
-    return [note("scores", name) for name in ("interval", "difference")[: 1 + compared]]
+    return fixed("scores.interval", "scores.difference") if compared else fixed("scores.interval")
 
 
 def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:

@@ -9,8 +9,7 @@ import pandas as pd
 from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth
 from transformer.files import InputError
 from transformer.records import read_json
-from transformer.registry import TABLES
-from transformer.report.tables.cells import note, read_printed
+from transformer.report.tables.cells import note, read_printed, titled
 from transformer.report.tables.render import Column, Grid, Row, Table, lay_out
 
 POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
@@ -33,7 +32,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
     caption = note("table1", "caption", lengths=lengths)
-    return Table("table1", TABLES["table1"].title, caption, lay_out(rows, LAYER_COLUMNS), notes), frame
+    return titled("table1", caption, lay_out(rows, LAYER_COLUMNS), notes), frame
 
 
 def lengths_of(name: str) -> Column:

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pandas as pd
 
 from transformer.evaluation.scores import limits, read_scores, require_one
-from transformer.registry import TABLES
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
@@ -31,7 +30,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
     notes += [cells.note("table2", "ladder"), cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
     caption = cells.note("table2", "caption", label=params.label)
-    return Table("table2", TABLES["table2"].title, caption, lay_out(frame, columns), notes), frame
+    return cells.titled("table2", caption, lay_out(frame, columns), notes), frame
 
 
 def columns_of(tasks: list[str], compared: bool) -> list[Column]:

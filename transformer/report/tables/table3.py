@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pandas as pd
 
 from transformer.evaluation.scores import holm, read_scores, require_one
-from transformer.registry import TABLES
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
@@ -30,27 +29,13 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
     columns = [column for column in columns_against(base) if compared or column.heading != "− paper"]
     rows = frame.reset_index()
-    notes: list[Note] = [
-        cells.note("table3", "detail"),
-        lay_out(rows, columns, detail=True),
-        *changes_notes(frame, params),
-    ]
-    notes += [
-        *cells.gaps(params.expected, runs),
-        *cells.interval_notes(compared),
-        cells.note("table3", "marks"),
-        cells.note("table3", "here"),
-    ]
-    notes += [
-        cells.note("scores", "chance"),
-        cells.tests_note(frame["difference"], frame["p"]),
-        cells.note("scores", "perplexity"),
-    ]
+    notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True), *changes_notes(frame, params)]
+    notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
+    notes += cells.fixed("table3.marks", "table3.here", "scores.chance")
+    notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
     caption = cells.note("table3", "caption", label=params.dev_label)
-    return Table(
-        "table3", TABLES["table3"].title, caption, lay_out(rows, columns), notes + cells.provenance(runs)
-    ), frame
+    return cells.titled("table3", caption, lay_out(rows, columns), notes + cells.provenance(runs)), frame
 
 
 def columns_against(base: pd.DataFrame) -> list[Column]:
@@ -60,6 +45,9 @@ def columns_against(base: pd.DataFrame) -> list[Column]:
         mark = cells.UNTESTED if pd.isna(row["p"]) else cells.MARK if row["p"] >= cells.LEVEL else ""
         text = f"{cells.difference_text(row['difference'], 1)} {mark}".rstrip()
         return cells.ours(text, f"{' '.join(base['name'])} {row['runs']}")
+
+    def millions(row: dict) -> Cell:
+        return cells.ours(cells.count_text(row["parameters"], 1e6, 3), row["runs"])
 
     return [
         Column("Row", "row", key=True),
@@ -76,11 +64,7 @@ def columns_against(base: pd.DataFrame) -> list[Column]:
         Column("Here", lambda row: HERE.get(row["here"], "")),
         Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
         Column("Parameters, paper", "paper_parameters", detail=True),
-        Column(
-            "Parameters, ours",
-            lambda row: cells.ours(cells.count_text(row["parameters"], 1e6, 3), row["runs"]),
-            detail=True,
-        ),
+        Column("Parameters, ours", millions, detail=True),
         Column("Seeds", lambda row: cells.count_text(row["seeds"]), detail=True),
         Column("Steps, paper", "paper_steps", detail=True),
         Column("Steps, ours", lambda row: cells.count_text(row["steps"]), detail=True),

@@ -11,7 +11,6 @@ import pandas as pd
 from transformer.evaluation.scores import RUN, check_runs, require_one
 from transformer.parsing.brackets import SHORT
 from transformer.records import Parsed, read_of_run, run_name
-from transformer.registry import TABLES
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
@@ -39,19 +38,13 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     if elsewhere:
         columns.insert(-1, Column(f"F1, constrained, on {elsewhere}", cells.mean("f1_elsewhere", 1), detail=True))
     details = lay_out(frame[frame["by"] == "ours"], columns, detail=True)
-    notes: list[Note] = (
-        [cells.note("table4", "detail"), details, cells.note("table4", "repair")] if details.rows else []
-    )
-    notes += [cells.note("table4", "silver")] if any(task["silver"] for task in tasks.values()) else []
-    notes += [
-        *cells.gaps(params.expected, runs),
-        *cells.interval_notes(compared),
-        *[cells.note("table4", "papers")] * compared,
-    ]
-    notes.append(cells.note("table4", "scoring"))
+    notes: list[Note] = [*cells.fixed("table4.detail"), details, *cells.fixed("table4.repair")] if details.rows else []
+    notes += cells.fixed("table4.silver") if any(task["silver"] for task in tasks.values()) else []
+    notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
+    notes += cells.fixed("table4.papers", "table4.scoring") if compared else cells.fixed("table4.scoring")
     notes += cells.provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
     caption = cells.note("table4", "caption", labels=labels)
-    return Table("table4", TABLES["table4"].title, caption, lay_out(frame, columns), notes), frame
+    return cells.titled("table4", caption, lay_out(frame, columns), notes), frame
 
 
 def repaired_cell(row: dict) -> Cell:

@@ -15,7 +15,7 @@ import pandas as pd
 from transformer.evaluation.analyses import KINDS, PAYLOADS
 from transformer.evaluation.scores import holm, require_one
 from transformer.records import read_of_run, run_name
-from transformer.registry import TABLE_5, TABLES
+from transformer.registry import TABLE_5
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
@@ -54,21 +54,18 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     rows = lines(compared)
-    notes: list[Note] = [
-        cells.note("table5", "detail"),
-        lay_out(rows, CLAIM_COLUMNS, detail=True),
-        *cells.gaps(params.expected, runs),
-    ]
-    notes += [*missing_analyses(params.probes, analysed), cells.note("table5", "how")]
+    notes = [cells.note("table5", "detail"), lay_out(rows, CLAIM_COLUMNS, detail=True)]
+    notes += [*cells.gaps(params.expected, runs), *missing_analyses(params.probes, analysed)]
     notes += [
+        *cells.fixed("table5.how"),
         [line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]],
-        cells.note("scores", "chance"),
     ]
-    notes += [cells.tests_note(frame["value"], frame["p"]), cells.note("scores", "perplexity"), *published(claims)]
+    notes += [*cells.fixed("scores.chance"), cells.tests_note(frame["value"], frame["p"])]
+    notes += [*cells.fixed("scores.perplexity"), *published(claims)]
     notes += analysis_notes(analysed)
     notes += cells.provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
     caption = cells.note("table5", "caption", label=params.dev_label)
-    return Table("table5", TABLES["table5"].title, caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
+    return cells.titled("table5", caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
 
 
 def read_claims(path: str) -> list[Claim]:

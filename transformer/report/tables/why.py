@@ -20,9 +20,8 @@ from transformer.evaluation.scores import bleu_draws, read_scores
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.records import read_translated
-from transformer.registry import TABLES
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems, system_name
 from transformer.report.tables.table3 import from_base, read_last
 from transformer.text import read_lines, read_pairs
@@ -73,19 +72,16 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
     rows += of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
-    notes: list[Note] = [*cells.gaps(params.expected, both), cells.note("scores", "chance"), cells.note("why", "p")]
-    notes.append(cells.note("why", "not_measured"))
+    notes = [*cells.gaps(params.expected, both), *cells.fixed("scores.chance", "why.p", "why.not_measured")]
     notes.append(cells.note("why", "others", kind=others[0]["kind"]))
     if len(both):
         variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
-        notes += [
-            cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]),
-            *cells.provenance(both),
-        ]
+        notes.append(cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]))
+        notes += cells.provenance(both)
     papers = {row["model"]: row for row in read_systems(input.paper)}
     printed = papers[system_name("base")]["en-de_bleu"]
     caption = cells.note("why", "caption", printed=printed, label=params.label, dev_label=params.dev_label)
-    return Table("why", TABLES["why"].title, caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
+    return cells.titled("why", caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
 
 
 def bleu_cell(row: dict) -> Cell:
