@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "parses.json": lambda path: read_parses(path, "trees", 2),
     "layers.json": partial(read_json, kind=Measured),
     "attention.json": partial(read_json, kind=Attention),
-    "table1.json": render.read,
+    "table1.json": render.read_table,
     **{f"{name}.json": partial(read_of_run, kind=kind) for name, kind in PAYLOADS.items()},
 }
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {

@@ -12,7 +12,7 @@ from support.toy import make_data, make_experiment, make_run, random_lines
 from transformer import cli
 from transformer.evaluation.analyses import PAYLOADS
 from transformer.evaluation.layers import COSTS, LAYERS
-from transformer.report.tables.render import Cell, Grid, Table, write
+from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 RUN, DATA = "runs/en-de/base/1", "data/en-de"
 TIME = {"n": 8, "d": 4, "k": 3, "r": 3, "multiply_adds": 9, "seconds": 0.1, "quartiles": 0.01}
@@ -73,6 +73,6 @@ def write_others(folder: Path) -> None:
     for name, content in contents.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     grid = Grid(("Model",), [{"Model": "base", "BLEU": Cell("27.3", ("en-de/base/1",))}])
-    write(
+    write_table(
         Table("table1", "T", "C", grid, ["a note", ["a list"], grid]), str(folder / "table1"), pd.DataFrame({"a": [1]})
     )

@@ -8,7 +8,7 @@ import pandas as pd
 
 from support import scored
 from transformer.report.page.page import make
-from transformer.report.tables.render import Cell, Grid, Table, write
+from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 TOKENS = {"source": ["make", "it", "more", "difficult"], "target": ["er", "schwe@@", "ren"]}
 TOKENS["shifted"] = ["<pad>", *TOKENS["target"][:-1]]
@@ -64,7 +64,7 @@ def wide_table(folder: Path) -> None:
     frame |= {"en-de_runs": [" ".join(runs)]}
     notes = ["A note.", Grid(("Run",), [{"Run": "en-de/base/1", "BLEU": "27.25"}])]
     table = Table("table2", "Table 2: translation", "BLEU of `base`.", Grid(("Model", "From"), [row]), notes)
-    write(table, str(folder / "tables/table2"), pd.DataFrame(frame))
+    write_table(table, str(folder / "tables/table2"), pd.DataFrame(frame))
 
 
 def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:

@@ -4,7 +4,7 @@ from transformer.config import settings
 from transformer.files import InputError
 from transformer.pipeline import Pipeline
 from transformer.report.page.runs import read_run_records, run_cards
-from transformer.report.tables.render import Cell, Grid, Row, Table, read
+from transformer.report.tables.render import Cell, Grid, Row, Table, read_table
 
 
 def explain(
@@ -25,7 +25,7 @@ def explain(
     """
     results = Pipeline(settings.read(configfile or [], config or [])).files
     path = results.table(table, "json")
-    cells = _find_cells(read(path), row.casefold(), column.casefold())
+    cells = _find_cells(read_table(path), row.casefold(), column.casefold())
     if not cells:
         raise InputError(f"{path}: expected a number of ours in a row {row}, a column {column}, found none")
     for where, cell in cells:

@@ -11,7 +11,7 @@ from transformer.pipeline import Pipeline
 from transformer.registry import FIGURES, TABLES, made
 from transformer.report.figures.style import save_drawing
 from transformer.report.page.page import make
-from transformer.report.tables.render import write
+from transformer.report.tables.render import write_table
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def build_table(name: str, files: Any, params: dict, output: str) -> None:
     """Make a table; `files` has those of its entry as attributes, `output` is the path without ending."""
     table, frame = TABLES[name].make(files, SimpleNamespace(**params))
-    write(table, output, frame)
+    write_table(table, output, frame)
     logger.info("%s.md: %d rows", output, len(frame))
 
 

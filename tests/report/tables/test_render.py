@@ -16,8 +16,8 @@ from transformer.report.tables.render import (
     lay_out,
     markdown,
     markdown_grid,
-    read,
-    write,
+    read_table,
+    write_table,
 )
 from transformer.report.tables.render import html as as_html
 
@@ -81,8 +81,8 @@ def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
 
 
 def test_json_is_read_back(tmp_path):
-    write(TABLE, str(tmp_path / "t"), pd.DataFrame())
-    assert read(tmp_path / "t.json") == TABLE
+    write_table(TABLE, str(tmp_path / "t"), pd.DataFrame())
+    assert read_table(tmp_path / "t.json") == TABLE
 
 
 @pytest.mark.slow

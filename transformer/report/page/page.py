@@ -17,7 +17,7 @@ from transformer.records import Description, read_json
 from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
 from transformer.report.page.runs import closeness, moved_runs, read_run_records, run_cards, training_details, usage
-from transformer.report.tables.render import html, marked_environment, read
+from transformer.report.tables.render import html, marked_environment, read_table
 from transformer.text import read_pairs
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
@@ -88,7 +88,7 @@ def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -
 
 
 def _table_part(path: str) -> dict[str, Any]:
-    table = read(path)
+    table = read_table(path)
     return {"name": table.name, "title": table.title, "body": html(table, scrolls=f"{table.title}, scrolls")}
 
 

@@ -88,7 +88,7 @@ class Table:
         return f"Table {number[1]}." if number else ""
 
 
-def write(table: Table, output: str, frame: pd.DataFrame) -> None:
+def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
     """Write `output`.csv, `frame` with all its digits, and the table as .json, .md, .tex and .html."""
     parts = {"csv": frame.to_csv(index=frame.index.name is not None)}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
@@ -98,8 +98,8 @@ def write(table: Table, output: str, frame: pd.DataFrame) -> None:
             file.write(content)
 
 
-def read(path: str | Path) -> Table:
-    """Read what `write` left as JSON. Raises InputError on a file that holds something else."""
+def read_table(path: str | Path) -> Table:
+    """Read what `write_table` left as JSON. Raises InputError on a file that holds something else."""
     return read_json(path, Table)
 
 

@@ -13,7 +13,7 @@ from transformer.evaluation.scores import holm, read_scores, require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
-PAPERS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
+PRINTED = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", cells.NO_VERDICT: cells.UNTESTED}
 
@@ -76,8 +76,8 @@ def papers_difference(row: dict) -> str:
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """Read what the paper printed, by experiment: row, changed and `PAPERS`, all text."""
-    columns = ["experiment", "row", "changed", *PAPERS]
+    """Read what the paper printed, by experiment: row, changed and `PRINTED`, all text."""
+    columns = ["experiment", "row", "changed", *PRINTED]
     return cells.read_printed(path)[columns].set_index("experiment")
 
 
@@ -114,7 +114,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     differences = from_base(runs)
     tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
     tested = ["difference", "difference_low", "difference_high", "p"]
-    printed = paper.rename(columns={column: f"paper_{column}" for column in PAPERS})
+    printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
     frame = printed.reindex(experiments, fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])

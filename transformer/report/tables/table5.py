@@ -21,7 +21,7 @@ from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Tabl
 from transformer.report.tables.table3 import read_last
 
 PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
-OF_RUN = ["name", "experiment", "seed"]
+RUN_KEYS = ["name", "experiment", "seed"]
 SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
 Pairs = list[tuple[str, pd.DataFrame, pd.DataFrame]]  # what is compared, in words, and its two systems
@@ -50,7 +50,7 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     analysed = {name: read_analysis(name, getattr(input, name)) for name in PAYLOADS}
     claims = with_others(read_claims(input.paper), runs)
     compared = [comparison for claim in claims for comparison in compare_claim(claim, runs, analysed)]
-    frame = pd.DataFrame([record(comparison) for comparison in compared])
+    frame = pd.DataFrame([csv_row(comparison) for comparison in compared])
     frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     rows = lines(compared)
@@ -103,7 +103,7 @@ def compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataF
     return rows
 
 
-def record(row: dict[str, Any]) -> dict[str, Any]:
+def csv_row(row: dict[str, Any]) -> dict[str, Any]:
     """List a comparison with all digits, for the CSV file."""
     values = dict.fromkeys(cells.Difference._fields)
     if difference := row["difference"]:
@@ -180,7 +180,7 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
         run = content["run"]
         of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
         contents.append(content | of_run | {"file": path})
-    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *OF_RUN, "scale", "fidelity", "file"])
+    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *RUN_KEYS, "scale", "fidelity", "file"])
     for key in ("scale", "fidelity", "sentences", "target_sha256"):
         require_one(key, files)
     return files
@@ -189,7 +189,7 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
 def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
     """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
     return pd.DataFrame(
-        {name: content[name] for name in OF_RUN} | {"place": place} | entry
+        {name: content[name] for name in RUN_KEYS} | {"place": place} | entry
         for content in files.to_dict("records")
         for place, entry in enumerate(content[key])
     )
