@@ -1,15 +1,9 @@
 """Fixtures for the tests of exports: a run that was trained, and runs whose models were not."""
 
-import shutil
-
 import pytest
 import torch
-from msgspec.structs import asdict, replace
 from support.commands import do
-from support.toy import make_data, make_experiment, make_run, random_lines, random_model
-
-from transformer.config.experiment import load, save
-from transformer.model import weights as checkpoints
+from support.toy import make_data, make_experiment, make_run, random_lines
 
 
 @pytest.fixture(scope="module")
@@ -23,23 +17,6 @@ def run(tmp_path_factory):
     do("train", run, "--data", data, "--threads", 1)
     do("average", "--run", run)
     return run
-
-
-@pytest.fixture
-def untrained(run, tmp_path):
-    """Return a function that makes a run with a random model, and returns its folder."""
-
-    def make(**changes):
-        copy = tmp_path / "run"
-        shutil.copytree(run, copy, dirs_exist_ok=True)
-        experiment = load(run / "experiment.yaml")
-        model = random_model(1, **asdict(experiment.model) | changes)
-        _, header = checkpoints.load(run / "average.safetensors")
-        checkpoints.save(copy / "average.safetensors", model.state_dict(), header)
-        save(replace(experiment, model=model.config), copy / "experiment.yaml")
-        return copy
-
-    return make
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from support.commands import do, error
 from support.toy import random_lines, write_text
 
 from transformer.config.experiment import Decoding, load, save
-from transformer.data.corpus import learn
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
 from transformer.translation.export import MANIFEST
@@ -79,31 +78,6 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     assert error("export", "--run", copy, "--to", folder).startswith(f"{copy}/decoding.yaml: ")
     assert {path.name: sha256(path) for path in folder.iterdir()} == before
     assert sorted(os.listdir(tmp_path)) == ["1", "mine", "run"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, "a translator, found a parser"),
-        ({"positions": "words"}, "positions sinusoid, learned or none, found 'words'"),
-        ({"residual": False}, "residual true, found false"),
-        ({"attention": "additive"}, "attention dot, found 'additive'"),
-        ({"norm": "pre"}, "norm post, found 'pre'"),
-        ({"h": 3}, "d_model a multiple of h = 3, found 32"),
-        ({"d_v": 17}, "d_v of d_model / h = 16 at most, found 17"),
-    ],
-    ids=str,
-)
-def test_marian_refuses_what_it_cannot_express(untrained, tmp_path, changes, message):
-    run = untrained(**changes)
-    argv = ["export", "--run", run, "--to", tmp_path / "1"]
-    if not changes:
-        text = write_text(tmp_path / "text", random_lines(0, 200))
-        learn([text], 30, 1000, run / "vocabulary.model", symbols=["(S", ")S"])
-    assert error(*argv, "--format", "marian") == f"Marian: expected {message}"
-    assert not (tmp_path / "1").exists()
-    do(*argv)  # as safetensors, anything goes
-    assert (tmp_path / "1").exists()
 
 
 # The model card and the docs.

@@ -4,6 +4,7 @@ CTranslate2's own converter takes them from there.
 """
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,12 +17,14 @@ from support.toy import (
     make_vocabulary,
     model_config,
     random_lines,
+    random_model,
     random_sentences,
     varied_model,
 )
 
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
-from transformer.data.corpus import Subwords
+from transformer.data.corpus import Subwords, learn
+from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.translation.marian import has_own_tables, save_marian, token_names
 from transformer.translation.translator import open_translator
@@ -78,6 +81,27 @@ def check_log_probabilities(model, theirs, least=1.0):
 def test_log_probabilities_are_the_models(opened, changes):
     model = varied_model(**changes)
     check_log_probabilities(model, opened(model))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "a translator, found a parser"),
+        ({"positions": "words"}, "positions sinusoid, learned or none, found 'words'"),
+        ({"residual": False}, "residual true, found false"),
+        ({"attention": "additive"}, "attention dot, found 'additive'"),
+        ({"norm": "pre"}, "norm post, found 'pre'"),
+        ({"h": 3}, "d_model a multiple of h = 3, found 26"),
+        ({"d_v": 14}, "d_v of d_model / h = 13 at most, found 14"),
+    ],
+    ids=str,
+)
+def test_what_marian_cannot_express_is_refused(vocabulary, tmp_path, changes, message):
+    if not changes:
+        learn([Path(vocabulary.path).with_suffix(".txt")], 30, 1000, tmp_path / "parser.model", symbols=["(S", ")S"])
+        vocabulary = Subwords(tmp_path / "parser.model")
+    with pytest.raises(InputError, match=f"^Marian: expected {re.escape(message)}$"):
+        save_marian(random_model(1, **changes), vocabulary, make_experiment(), DECODING, tmp_path)
 
 
 @few_models

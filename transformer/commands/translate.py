@@ -11,7 +11,6 @@ import torch
 from cyclopts.types import Port, PositiveInt
 
 from transformer.config.experiment import load
-from transformer.data.corpus import SPACE, note_spaces
 from transformer.device import best_device
 from transformer.files import InputError, open_input, replacing
 from transformer.layout import Run
@@ -76,29 +75,22 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[list[str]]:
-    """Yield the translations of each group of lines; at a bad line, InputError comes after those before it.
-
-    At the end, also after an error, the number of lines with SPACE goes to standard error.
-    """
-    before = spaces = 0
-    try:
-        for group in read:
-            lines, problem = [], None
-            try:
-                lines.extend(decode_lines(group, name, before + 1))  # up to the bad line
-            except InputError as error:
-                problem = error
-            spaces += sum(SPACE in line for line in lines)
-            try:
-                yield translator.translate(lines, before)
-            except TooLong as error:
-                yield translator.translate(lines[: error.index])
-                raise InputError(f"{name}: {error}") from None
-            if problem:
-                raise problem
-            before += len(lines)
-    finally:
-        note_spaces(spaces, name)
+    """Yield the translations of each group of lines; at a bad line, InputError comes after those before it."""
+    before = 0
+    for group in read:
+        lines, problem = [], None
+        try:
+            lines.extend(decode_lines(group, name, before + 1))  # up to the bad line
+        except InputError as error:
+            problem = error
+        try:
+            yield translator.translate(lines, before)
+        except TooLong as error:
+            yield translator.translate(lines[: error.index])
+            raise InputError(f"{name}: {error}") from None
+        if problem:
+            raise problem
+        before += len(lines)
 
 
 def export(*, run: Path, to: Path, format: exports.Format = "safetensors") -> None:

@@ -93,15 +93,6 @@ def test_page_of_nothing_says_so(tmp_path: Path):
     assert "<table" not in text
 
 
-def test_card_of_a_run_has_what_its_files_say(text: str):
-    card = text.partition('<details id="run-en-de-base-1">')[2].partition("</details>")[0]
-    run = page.about_run()
-    for fact in (run["commit"], run["data_sha256"], run["digest"], "6,000", "1.5·10<sup>15</sup>", "1,800 s", "Abacus"):
-        assert fact in card
-    assert "2 checkpoints from step 5,800; beam 4, alpha 0.6" in card
-    assert re.search(r"tokenized \*</th><td>27.25</td>.*nrefs:1\|tok:13a", card)
-
-
 def test_hours_of_each_training_and_the_price_of_all(text: str, tree):
     """0.5 h on 2 cores, twice."""
     assert "2.00 core-hours of training, 2 runs on Abacus:\nEUR 4.00 at EUR 2 an hour." in text

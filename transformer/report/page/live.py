@@ -54,10 +54,7 @@ class Trial:
     translator: Translator
 
     def answer(self, text: str) -> dict[str, Any]:
-        """Return `translations`, each with its score, the best first, and the `attention` of the best (attention.json).
-
-        Raises InputError on a text without a word, and on one with too many words or subwords.
-        """
+        """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
         translator, source = self.translator, self._encode(text)
         (ranked,) = translator.search([source], translator.decoding.beam)
         texts = translator.decode([ids for ids, _ in ranked])
@@ -110,10 +107,7 @@ def open_trial(folder: Path) -> Trial:
 
 
 def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:
-    """Return a server that shows the page and gives texts to `answer`; it logs errors only: texts are the user's own.
-
-    An InputError is told to the client.
-    """
+    """Return a server of the page, which gives texts to `answer`. It logs errors only: texts are the user's own."""
     turn = asyncio.Lock()
 
     async def show(request: Request) -> Response:

@@ -119,10 +119,7 @@ def _measures(score: Translated | Parsed) -> list[tuple[str, float, str]]:
 
 
 def closeness(tables: Iterable[str | Path]) -> Markup:
-    """Show the paper's scores beside ours, from the CSV files of Tables 2 and 4; empty without any.
-
-    The column of differences is shown if a table has any: if the data are the paper's.
-    """
+    """Show the paper's scores beside ours, and differences if a table has any, from Tables 2 and 4; empty without."""
     rows = [row for path in map(Path, tables) if path.stem in ("table2", "table4") for row in _scores(path)]
     if not rows:
         return Markup()
@@ -166,10 +163,7 @@ def _score_pair(row: dict[str, str], score: str, prefix: str) -> Row:
 
 
 def usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
-    """Sum the hours of training by unit.
-
-    A run that was continued on another machine counts in full there: run.json does not say what each machine did.
-    """
+    """Sum the hours of training by unit; a run that was continued on another machine counts in full there."""
     trained = defaultdict(list)
     for run in runs.values():
         unit, count, processor = _units(run["starts"][-1])
