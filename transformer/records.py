@@ -42,9 +42,7 @@ class Start(TypedDict):  # or a resumption, of a training
     versions: NotRequired[dict[str, str]]
 
 
-class Trained(TypedDict):
-    """run.json: a finished training."""
-
+class Trained(TypedDict):  # run.json: a finished training
     scale: str
     task: str
     experiment: str
@@ -91,9 +89,7 @@ class Subset(TypedDict):  # of a test set
     scores: dict[str, str | Variant]  # by metric; "paper" is the name of the paper's
 
 
-class Translated(TypedDict):
-    """The score file of a run's translation."""
-
+class Translated(TypedDict):  # the score file of a run's translation
     language: str
     scores: dict[str, str | Variant]
     subsets: dict[str, Subset]
@@ -117,9 +113,7 @@ class BothLengths(TypedDict):
     len40: Brackets  # sentences of at most 40 words
 
 
-class Parsed(TypedDict):
-    """The score file of a run's parses."""
-
+class Parsed(TypedDict):  # the score file of a run's parses
     gold_sha256: Checksum
     by: str  # whose tags leave words out
     scores: BothLengths
@@ -130,17 +124,13 @@ class Parsed(TypedDict):
     draws: Draws  # F1
 
 
-class Parses(TypedDict):
-    """The file beside a parser's trees: repairs, and the score of each tree."""
-
+class Parses(TypedDict):  # the file beside a parser's trees
     sentences: Count
     repaired: dict[str, str]  # the fault, by the number of the line
     scores: list[float | None]  # of each line; None of a blank one
 
 
-class Description(TypedDict):
-    """The JSON beside a figure's files."""
-
+class Description(TypedDict):  # the JSON beside a figure's files
     title: str
     caption: str
     alt: str  # for those who cannot see the figure
@@ -240,12 +230,10 @@ def read_parses(path: str | Path, trees: str | Path, lines: int) -> Parses:
 
 
 def run_name(run: Trained | dict[str, Any]) -> str:
-    """Return task/experiment/seed of a run's record, or of `vars` of an experiment."""
     return "/".join(str(run[key]) for key in ("task", "experiment", "seed"))
 
 
 def variants(scores: dict[str, str | Variant]) -> dict[str, Variant]:
-    """Return the scores of a translation by measure."""
     return {name: variant for name, variant in scores.items() if name != "paper"}
 
 

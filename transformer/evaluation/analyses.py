@@ -64,13 +64,9 @@ class Averaging(Analysis):
     averages: list[Average]
 
 
-class Group(Bleu):
-    """Sentences of similar length.
-
-    times: None for single sentences, in four groups by length; 1 for neighbours joined while they had no more tokens
-    than the longest source sentence in training; another t for neighbours joined until they had t times as many.
-    """
-
+class Group(Bleu):  # sentences of similar length
+    # None: single sentences; 1: neighbours joined while they had no more tokens than the longest source sentence in
+    # training; another t: neighbours joined until they had t times as many.
     times: Positive | None
     sentences: Positive
     tokens: Amount  # mean of the source, EOS included
@@ -133,22 +129,18 @@ class Smoothing(Analysis):
 PAYLOADS = {"averaging": Averaging, "heads": Heads, "lengths": GroupedByLength, "smoothing": Smoothing}  # by analysis
 
 
-class Pair(TypedDict):
-    """A sentence and its translation; "shifted" are the tokens that the decoder reads, one behind "target"."""
-
+class Pair(TypedDict):  # a sentence and its translation
     title: str
     figures: dict[str, dict[str, Any]]  # the configuration of each
     source: list[str]
     target: list[str]
-    shifted: list[str]
+    shifted: list[str]  # what the decoder reads, one behind the target
     encoder: HeadWeights
     decoder: HeadWeights
     cross: HeadWeights
 
 
-class Attention(TypedDict):
-    """The content of attention.json: weights of every layer and head for a few sentences."""
-
+class Attention(TypedDict):  # attention.json
     run: str
     label: str
     layers: Positive

@@ -65,8 +65,7 @@ def one_a_line(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
 def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tuple[int, Tree]]:
     """Yield the trees in `lines`, wherever they begin and end, each with the number of the line where it begins.
 
-    first: the number of the first line. Raises InputError, naming `name` and the line, on brackets that do not match, a
-    bracket with nothing in it, a word without a tag, a leaf of several words, and text outside of the trees.
+    first: the number of the first line. Raises InputError, naming `name` and the line, on what is no tree.
     """
     tree: Tree = []
     labels: list[str] = []  # of the open constituents
@@ -108,7 +107,6 @@ def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Itera
 
 
 def from_brackets(word: str) -> str:
-    """Replace the names of round brackets by the brackets."""
     return word.replace("-LRB-", "(").replace("-RRB-", ")")
 
 
@@ -131,7 +129,6 @@ def words(tree: Tree) -> list[str]:
 
 
 def without_words(tree: Tree) -> Tree:
-    """Withhold every word."""
     return [replace(event, word=WITHHELD) if isinstance(event, Leaf) else event for event in tree]
 
 
