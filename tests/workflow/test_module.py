@@ -106,5 +106,5 @@ def test_a_wrong_configuration_of_a_module_is_refused_in_one_line(tmp_path):
     work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {"base": {"N": "six"}})
     result = run_warm(work, "-m", "snakemake", "--dry-run")
     assert result.returncode == 1
-    assert last_line(result) == "config.yaml: base.N: 'six' is not of type 'integer'"
+    assert last_line(result) == "config.yaml: base.N: expected int, found 'six'"
     assert "Traceback" not in result.stderr

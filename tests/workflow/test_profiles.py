@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support.project import ENVIRONMENT, ROOT, copy_project, snakemake
 
-ASKED = Path(__file__).parent / "asked-of-slurm.txt"
+ASKED = ROOT / "tests/golden/asked-of-slurm.txt"
 # --cores: else a dry run counts with one; with these, a job has as many as on a cluster.
 PAPER = ["--dry-run", "--cores", "8", "--workflow-profile", "profiles/slurm", "--config", "scale=paper"]
 HERE = ("all", "decoding", "experiment", "fetch")  # where Snakemake runs, not on a node

@@ -14,6 +14,7 @@ corpora:
   ptb-train: {treebank: {path: wsj, sections: [2, 4]}, lines: 30}
   ptb-dev: {treebank: {path: wsj, sections: [22, 22]}, lines: 10}
   ptb-test: {treebank: {path: flat, sections: [23, 23]}, lines: 10}
+  grammar-test: {grammar: {take: 10}}
 scales:
   ptb:
     label: a few sentences

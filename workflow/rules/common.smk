@@ -45,7 +45,7 @@ def check_python():
         and subprocess.run([found, "-c", packages]).returncode
     ):
         sys.exit(
-            f"Snakefile: expected `python` on PATH to be that of {expected}, found {found}: activate the environment"
+            f"Snakefile: expected `python` on PATH to be that of {expected}, found {found or 'none'}: activate the environment"
         )
 
 
