@@ -15,7 +15,7 @@ from benchmarks.workload import Workload
 from transformer import layout
 from transformer.device import World, available_memory, best_device
 from transformer.training.log import Evaluation
-from transformer.training.loop import Run
+from transformer.training.loop import TrainingRun
 from transformer.training.step import Update
 
 
@@ -56,7 +56,7 @@ def pause(step: Step) -> None:
     getcurrent().parent.switch(step)
 
 
-class Halting(Run):
+class Halting(TrainingRun):
     """This project's training, halted before each step."""
 
     def update(self, indices: np.ndarray, *rest) -> Update:

@@ -22,11 +22,11 @@ from transformer.evaluation.bleu import (
     SPLIT,
     bleu_scores,
     measure,
+    moses_tokens,
     paper_reference,
     paper_tokens,
     plain_quotes,
     token_bleu,
-    tokenize,
 )
 from transformer.files import InputError
 from transformer.text import read_lines, read_pairs
@@ -124,11 +124,11 @@ def find_references(system: System, downloads: Path) -> list[str]:
 def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
     """Compute BLEU of detokenised sentences as it is often computed otherwise, mostly by mistake."""
     plain, reference = plain_quotes(references), paper_reference(references, language)
-    words = tokenize(hypotheses, language)
+    words = moses_tokens(hypotheses, language)
     escaped = paper_tokens(hypotheses, language, escape=True)
-    twice = paper_tokens(tokenize(plain, language, escape=True), language, escape=True)
+    twice = paper_tokens(moses_tokens(plain, language, escape=True), language, escape=True)
     sides = {
-        "compounds not split": (token_bleu(), words, tokenize(plain, language)),
+        "compounds not split": (token_bleu(), words, moses_tokens(plain, language)),
         "`&quot;` and the like left in the translation alone": (token_bleu(), escaped, reference),
         "the reference tokenised twice": (token_bleu(), escaped, twice),
         "sacreBLEU of tokens against text": (BLEU(force=True), words, references),

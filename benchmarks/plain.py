@@ -21,7 +21,7 @@ from transformer.device import best_device
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
-from transformer.training.batches import plan
+from transformer.training.batches import plan_batches
 from transformer.training.step import compute_dtype, rate
 
 
@@ -100,7 +100,7 @@ class Plain:
     def train(self) -> None:
         experiment, text, number = self.workload.experiment, self.workload.text, 0
         for epoch in count():
-            for indices in plan(experiment.seed, epoch, text.lengths, self.workload.budgets):
+            for indices in plan_batches(experiment.seed, epoch, text.lengths, self.workload.budgets):
                 number += 1
                 lengths = text.lengths[:, indices]
                 step = Step(lengths, int(lengths.max(axis=1).sum() * lengths.shape[1]))

@@ -19,7 +19,7 @@ from transformer.device import (
     saved_bytes,
 )
 from transformer.files import InputError
-from transformer.training.batches import plan
+from transformer.training.batches import plan_batches
 
 SAYS = "The NVIDIA driver on your system is too old (found version 12080). Please update\nyour GPU driver."
 
@@ -113,7 +113,7 @@ def test_every_piece_of_every_batch_fits(tmp_path):
     counts = []
     for capacity in (2**20, 2**21, 2**24):
         learner.accumulation = learner.accumulations(math.ceil((capacity + PER_PARAMETER["cpu"] * parameters) / SHARE))
-        for batch in plan(1, 0, text.lengths, budgets):
+        for batch in plan_batches(1, 0, text.lengths, budgets):
             for piece in range(learner.accumulation):
                 part = batch[piece :: learner.accumulation]
                 assert saved_bytes(lambda part=part: learner.losses(part)) <= 1.1 * capacity

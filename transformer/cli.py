@@ -46,7 +46,7 @@ for name, place in COMMANDS.items():
     app.command(place, name=name)
 
 
-def overview() -> str:
+def _overview() -> str:
     """Return a line for each subcommand, from its docstring; the modules are not imported."""
     lines = ["usage: python -m transformer COMMAND [--help] ...", "       python -m transformer --version", ""]
     for name, place in sorted(COMMANDS.items()):
@@ -64,11 +64,11 @@ def main(argv: Iterable[str] | None = None) -> None:
     """
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
-        print(overview())
+        print(_overview())
         return
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
-        with one_line_errors(words[0]):
+        with _one_line_errors(words[0]):
             app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
         print(f"transformer: error: {error}", file=sys.stderr)
@@ -82,7 +82,7 @@ def program() -> None:
 
 
 @contextmanager
-def one_line_errors(name: str) -> Iterator[None]:
+def _one_line_errors(name: str) -> Iterator[None]:
     """End the program with one line where input is bad, a file cannot be read or written, or memory is short."""
     try:
         yield
@@ -100,7 +100,7 @@ def job(name: str, log: str) -> Iterator[None]:
     handlers = [logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")]
     logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=handlers, force=True)
     try:
-        with one_line_errors(name):
+        with _one_line_errors(name):
             yield
     except SystemExit as end:
         logging.getLogger(__name__).error(end.code)

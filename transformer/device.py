@@ -34,14 +34,14 @@ logger = logging.getLogger(__name__)
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
 SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
 DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
-NEWER_DRIVER = "a newer driver, or a PyTorch wheel for this one's CUDA (docs/long-runs.md)"
+_NEWER_DRIVER = "a newer driver, or a PyTorch wheel for this one's CUDA (docs/long-runs.md)"
 # The planned part of the memory; the rest is for short-lived tensors and other programs.
 SHARE = 0.7
 # Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also three copies of weight and
 # moments while a state is saved, as measured (its own, and two of safetensors'). A GPU has the weights in 16 bits, too.
 PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
-REMINDER = 60  # seconds between two messages that a lock is waited for
-TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
+_REMINDER = 60  # seconds between two messages that a lock is waited for
+_TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
 
 def best_device() -> torch.device:
@@ -56,7 +56,7 @@ def best_device() -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
     if given := given_gpu():
-        reason, remedy = why([str(message.message) for message in caught])
+        reason, remedy = reason_unusable([str(message.message) for message in caught])
         raise InputError(f"expected to use a GPU ({given}), found: {reason}; {remedy}; {VARIABLE}=cpu does without it")
     return torch.device("cpu")
 
@@ -72,7 +72,7 @@ def given_gpu(devices: Path = Path("/dev")) -> str | None:
     return min(map(str, devices.glob("nvidia[0-9]*")), default=None)
 
 
-def why(messages: list[str]) -> tuple[str, str]:
+def reason_unusable(messages: list[str]) -> tuple[str, str]:
     """Return the reason why PyTorch opens no GPU, or too few, and a remedy; messages: PyTorch's warnings."""
     if not torch.backends.cuda.is_built():
         wheel = f"PyTorch {torch.__version__} is built for processors alone"
@@ -85,7 +85,7 @@ def why(messages: list[str]) -> tuple[str, str]:
     if not messages:
         return "some do not answer", "nvidia-smi -L lists those that do"
     words = messages[0].partition("\n")[0].rstrip(".")  # advice on debugging follows
-    remedy = NEWER_DRIVER if "driver" in words.lower() else DRIVER
+    remedy = _NEWER_DRIVER if "driver" in words.lower() else DRIVER
     return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda}, driver {driver()})", remedy
 
 
@@ -195,11 +195,11 @@ def joined() -> Iterator[World]:
         return
     rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     if device.type == "cpu":
-        dist.init_process_group("gloo", timeout=TIMEOUT)
+        dist.init_process_group("gloo", timeout=_TIMEOUT)
     elif local < torch.cuda.device_count():
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-        dist.init_process_group("nccl", timeout=TIMEOUT, device_id=device)
+        dist.init_process_group("nccl", timeout=_TIMEOUT, device_id=device)
     else:
         raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
     yield World(rank, size, device)
@@ -235,7 +235,7 @@ def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
         while not world.agree(world.rank == 0 and take_lock(file)):
             for signal in filter(None, world.gather(stop.received)):
                 raise Interrupted(f"{signal}: waiting for {folder}")
-            if world.rank == 0 and waited % REMINDER == 0:
+            if world.rank == 0 and waited % _REMINDER == 0:
                 file.seek(0)
                 logger.info("waiting: %s is in use by %s", folder, file.read() or "another process")
             waited += 1

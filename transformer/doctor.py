@@ -14,7 +14,7 @@ import requests
 import torch
 
 from transformer.config.scales import downloads_of, sources, tasks_of
-from transformer.device import DRIVER, given_gpu, why
+from transformer.device import DRIVER, given_gpu, reason_unusable
 from transformer.files import InputError, replacing
 from transformer.pipeline import RESOURCES, Pipeline
 from transformer.plan import Speed, array_bytes, make_plan, text_bytes
@@ -22,13 +22,13 @@ from transformer.process import take_lock
 from transformer.text import origin
 
 LEVELS = ("ok", "note", "warning", "error")
-INSTALL = "python -m pip install -r requirements.lock, as `make` does"
+_INSTALL = "python -m pip install -r requirements.lock, as `make` does"
 SHOWN = 5  # names in one line
 ANSWER_SECONDS = 10.0  # for a server to answer
 RESULTS = Path("results")
 MIRROR = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
-LEAST = 2**30  # bytes; the demo needs less
-COMPILER = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
+_LEAST = 2**30  # bytes; the demo needs less
+_COMPILER = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def check_packages(lock: Path = Path("requirements.lock")) -> Iterator[Finding]:
         else:
             others += [f"{name} {found}, not {expected}"] * (found != expected)
     if missing:
-        yield error("packages", f"{few(missing)} of {lock.name} not installed", INSTALL)
+        yield error("packages", f"{few(missing)} of {lock.name} not installed", _INSTALL)
     if others:
-        yield warning("packages", f"other versions than in {lock.name}: {few(others)}", INSTALL)
+        yield warning("packages", f"other versions than in {lock.name}: {few(others)}", _INSTALL)
     if not missing + others:
         yield ok("packages", f"{len(pinned)} packages as in {lock.name}")
 
@@ -93,14 +93,14 @@ def check_gpus(asked: int | None = None, devices: Path = Path("/dev")) -> Iterat
         seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
     expected = int(given_gpu(devices) is not None) if asked is None else asked
     if seen < expected:
-        reason, fix = why([str(message.message) for message in caught])
+        reason, fix = reason_unusable([str(message.message) for message in caught])
         yield error("GPUs", f"{expected} expected, PyTorch sees {seen}: {reason}", fix)
     elif not seen:
         yield ok("GPUs", "none; trainings run on the processor")
-    yield from map(check_gpu, range(seen))
+    yield from map(_check_gpu, range(seen))
 
 
-def check_gpu(number: int) -> Finding:
+def _check_gpu(number: int) -> Finding:
     """Multiply and compile on a GPU."""
     subject, device = f"GPU {number}", torch.device("cuda", number)
     try:
@@ -113,7 +113,7 @@ def check_gpu(number: int) -> Finding:
     try:
         torch.compile(torch.square)(x)
     except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise their own kinds
-        return warning(subject, f"{about}: cannot compile, trainings are slower: {origin(failure)}", COMPILER)
+        return warning(subject, f"{about}: cannot compile, trainings are slower: {origin(failure)}", _COMPILER)
     if torch.cuda.get_device_capability(device) < (8, 0):
         return warning(subject, f"{about}: no bfloat16, trainings are slower", "a GPU of 2020 or later")
     return ok(subject, f"{about}, computes and compiles")
@@ -131,7 +131,7 @@ def trial(folder: Path) -> TemporaryDirectory:
 
 def check_folder(folder: Path, needed: int = 0) -> Finding:
     """Check that `needed` bytes are free, and that files can be written, replaced and locked."""
-    subject, needed = f"folder {folder}", max(LEAST, needed)
+    subject, needed = f"folder {folder}", max(_LEAST, needed)
     try:
         with trial(folder) as place:
             for name in ("new", "replaced"):
@@ -202,13 +202,13 @@ def refusal(entry: dict, mirror: str) -> str | None:
                 fits = found and size in (None, found)
                 problem = None if fits else f"{file}: expected {size or 'some'} bytes, found {found}"
             else:
-                problem = silence(url)
+                problem = _silence(url)
             if problem is None:
                 return None
     return problem
 
 
-def silence(url: str) -> str | None:
+def _silence(url: str) -> str | None:
     """Return why a server does not give a file; None if it does."""
     try:
         response = requests.head(url, timeout=ANSWER_SECONDS, allow_redirects=True)

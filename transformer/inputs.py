@@ -13,13 +13,13 @@ from transformer.pipeline import RESOURCES, Pipeline
 from transformer.registry import FIGURES, SEARCHES, TABLES
 
 Paths = list[Path]
-Options = list[str | int | float | Path]
+_Options = list[str | int | float | Path]
 # How a run translates, by the suffix of its translations: with the average (Table 2), the last checkpoint (Table 3), or
 # otherwise (the table `why`).
 DECODINGS = {"": {}, ".last": {}} | SEARCHES
 
 
-Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attributes
+_Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attributes
 
 
 class Inputs:
@@ -35,7 +35,7 @@ class Inputs:
         """Return the scale that is built."""
         return self.at(self.config["scale"])
 
-    def task(self, wildcards: Wildcards) -> dict:
+    def task(self, wildcards: _Wildcards) -> dict:
         """Return a task's entry in config.yaml."""
         return self.at(wildcards.scale).tasks[wildcards.task]
 
@@ -64,12 +64,12 @@ class Inputs:
 
     # ------------------------------------------------------------------ fetch and unpack (§5.1)
 
-    def checksum(self, wildcards: Wildcards) -> str:
+    def checksum(self, wildcards: _Wildcards) -> str:
         """Return the checksum of a download, if one is known."""
         download = self.config["downloads"][wildcards.file]
         return download.get("sha256", download.get("md5", ""))
 
-    def fetch_options(self, wildcards: Wildcards, output: list[str]) -> Options:
+    def fetch_options(self, wildcards: _Wildcards, output: list[str]) -> _Options:
         """Return the addresses of a download and what it is.
 
         As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
@@ -81,24 +81,24 @@ class Inputs:
         options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
         return [*options, "--output", output[0]]
 
-    def archive(self, wildcards: Wildcards) -> str:
+    def archive(self, wildcards: _Wildcards) -> str:
         """Return the file that holds one language of a corpus."""
         return source_of(self.file(wildcards))
 
-    def file(self, wildcards: Wildcards) -> dict:
+    def file(self, wildcards: _Wildcards) -> dict:
         """Return the entry in config.yaml of one language of a corpus."""
         return self.config["corpora"][wildcards.corpus]["files"][wildcards.language]
 
-    def other_languages(self, wildcards: Wildcards) -> list[str]:
+    def other_languages(self, wildcards: _Wildcards) -> list[str]:
         """Return the file of another language, if both are in WMT's format, which numbers its sentences."""
         return [source_of(entry) for entry in self.numbered(wildcards)]
 
-    def numbered(self, wildcards: Wildcards) -> list[dict]:
+    def numbered(self, wildcards: _Wildcards) -> list[dict]:
         files = self.config["corpora"][wildcards.corpus]["files"]
         others = [entry for name, entry in files.items() if name != wildcards.language and "format" in entry]
         return others[:1] if "format" in self.file(wildcards) else []
 
-    def unpack_options(self, wildcards: Wildcards) -> Options:
+    def unpack_options(self, wildcards: _Wildcards) -> _Options:
         """Return the options that get one language of a corpus out of its archive."""
         entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
         options = ["--format", entry.get("format", "text")]
@@ -109,14 +109,14 @@ class Inputs:
 
     # ------------------------------------------------------------------ treebanks (§6.3)
 
-    def treebank(self, wildcards: Wildcards) -> str | list[str]:
+    def treebank(self, wildcards: _Wildcards) -> str | list[str]:
         """Return the file of a treebank; of the Penn Treebank the files that are there: its reader names the others."""
         treebank = self.config["corpora"][wildcards.corpus]["treebank"]
         if "sections" in treebank:
             return sorted(map(str, Path(treebank["path"]).rglob("*.mrg")))
         return source_of(treebank)
 
-    def treebank_options(self, wildcards: Wildcards) -> Options:
+    def treebank_options(self, wildcards: _Wildcards) -> _Options:
         """Return the options that read a treebank."""
         corpus = self.config["corpora"][wildcards.corpus]
         treebank = corpus["treebank"]
@@ -130,18 +130,18 @@ class Inputs:
         checks = {"lines": corpus, "sha256": treebank}
         return options + flatten((f"--{key}", holder[key]) for key, holder in checks.items() if key in holder)
 
-    def trees(self, wildcards: Wildcards) -> Paths:
+    def trees(self, wildcards: _Wildcards) -> Paths:
         """Return the treebanks of a split of a parsing task."""
         return self.at(wildcards.scale).text(wildcards.task, wildcards.split, "trees")
 
-    def silver(self, wildcards: Wildcards) -> list[Path | str]:
+    def silver(self, wildcards: _Wildcards) -> list[Path | str]:
         """Return the trees made by a parser that a training split adds to the treebank's, if any."""
         silver = self.task(wildcards).get("silver")
         if silver is None or wildcards.split != "train":
             return []
         return [silver.get("path", self.at(wildcards.scale).data(wildcards.task).silver)]
 
-    def mix_options(self, wildcards: Wildcards, input: Any) -> Options:
+    def mix_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the options that mix treebanks, their phrases and silver trees."""
         task, options = self.task(wildcards), []
         if "phrases" in task and wildcards.split == "train":
@@ -150,18 +150,18 @@ class Inputs:
             options += ["--repeat", task["silver"]["repeat"], "--silver", *input.silver]
         return options
 
-    def silver_parser(self, wildcards: Wildcards) -> Run:
+    def silver_parser(self, wildcards: _Wildcards) -> Run:
         """Return the run that makes a task's silver trees: the one with the first seed."""
         scale = self.at(wildcards.scale)
         seed = scale.entry["parsing"]["seeds"][0]
         return scale.files.run(self.task(wildcards)["silver"]["parser"], PARSER, seed)
 
-    def silver_parser_files(self, wildcards: Wildcards) -> Paths:
+    def silver_parser_files(self, wildcards: _Wildcards) -> Paths:
         """Return the files of that run by which it parses."""
         run = self.silver_parser(wildcards)
         return [run.experiment, run.vocabulary, run.average]
 
-    def silver_decoding(self, wildcards: Wildcards) -> Path:
+    def silver_decoding(self, wildcards: _Wildcards) -> Path:
         """Return the settings of beam search of that run."""
         return self.silver_parser(wildcards).decoding
 
@@ -169,41 +169,41 @@ class Inputs:
         """Return as JSON the search of parsers that make silver trees."""
         return json.dumps(self.config["parsing"]["silver"])
 
-    def silver_text(self, wildcards: Wildcards) -> Paths:
+    def silver_text(self, wildcards: _Wildcards) -> Paths:
         """Return the plain text that is parsed."""
         return [RESOURCES.corpus(name, "en") for name in self.task(wildcards)["silver"]["text"]]
 
     # ------------------------------------------------------------------ preparation (§5.1)
 
-    def side(self, name: str, split: str | None = None) -> Callable[[Wildcards], Paths]:
+    def side(self, name: str, split: str | None = None) -> Callable[[_Wildcards], Paths]:
         """Return an input function: the plain text of one side of a split, or if None, of the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
-    def languages(self, wildcards: Wildcards) -> list[str]:
+    def languages(self, wildcards: _Wildcards) -> list[str]:
         """Return source and target language."""
         return [self.task(wildcards)[side] for side in ("source", "target")]
 
-    def preparation(self, wildcards: Wildcards) -> str:
+    def preparation(self, wildcards: _Wildcards) -> str:
         """Return as JSON how a task's text is prepared."""
         return json.dumps(preparation_of(at(self.config, wildcards.scale), wildcards.task))
 
-    def subsets(self, wildcards: Wildcards) -> Paths:
+    def subsets(self, wildcards: _Wildcards) -> Paths:
         """Return the references of the parts of a test set that are scored on their own; other splits have none."""
         return [RESOURCES.corpus(corpus, self.task(wildcards)["target"]) for corpus in self.parts(wildcards).values()]
 
-    def parts(self, wildcards: Wildcards) -> dict[str, str]:
+    def parts(self, wildcards: _Wildcards) -> dict[str, str]:
         return self.task(wildcards).get("subsets", {}) if wildcards.split == "test" else {}
 
-    def subset_options(self, wildcards: Wildcards, input: Any) -> Options:
+    def subset_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return names and references of these parts as options of `score`."""
         pairs = zip(self.parts(wildcards), input.subsets, strict=True)
         return flatten(("--subset", name, path) for name, path in pairs)
 
-    def checked_subsets(self, wildcards: Wildcards) -> Paths:
+    def checked_subsets(self, wildcards: _Wildcards) -> Paths:
         """Return the file that shows that a task's subsets are parts of its test set, if it has any."""
         return [self.at(wildcards.scale).data(wildcards.task).subsets] if "subsets" in self.task(wildcards) else []
 
-    def vocabulary_options(self, wildcards: Wildcards, input: Any) -> Options:
+    def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
         task = self.task(wildcards)
         if "symbols" not in task:
@@ -213,32 +213,32 @@ class Inputs:
 
     # ------------------------------------------------------------------ training, search and scores (§5, §6)
 
-    def experiment(self, wildcards: Wildcards) -> str:
+    def experiment(self, wildcards: _Wildcards) -> str:
         """Return as JSON what config.yaml says of one run."""
         run = RunName(wildcards.task, wildcards.experiment, int(wildcards.seed))
         return json.dumps(parts(at(self.config, wildcards.scale), run))
 
-    def decoding(self, wildcards: Wildcards) -> str:
+    def decoding(self, wildcards: _Wildcards) -> str:
         """Return as JSON the settings of beam search of a run."""
         return json.dumps((self.config["parsing"] if wildcards.experiment == PARSER else self.config)["decoding"])
 
-    def weights(self, wildcards: Wildcards) -> Path:
+    def weights(self, wildcards: _Wildcards) -> Path:
         """Return the weights that a translation is made with."""
         run = self.at(wildcards.scale).files.run(wildcards.task, wildcards.experiment, wildcards.seed)
         return run.last if wildcards.suffix == ".last" else run.average
 
-    def search(self, wildcards: Wildcards) -> str:
+    def search(self, wildcards: _Wildcards) -> str:
         """Return as JSON in which settings the search for a translation differs from the run's."""
         return json.dumps(DECODINGS[wildcards.suffix])
 
-    def analysed(self, wildcards: Wildcards) -> list[Path]:
+    def analysed(self, wildcards: _Wildcards) -> list[Path]:
         """Return the files that an analysis reads besides a run's weights and the dev set."""
         scale = self.at(wildcards.scale)
         run = scale.files.run(wildcards.task, wildcards.experiment, wildcards.seed)
         offsets = scale.data(wildcards.task).offsets("train", "source")
         return {"averaging": [run.checkpoints], "lengths": [offsets]}.get(wildcards.analysis, [])
 
-    def analysis_options(self, wildcards: Wildcards) -> Options:
+    def analysis_options(self, wildcards: _Wildcards) -> _Options:
         """Return an analysis's own options."""
         scale = self.at(wildcards.scale)
         settings = self.config["probes"] | scale.entry.get("probes", {})
@@ -252,45 +252,45 @@ class Inputs:
 
     # ------------------------------------------------------------------ tables, figures, the page
 
-    def base_files(self, wildcards: Wildcards) -> Paths:
+    def base_files(self, wildcards: _Wildcards) -> Paths:
         """Return the files of the base model that translates."""
         run = self.base_run(wildcards)
         return [run.experiment, run.decoding, run.vocabulary]
 
-    def base_run(self, wildcards: Wildcards) -> Run:
+    def base_run(self, wildcards: _Wildcards) -> Run:
         scale = self.at(wildcards.scale)
         return scale.run(scale.base())
 
-    def base_weights(self, wildcards: Wildcards) -> Path:
+    def base_weights(self, wildcards: _Wildcards) -> Path:
         """Return the weights of the base model."""
         return self.base_run(wildcards).average
 
-    def base_text(self, wildcards: Wildcards) -> Paths:
+    def base_text(self, wildcards: _Wildcards) -> Paths:
         """Return the test set of the base model in its source language."""
         scale = self.at(wildcards.scale)
         return scale.text(scale.first_task, "test", "source")
 
-    def figure_sentences(self, wildcards: Wildcards) -> str:
+    def figure_sentences(self, wildcards: _Wildcards) -> str:
         """Return as JSON the sentences of Figures 3 to 5."""
         return json.dumps(self.at(wildcards.scale).entry.get("figures", {}))
 
-    def table_files(self, wildcards: Wildcards) -> registry.Files:
+    def table_files(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files that a table is made from."""
         return TABLES[wildcards.table].files(self.at(wildcards.scale))
 
-    def table_params(self, wildcards: Wildcards) -> dict[str, Any]:
+    def table_params(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the parameters of a table."""
         return TABLES[wildcards.table].params(self.at(wildcards.scale))
 
-    def figure_files(self, wildcards: Wildcards) -> registry.Files:
+    def figure_files(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files that a figure is drawn from."""
         return FIGURES[wildcards.figure].files(self.at(wildcards.scale))
 
-    def figure_params(self, wildcards: Wildcards) -> dict[str, Any]:
+    def figure_params(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the parameters of a figure."""
         return FIGURES[wildcards.figure].params(self.at(wildcards.scale))
 
-    def page_files(self, wildcards: Wildcards) -> registry.Files:
+    def page_files(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files that the page is made from; of a partial page those that are there."""
         scale = self.at(wildcards.scale)
         files = {
@@ -326,7 +326,7 @@ class Inputs:
                 translations.append([scale.fixed(run.translation("test")), *sides])
         return translations, parses
 
-    def page_params(self, wildcards: Wildcards) -> dict[str, Any]:
+    def page_params(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the parameters of the page: what should be there, what cannot be made and why, and prices."""
         scale, report = self.at(wildcards.scale), self.config["report"]
         runs = {name: TABLES[name].runs(scale) for name in registry.scored_tables(scale)}
@@ -364,7 +364,7 @@ class Inputs:
         return [*tables, *figures, scale.files.report]
 
 
-def repeated(option: str, values: Iterable[Any]) -> Options:
+def repeated(option: str, values: Iterable[Any]) -> _Options:
     """Return the option before each value."""
     return flatten((option, value) for value in values)
 

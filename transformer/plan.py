@@ -15,8 +15,8 @@ from transformer.pipeline import Pipeline
 from transformer.records import Above0, read_json
 from transformer.registry import TABLES, made
 
-BENCHMARKS = Path("benchmarks/results")  # in the project's folder
-BENCHMARK = "python -m benchmarks.train --model base"
+_BENCHMARKS = Path("benchmarks/results")  # in the project's folder
+_BENCHMARK = "python -m benchmarks.train --model base"
 SENTENCE = 30  # tokens, of WMT's mean sentence
 WEIGHT = 4  # bytes of float32
 STATE = 3  # the weights and Adam's two moments
@@ -40,7 +40,7 @@ GPUS = {
 }
 # The big model on one A100 reached this: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README: 82,059
 # tokens a second in mixed precision. Eight A100s in MLPerf v0.7 reached 42 %.
-UTILISATION = 0.33
+_UTILISATION = 0.33
 
 
 class Ours(TypedDict):
@@ -56,7 +56,7 @@ class Systems(TypedDict):
     ours: NotRequired[Ours]
 
 
-class Benchmark(TypedDict):
+class _Benchmark(TypedDict):
     """A measured training, as benchmarks/train.py writes it."""
 
     label: str
@@ -93,7 +93,7 @@ class Plan:
 
     def flops(self, runs: Collection[RunName]) -> float:
         """Return their FLOPs, with full batches of sentences of WMT's mean length."""
-        return sum(run_flops(self.runs[run]) for run in runs)
+        return sum(_run_flops(self.runs[run]) for run in runs)
 
     def hours(self, runs: Collection[RunName]) -> float:
         """Return the hours of one GPU, or of one core, that they take."""
@@ -113,7 +113,7 @@ def make_plan(pipeline: Pipeline, speed: Speed, units: int) -> Plan:
     return Plan(pipeline, runs, {name: of_table for name, of_table in tables.items() if of_table}, speed, units)
 
 
-def run_flops(run: Experiment) -> float:
+def _run_flops(run: Experiment) -> float:
     """Return the FLOPs of one training."""
     source, target = run.training.source_tokens, run.training.target_tokens
     lengths = Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
@@ -145,43 +145,43 @@ def gpu_speed(name: str, utilisation: float | None) -> Speed:
     if measured:
         newest = {one["label"]: one for one in sorted(measured, key=lambda one: one["measured"])}.values()
         slowest = min(newest, key=sustained)
-        return Speed("GPU", f"{name} GPU", sustained(slowest), f"measured on {origin(slowest)}.")
+        return Speed("GPU", f"{name} GPU", sustained(slowest), f"measured on {_benchmark_origin(slowest)}.")
     source = (
-        f"{UTILISATION:.0%} of the {name}'s peak of {GPUS[name] / 1e12:g} TFLOP/s, assumed from others' big model on "
-        f"an A100; smaller models reach less.\nNothing was measured on this GPU: run `{BENCHMARK}` on it."
+        f"{_UTILISATION:.0%} of the {name}'s peak of {GPUS[name] / 1e12:g} TFLOP/s, assumed from others' big model on "
+        f"an A100; smaller models reach less.\nNothing was measured on this GPU: run `{_BENCHMARK}` on it."
     )
-    return Speed("GPU", f"{name} GPU", GPUS[name] * UTILISATION, source)
+    return Speed("GPU", f"{name} GPU", GPUS[name] * _UTILISATION, source)
 
 
 def core_speed() -> Speed:
     """Return the speed of a processor core by the newest benchmark. Raises InputError if there is none."""
     measured = [one for one in benchmarks() if cores(one)]
     if not measured:
-        raise InputError(f"{BENCHMARKS}: no benchmark of a processor: name a GPU (--gpu), or measure ({BENCHMARK})")
+        raise InputError(f"{_BENCHMARKS}: no benchmark of a processor: name a GPU (--gpu), or measure ({_BENCHMARK})")
     newest = max(measured, key=lambda one: one["measured"])
-    source = f"measured on {origin(newest)}.\nOther processors, and smaller models, differ."
+    source = f"measured on {_benchmark_origin(newest)}.\nOther processors, and smaller models, differ."
     return Speed("core", "core", sustained(newest) / cores(newest), source)
 
 
-def benchmarks() -> list[Benchmark]:
+def benchmarks() -> list[_Benchmark]:
     """Read the recorded benchmarks of training that timed this project."""
-    read = [read_json(path, Benchmark) for path in sorted(BENCHMARKS.glob("train-*.json"))]
+    read = [read_json(path, _Benchmark) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
     return [one for one in read if "ours" in one["systems"]]
 
 
-def sustained(benchmark: Benchmark) -> float:
+def sustained(benchmark: _Benchmark) -> float:
     """Return the FLOP/s that this project's training reached."""
     ours = benchmark["systems"]["ours"]
     return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
 
 
-def cores(benchmark: Benchmark) -> int:
+def cores(benchmark: _Benchmark) -> int:
     """Return the number of processor cores of a benchmark; 0 if it ran on a GPU."""
     match = re.search(r", (\d+) of \d+ cores$", benchmark["hardware"])
     return int(match[1]) if match else 0
 
 
-def origin(benchmark: Benchmark) -> str:
+def _benchmark_origin(benchmark: _Benchmark) -> str:
     """Return hardware, model, date and commit of a benchmark."""
     about = f"{benchmark['label']}, {benchmark['measured'][:10]}, commit {benchmark['commit'][:12]}"
     return f"{benchmark['hardware']} ({about})"

@@ -13,14 +13,14 @@ from typing import IO, Self
 
 from transformer.files import InputError
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 CLEANING_SECONDS = 2.0
 # The signals that batch systems, terminals and people send to a training, such as Slurm's --signal=USR1@120.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
 
 
-class Ended(BaseException):
+class _Ended(BaseException):
     """A signal has asked this process to end. No error: what handles errors lets it pass, and files are cleaned up."""
 
 
@@ -56,10 +56,10 @@ def manners(program: str) -> Iterator[None]:
     Ctrl-C and TERM end it with one line and a shell's exit code, 130 or 143, a reader that has left (`| head`) silently
     with 141. Other output that cannot be written is an error of one line; messages that cannot be written are lost.
     """
-    open_streams()
-    for number in ENDING:
+    _open_streams()
+    for number in _ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` and a shell's background want it
-            signal.signal(number, end_by_signal)
+            signal.signal(number, _end_by_signal)
     try:
         try:
             yield
@@ -67,15 +67,15 @@ def manners(program: str) -> Iterator[None]:
             flush_messages()
             sys.stdout.flush()
     except OSError as error:
-        discard(sys.stdout)
+        _discard(sys.stdout)
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
-    except Ended as ended:
+    except _Ended as ended:
         number = ended.args[0]
         print(f"{program}: ended by {number.name}", file=sys.stderr)
         sys.exit(128 + number)
 
 
-def end_by_signal(number: int, frame: FrameType | None) -> None:
+def _end_by_signal(number: int, frame: FrameType | None) -> None:
     """Raise Ended. A second signal, as Ctrl-C reaches a job twice, waits while files are removed."""
     patient = time.monotonic() + CLEANING_SECONDS
 
@@ -84,16 +84,16 @@ def end_by_signal(number: int, frame: FrameType | None) -> None:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    for each in ENDING:
-        if signal.getsignal(each) == end_by_signal:
+    for each in _ENDING:
+        if signal.getsignal(each) == _end_by_signal:
             signal.signal(each, again)
-    raise Ended(signal.Signals(number))
+    raise _Ended(signal.Signals(number))
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
     """Let the same signals end the process at once: a long native call answers none. Nothing in it needs cleaning."""
-    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    before = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
     for number in before:
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -103,7 +103,7 @@ def at_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def open_streams() -> None:
+def _open_streams() -> None:
     """Open all three standard streams; standard output escapes what its encoding lacks.
 
     A closed one would give its number to the next file that is opened. Opened the wrong way round, input and output can
@@ -125,10 +125,10 @@ def flush_messages() -> None:
     try:
         sys.stderr.flush()
     except OSError:
-        discard(sys.stderr)
+        _discard(sys.stderr)
 
 
-def discard(stream: IO) -> None:
+def _discard(stream: IO) -> None:
     """Let nothing that waits to be written fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

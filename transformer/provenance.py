@@ -9,14 +9,14 @@ from pathlib import Path
 
 import transformer
 
-LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
-UNKNOWN = "unknown"
+_LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
+_UNKNOWN = "unknown"
 
 
 def identity() -> str:
     """Return the project's name and version, and the commit where it is run in a checkout."""
     here = commit()
-    return f"transformer {transformer.__version__}" + (f", commit {here}" if here != UNKNOWN else "")
+    return f"transformer {transformer.__version__}" + (f", commit {here}" if here != _UNKNOWN else "")
 
 
 def commit() -> str:
@@ -27,7 +27,7 @@ def commit() -> str:
         changes = "+changes" if edited else ""
         return git("rev-parse", "HEAD") + changes
     except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
-        return UNKNOWN
+        return _UNKNOWN
 
 
 def git(*arguments: str) -> str:
@@ -39,7 +39,7 @@ def git(*arguments: str) -> str:
 def versions() -> dict[str, str]:
     """Return the versions of this project, of Python and of each library."""
     ours = {"transformer": transformer.__version__, "python": platform.python_version()}
-    return ours | {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return ours | {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
 def hardware(device) -> str:

@@ -23,10 +23,10 @@ Amount = Annotated[float, Meta(ge=0)]
 Above0 = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Checksum = Annotated[str, Meta(min_length=1)]
-Steps = Annotated[list[Count], Meta(min_length=1)]
+AveragedSteps = Annotated[list[Count], Meta(min_length=1)]
 Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled test set
 
-ERROR = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
+_ERROR = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
 class Start(TypedDict):  # or a resumption, of a training
@@ -72,7 +72,7 @@ class Trained(TypedDict):  # run.json: a finished training
 class RunRecord(Trained):
     """The run behind a score: run.json, and the weights and the search that were used."""
 
-    averaged_steps: Steps
+    averaged_steps: AveragedSteps
     weights_sha256: NotRequired[str | None]  # None if the weights at hand were their int8 copy, or none
     decoding: dict[str, Any]
 
@@ -84,7 +84,7 @@ class Variant(TypedDict):  # by one metric
     high: NotRequired[float]
 
 
-class Subset(TypedDict):  # of a test set
+class _Subset(TypedDict):  # of a test set
     sentences: Positive
     scores: dict[str, str | Variant]  # by metric; "paper" is the name of the paper's
 
@@ -92,7 +92,7 @@ class Subset(TypedDict):  # of a test set
 class Translated(TypedDict):  # the score file of a run's translation
     language: str
     scores: dict[str, str | Variant]
-    subsets: dict[str, Subset]
+    subsets: dict[str, _Subset]
     hyp_sha256: Checksum
     ref_sha256: Checksum
     run: RunRecord
@@ -108,7 +108,7 @@ class Brackets(TypedDict):  # None if the denominator is 0
     errors: Count
 
 
-class BothLengths(TypedDict):
+class _BothLengths(TypedDict):
     all: Brackets
     len40: Brackets  # sentences of at most 40 words
 
@@ -116,10 +116,10 @@ class BothLengths(TypedDict):
 class Parsed(TypedDict):  # the score file of a run's parses
     gold_sha256: Checksum
     by: str  # whose tags leave words out
-    scores: BothLengths
+    scores: _BothLengths
     repaired: list[int]  # lines
-    without_repair: BothLengths
-    strict: BothLengths  # by each tree's own tags
+    without_repair: _BothLengths
+    strict: _BothLengths  # by each tree's own tags
     run: RunRecord
     draws: Draws  # F1
 
@@ -176,7 +176,7 @@ def typed(content: Any, kind: type[Content], where: str | Path) -> Content:
 
 def _problem(error: str, content: Any) -> str:
     """Put an error of msgspec into this project's words, the place first."""
-    match = ERROR.fullmatch(error)
+    match = _ERROR.fullmatch(error)
     place, problem = (match["place"] or "").removeprefix("."), match["problem"].replace("`", "")
     problem = problem[0].lower() + problem[1:]
     if missing := re.fullmatch("object missing required field (.*)", problem):

@@ -32,7 +32,7 @@ TABLE_5 = ("base", "big", "heads-1", "N-2", "learned-positions", "smoothing-0.0"
 
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """A table or a figure: its title on the page, and how it is made."""
 
     title: str
@@ -68,24 +68,24 @@ class Entry:
 # ------------------------------------------------------------------ tables
 
 
-def runs_of_table_2(pipeline: Pipeline) -> list[RunName]:
+def _runs_of_table_2(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, pipeline.entry["tasks"], TABLE_2)
 
 
-def runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
+def _runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], pipeline.config["experiments"])
 
 
-def runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
+def _runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
     compared = [name for name in TABLE_5 if name in pipeline.config["experiments"]]
     return runs_of(pipeline.config, [pipeline.first_task], [*compared, *trained_claims(pipeline.config)])
 
 
-def runs_of_why(pipeline: Pipeline) -> list[RunName]:
+def _runs_of_why(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], WHY)
 
 
-def table_4_files(pipeline: Pipeline) -> Files:
+def _table_4_files(pipeline: Pipeline) -> Files:
     runs = parser_runs(pipeline.config)
     second = [run for run in runs if "elsewhere" in pipeline.tasks[run.task]]
     return {
@@ -94,7 +94,7 @@ def table_4_files(pipeline: Pipeline) -> Files:
     }
 
 
-def table_4_params(pipeline: Pipeline) -> dict[str, Any]:
+def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
     tasks = pipeline.parsing
     entries = {
         name: {"training": task["training"], "label": task["label"], "silver": "silver" in task}
@@ -109,17 +109,17 @@ def no_treebank(pipeline: Pipeline) -> str | None:
     return "this scale has no treebank, or it is not on this machine" if missing else None
 
 
-def analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    return [run for run in runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis]]
+def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
+    return [run for run in _runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis]]
 
 
-def analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
-    return pipeline.of_runs(analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
+def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
+    return pipeline.of_runs(_analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
 
 
-def why_files(pipeline: Pipeline) -> Files:
+def _why_files(pipeline: Pipeline) -> Files:
     """Return what the table `why` reads; of a partial page, another search's translations all or none."""
-    base = [run for run in runs_of_why(pipeline) if run.experiment == "base"]
+    base = [run for run in _runs_of_why(pipeline) if run.experiment == "base"]
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
 
@@ -135,29 +135,29 @@ def why_files(pipeline: Pipeline) -> Files:
         "dev_score": TABLES["why"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
         "also": beside(lambda run: run.vocabulary) + beside(lambda run: run.experiment),
-    } | {name_of_search(suffix): beside(lambda run, s=suffix: run.translation("test", s)) for suffix in SEARCHES}
+    } | {_name_of_search(suffix): beside(lambda run, s=suffix: run.translation("test", s)) for suffix in SEARCHES}
 
 
-def name_of_search(suffix: str) -> str:
+def _name_of_search(suffix: str) -> str:
     """Return the name of a search's translations among the files of `why`: beam_1, alpha_0."""
     return suffix.removeprefix(".").replace("-", "_")
 
 
 TABLES = {  # in the page's order
-    "table1": Entry(
+    "table1": _Entry(
         "Table 1: kinds of layers",
         "tables.table1:table1",
         paper="table1",
         own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
-    "table2": Entry(
-        "Table 2: translation", "tables.table2:table2", paper="table2", runs=runs_of_table_2, scores="test"
+    "table2": _Entry(
+        "Table 2: translation", "tables.table2:table2", paper="table2", runs=_runs_of_table_2, scores="test"
     ),
-    "table3": Entry(
+    "table3": _Entry(
         "Table 3: variations on the model",
         "tables.table3:table3",
         paper="table3",
-        runs=runs_of_table_3,
+        runs=_runs_of_table_3,
         scores="dev.last",
         own_params=lambda pipeline: {
             "width": pipeline.entry["width"],
@@ -165,37 +165,37 @@ TABLES = {  # in the page's order
             "own": pipeline.own_values,
         },
     ),
-    "table4": Entry(
+    "table4": _Entry(
         "Table 4: parsing",
         "tables.table4:table4",
         paper="table4",
         runs=lambda pipeline: parser_runs(pipeline.config),
         scores="test",
-        own_files=table_4_files,
-        own_params=table_4_params,
+        own_files=_table_4_files,
+        own_params=_table_4_params,
         obstacle=no_treebank,
     ),
-    "table5": Entry(
+    "table5": _Entry(
         "Table 5: the paper's claims about its design",
         "tables.table5:table5",
         paper="table5",
-        runs=runs_of_table_5,
+        runs=_runs_of_table_5,
         scores="dev.last",
-        own_files=lambda pipeline: {name: analysis_files(pipeline, name) for name in ANALYSES},
+        own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
-            "probes": [f"{name}:{run}" for name in ANALYSES for run in names(analysed_runs(pipeline, name))]
+            "probes": [f"{name}:{run}" for name in ANALYSES for run in names(_analysed_runs(pipeline, name))]
         },
     ),
-    "why": Entry(
+    "why": _Entry(
         "What each choice is worth",
         "tables.why:why",
         paper="table2",
-        runs=runs_of_why,
+        runs=_runs_of_why,
         scores="dev.last",
-        own_files=why_files,
+        own_files=_why_files,
         own_params=lambda pipeline: {
             "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task]['test']}",
-            "searches": {name_of_search(suffix): changes for suffix, changes in SEARCHES.items()},
+            "searches": {_name_of_search(suffix): changes for suffix, changes in SEARCHES.items()},
         },
     ),
 }
@@ -208,112 +208,114 @@ def untrained(pipeline: Pipeline) -> str | None:
     return None if pipeline.base_is_trained else "the base model that it shows is not trained"
 
 
-def no_positions(pipeline: Pipeline) -> str | None:
+def _no_positions(pipeline: Pipeline) -> str | None:
     return "the base model has none" if pipeline.base_model.positions == "none" else untrained(pipeline)
 
 
-def no_dot_products(pipeline: Pipeline) -> str | None:
+def _no_dot_products(pipeline: Pipeline) -> str | None:
     if (attention := pipeline.base_model.attention) == "dot":
         return None
     return f"it shows dot products, and attention in the base model is {attention}"
 
 
-def no_heads(pipeline: Pipeline) -> str | None:
+def _no_heads(pipeline: Pipeline) -> str | None:
     if pipeline.of_runs([pipeline.base()], lambda run: run.analysis("heads")):
         return None
     return untrained(pipeline) or "the base model is trained, but its heads were not measured"
 
 
-def unknown_attention(pipeline: Pipeline) -> str | None:
+def _unknown_attention(pipeline: Pipeline) -> str | None:
     return None if pipeline.attention_is_known else untrained(pipeline)
 
 
-def attention_figure(name: str, title: str) -> Entry:
+def _attention_figure(name: str, title: str) -> _Entry:
     def obstacle(pipeline: Pipeline) -> str | None:
         if name not in pipeline.entry.get("figures", {}):
             return "config.yaml has no sentence for it at this scale"
-        return unknown_attention(pipeline)
+        return _unknown_attention(pipeline)
 
     def files(pipeline: Pipeline) -> Files:
         return {"attention": pipeline.fixed(pipeline.files.attention)}
 
-    return Entry(title, f"figures.attention:{name}", own_files=files, obstacle=obstacle)
+    return _Entry(title, f"figures.attention:{name}", own_files=files, obstacle=obstacle)
 
 
-def base_experiment(pipeline: Pipeline) -> Files:
+def _base_experiment(pipeline: Pipeline) -> Files:
     return {"experiment": pipeline.base_file(lambda run: run.experiment)}
 
 
-def first_of_table_2(pipeline: Pipeline) -> list[RunName]:
-    return [run for run in runs_of_table_2(pipeline) if run == pipeline.base(run.experiment)]
+def _first_of_table_2(pipeline: Pipeline) -> list[RunName]:
+    return [run for run in _runs_of_table_2(pipeline) if run == pipeline.base(run.experiment)]
 
 
-def runs_of_curves(pipeline: Pipeline) -> list[RunName]:
+def _runs_of_curves(pipeline: Pipeline) -> list[RunName]:
     tables = [TABLES[name] for name in ("table3", "table2", "table4")]
     return list(dict.fromkeys(run for entry in tables if not entry.obstacle(pipeline) for run in entry.runs(pipeline)))
 
 
 FIGURES = {  # in the page's order
-    "figure1": Entry("Figure 1: the model", "figures.architecture:figure1", own_files=base_experiment),
-    "figure2": Entry(
-        "Figure 2: attention", "figures.architecture:figure2", own_files=base_experiment, obstacle=no_dot_products
+    "figure1": _Entry("Figure 1: the model", "figures.architecture:figure1", own_files=_base_experiment),
+    "figure2": _Entry(
+        "Figure 2: attention", "figures.architecture:figure2", own_files=_base_experiment, obstacle=_no_dot_products
     ),
-    "figure3": attention_figure("figure3", "Figure 3: attention over a long distance"),
-    "figure4": attention_figure("figure4", "Figure 4: attention and anaphora"),
-    "figure5": attention_figure("figure5", "Figure 5: attention and structure"),
-    "positions": Entry(
+    "figure3": _attention_figure("figure3", "Figure 3: attention over a long distance"),
+    "figure4": _attention_figure("figure4", "Figure 4: attention and anaphora"),
+    "figure5": _attention_figure("figure5", "Figure 5: attention and structure"),
+    "positions": _Entry(
         "Positional encoding",
         "figures.curves:positions",
-        own_files=lambda pipeline: base_experiment(pipeline) | {"weights": pipeline.base_file(lambda run: run.average)},
-        obstacle=no_positions,
+        own_files=lambda pipeline: (
+            _base_experiment(pipeline) | {"weights": pipeline.base_file(lambda run: run.average)}
+        ),
+        obstacle=_no_positions,
     ),
-    "schedule": Entry(
+    "schedule": _Entry(
         "Learning rate",
         "figures.curves:schedule",
         own_files=lambda pipeline: {
-            "experiment": pipeline.of_runs(first_of_table_2(pipeline), lambda run: run.experiment)
+            "experiment": pipeline.of_runs(_first_of_table_2(pipeline), lambda run: run.experiment)
         },
     ),
-    "curves": Entry(
+    "curves": _Entry(
         "Learning curves",
         "figures.curves:curves",
         paper="table3",
-        runs=runs_of_curves,
-        own_files=lambda pipeline: {"metrics": pipeline.of_runs(runs_of_curves(pipeline), lambda run: run.metrics)},
+        runs=_runs_of_curves,
+        own_files=lambda pipeline: {"metrics": pipeline.of_runs(_runs_of_curves(pipeline), lambda run: run.metrics)},
         own_params=lambda pipeline: {"task": pipeline.first_task if pipeline.data_of_paper else None},
     ),
-    "bleu_parameters": Entry(
-        "BLEU and parameters", "figures.cost:bleu_parameters", paper="table3", runs=runs_of_table_3, scores="dev.last"
+    "bleu_parameters": _Entry(
+        "BLEU and parameters", "figures.cost:bleu_parameters", paper="table3", runs=_runs_of_table_3, scores="dev.last"
     ),
-    "bleu_flops": Entry(
+    "bleu_flops": _Entry(
         "BLEU and the cost of training",
         "figures.cost:bleu_flops",
         paper="table2",
-        runs=runs_of_table_2,
+        runs=_runs_of_table_2,
         scores="test",
         own_files=lambda pipeline: {"dev": TABLES["table3"].score_files(pipeline)},
     ),
-    "timing": Entry(
+    "timing": _Entry(
         "Time of a layer",
         "figures.curves:timing",
         own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
-    "head_importance": Entry(
+    "head_importance": _Entry(
         "Heads: importance and distance",
         "figures.analyses:head_importance",
         own_files=lambda pipeline: {"heads": pipeline.base_file(lambda run: run.analysis("heads"))},
-        obstacle=no_heads,
+        obstacle=_no_heads,
     ),
-    "bleu_length": Entry(
+    "bleu_length": _Entry(
         "BLEU and sentence length",
         "figures.analyses:bleu_length",
-        runs=lambda pipeline: analysed_runs(pipeline, "lengths"),
-        own_files=lambda pipeline: {"lengths": analysis_files(pipeline, "lengths")},
+        runs=lambda pipeline: _analysed_runs(pipeline, "lengths"),
+        own_files=lambda pipeline: {"lengths": _analysis_files(pipeline, "lengths")},
     ),
 }
 
 
-def made(pipeline: Pipeline, entries: dict[str, Entry]) -> list[str]:
+def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
     """Return the tables or figures that a scale has."""
     return [name for name, entry in entries.items() if not entry.obstacle(pipeline)]
 
@@ -321,7 +323,7 @@ def made(pipeline: Pipeline, entries: dict[str, Entry]) -> list[str]:
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
     """Return why tables, figures and the attention viewer cannot be made, by name."""
     found = {name: entry.obstacle(pipeline) for name, entry in [*TABLES.items(), *FIGURES.items()]}
-    found["attention"] = unknown_attention(pipeline)
+    found["attention"] = _unknown_attention(pipeline)
     return {name: reason for name, reason in found.items() if reason}
 
 

@@ -15,7 +15,7 @@ from transformer.data.corpus import SPECIAL, learn
 from transformer.model import weights
 from transformer.parsing import parser as module
 from transformer.parsing.parser import TOO_LONG, open_parser, penn_words
-from transformer.parsing.trees import bracketed, decode, encode, words
+from transformer.parsing.trees import bracketed, decode, encode_tree, words
 
 RAW = [
     "( (S (NP-SBJ-1 (DT The) (NN cat)) (VP (VBZ sleeps) (S (NP (-NONE- *-1)))) (. .)))",
@@ -82,7 +82,7 @@ def test_linearize_names_what_holds_no_trees_and_writes_nothing(tmp_path, which,
 def run(tmp_path_factory):
     """Make the folder of an untrained parser."""
     run = tmp_path_factory.mktemp("run") / "1"
-    symbols = sorted({symbol for tree in TREES for symbol in encode(read(tree))[1]})
+    symbols = sorted({symbol for tree in TREES for symbol in encode_tree(read(tree))[1]})
     sizes = {"embedding_rows": 127, "output_rows": SPECIAL + len(symbols)}
     make_run(run, make_experiment(model=sizes))
     save(replace(DECODING, extra_length=9), run / "decoding.yaml")

@@ -30,8 +30,8 @@ from transformer.model.packed import (
 from transformer.model.transformer import Transformer
 from transformer.process import Interrupted, StopSignals
 from transformer.training import step
-from transformer.training.batches import plan
-from transformer.training.loop import Run
+from transformer.training.batches import plan_batches
+from transformer.training.loop import TrainingRun
 from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
@@ -187,7 +187,7 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
     torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
 
 
-def start(folder, in_blocks: bool, running: dict | None = None) -> Run:
+def start(folder, in_blocks: bool, running: dict | None = None) -> TrainingRun:
     run = starting.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
     run.learner.capacity = run.learner.largest_piece(run.learner.batches_of(0)) if in_blocks else None
     return run
@@ -216,7 +216,7 @@ def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
     torch._dynamo.reset()
     counters.clear()
     model, compute = make_model(**form), compiled()
-    batches = plan(1, 0, TEXT.lengths, (60, 60))[:4]
+    batches = plan_batches(1, 0, TEXT.lengths, (60, 60))[:4]
     assert len({len(batch) for batch in batches}) > 1
     for batch in batches:
         expected = gradients(batch_losses, model, batch, False)

@@ -17,7 +17,7 @@ from transformer.data.corpus import SPECIAL, Subwords
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS, pack
 from transformer.parsing.parser import TOO_LONG, Parser, TreeDecoder, open_parser, penn_words
-from transformer.parsing.trees import bracketed, decode, encode, words
+from transformer.parsing.trees import bracketed, decode, encode_tree, words
 from transformer.translation.search import beam_search, length_penalty
 from transformer.translation.translator import search
 
@@ -107,7 +107,7 @@ def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
     """§6.1: ((5 + length) / 6)^alpha, and EOS counts."""
     parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, alpha=alpha))
     for sentence, parsed in zip(WORDS, parser.parse(WORDS), strict=True):
-        symbols = encode(parsed.tree)[1]
+        symbols = encode_tree(parsed.tree)[1]
         penalty = ((5 + len(symbols) + 1) / 6) ** alpha
         assert parsed.score == pytest.approx(log_probability(parser, sentence, symbols) / penalty, abs=1e-4)
 

@@ -11,7 +11,7 @@ from support.commands import do, error
 from support.mirror import mirrored
 
 from transformer.parsing.treebanks import LICENCE, read_gum
-from transformer.parsing.trees import bracketed, decode, encode
+from transformer.parsing.trees import bracketed, decode, encode_tree
 
 # As the treebank's combined files look: no header, a blank line, trees of many lines in a bracket that says nothing.
 COMBINED = """
@@ -203,7 +203,7 @@ def test_all_of_gum():
         trees = list(trees)
         assert (len(trees), len(without)) == (count, left_out)
         everything += trees
-    assert all(decode(*reversed(encode(tree))) == (tree, None) for tree in everything)
+    assert all(decode(*reversed(encode_tree(tree))) == (tree, None) for tree in everything)
     with tarfile.open(archive) as members:
         files = [members.extractfile(entry).read().decode() for entry in members if entry.name.endswith(".ptb")]
     texts = [text for file in files for text in file.split("\n\n") if text.strip()]

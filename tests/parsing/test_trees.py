@@ -16,7 +16,7 @@ from transformer.parsing.trees import (
     bracketed,
     clean,
     decode,
-    encode,
+    encode_tree,
     parse_trees,
     phrases,
     words,
@@ -174,7 +174,7 @@ def expect_balance(tree) -> None:
 
 
 def test_an_example():
-    assert encode(read(WHOLE)) == (["the", "cat", "sleeps", "."], SYMBOLS.split())
+    assert encode_tree(read(WHOLE)) == (["the", "cat", "sleeps", "."], SYMBOLS.split())
     assert mended(SYMBOLS, "the cat sleeps .") == (WHOLE, None)
 
 
@@ -182,7 +182,7 @@ def test_an_example():
 @example(read(WHOLE))
 @example(read("(TOP (X (NP (NP (DT a))) (NP (NP (DT b)))) (. .))"))
 def test_there_and_back(tree):
-    sentence, written = encode(tree)
+    sentence, written = encode_tree(tree)
     assert decode(written, sentence) == (tree, None)
 
 
@@ -226,6 +226,6 @@ def test_whatever_is_said_becomes_a_tree_over_the_words(written, sentence):
     assert words(tree) == sentence
     expect_balance(tree)
     assert read(bracketed(tree)) == tree
-    assert decode(*reversed(encode(tree))) == (tree, None)
+    assert decode(*reversed(encode_tree(tree))) == (tree, None)
     if faults is None:
-        assert encode(tree) == (sentence, written)
+        assert encode_tree(tree) == (sentence, written)

@@ -12,7 +12,7 @@ from benchmarks import decode, joey, results, train, workload
 from benchmarks.loops import Step
 from transformer.config.experiment import Model
 from transformer.model import weights as checkpoints
-from transformer.training.batches import plan
+from transformer.training.batches import plan_batches
 
 SQUARE = {"d_model": 24, "h": 2, "d_k": 12, "d_v": 12}  # the widths that all peers have
 
@@ -38,7 +38,7 @@ def test_training(data, run, tmp_path):
     result = json.loads((tmp_path / "train.json").read_text())
     ours, plain = result["systems"]["ours"], result["systems"]["plain"]
     lengths = workload.of_run(run, data).text.lengths
-    batches = plan(1, 0, lengths, (200, 200))[1:7]
+    batches = plan_batches(1, 0, lengths, (200, 200))[1:7]
     assert ours["source_tokens"] == [lengths[0, batch].sum() for batch in batches]
     assert ours["target_tokens"] == [lengths[1, batch].sum() for batch in batches] == plain["target_tokens"]
     assert ours["losses"] == pytest.approx(plain["losses"], rel=1e-4)

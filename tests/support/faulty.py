@@ -18,50 +18,50 @@ from transformer.commands import train
 from transformer.data.corpus import TokenArray
 from transformer.process import manners
 from transformer.training.batches import ParallelText
-from transformer.training.loop import Run
+from transformer.training.loop import TrainingRun
 
 
-def exception(run: Run) -> None:
+def exception(run: TrainingRun) -> None:
     source, target = run.text.source, run.text.target
     ids = np.full_like(target.ids, 60_000)  # no embedding has that row
     run.learner.text = ParallelText(source, TokenArray(ids, target.offsets))
 
 
-def out_of_memory(run: Run) -> None:
+def out_of_memory(run: TrainingRun) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     run.learner.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not there
 
 
-def killed(run: Run) -> None:
+def killed(run: TrainingRun) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def exception_and_signal(run: Run) -> None:
+def exception_and_signal(run: TrainingRun) -> None:
     """Have torchrun's TERM come at the worst moment: the error is known, and not yet said."""
     reason = train.reason
     train.reason = lambda error: os.kill(os.getpid(), signal.SIGTERM) or reason(error)
     exception(run)
 
 
-def not_finite(run: Run) -> None:
+def not_finite(run: TrainingRun) -> None:
     with torch.no_grad():
         run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = torch.nan
 
 
-def disk_full(run: Run) -> None:
+def disk_full(run: TrainingRun) -> None:
     """Let no file grow beyond 30,000 bytes: less than a state, more than is logged."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 
 
-def disk_full_for_logs(run: Run) -> None:
+def disk_full_for_logs(run: TrainingRun) -> None:
     """Let no file grow beyond 12,000 bytes, which TensorBoard's has reached before."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
 
 
 def main(fault: str, rank: str, step: str, *arguments: str) -> None:
     """Train until `fault` befalls process `rank` in the step after `step`."""
-    update = Run.update
+    update = TrainingRun.update
 
     def struck(run, *batch):
         if run.world.rank == int(rank) and run.progress.step == int(step):
@@ -69,7 +69,7 @@ def main(fault: str, rank: str, step: str, *arguments: str) -> None:
             globals()[fault](run)
         return update(run, *batch)
 
-    Run.update = struck
+    TrainingRun.update = struck
     with manners("transformer"):
         cli.main(["train", *arguments])
 

@@ -11,7 +11,7 @@ from transformer import layout
 from transformer.device import end, joined
 from transformer.process import StopSignals
 from transformer.training.log import Evaluation
-from transformer.training.loop import Run
+from transformer.training.loop import TrainingRun
 
 BUDGETS = (60, 60)
 STEPS = 7  # an epoch has 5
@@ -23,7 +23,7 @@ def main(out: Path, accumulation: int, P_drop: float) -> None:
     with joined() as world:
         evaluation = Evaluation(random_text(2, 15), None, BUDGETS, 0, world)
         folder = layout.Run(out / "run")
-        run = Run(experiment, random_text(1, 53), evaluation, "digest", folder, memory=2**40)
+        run = TrainingRun(experiment, random_text(1, 53), evaluation, "digest", folder, memory=2**40)
         learner = run.learner
         learner.dtype, learner.accumulation = torch.float32, accumulation
         losses, mine, results = learner.losses, [], {}

@@ -7,7 +7,7 @@ from transformer import layout
 from transformer.device import World
 from transformer.training.batches import batch_budgets
 from transformer.training.log import Evaluation
-from transformer.training.loop import Run
+from transformer.training.loop import TrainingRun
 
 CPU = torch.device("cpu")
 ALONE = World(0, 1, CPU)
@@ -17,6 +17,6 @@ TEXT, DEV = random_text(1, 53), random_text(2, 15)
 def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40):
     """Return a run in float32, whatever the processor multiplies fastest."""
     evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, ALONE)
-    run = Run(experiment, text, evaluation, digest, layout.Run(folder), memory)
+    run = TrainingRun(experiment, text, evaluation, digest, layout.Run(folder), memory)
     run.learner.dtype = torch.float32
     return run

@@ -11,7 +11,7 @@ from support.toy import token_array
 
 from transformer.config.experiment import EOS, PAD
 from transformer.model.packed import POSITIONS, pack
-from transformer.training.batches import ParallelText, fits, plan
+from transformer.training.batches import ParallelText, fits, plan_batches
 
 CPU = torch.device("cpu")
 LONGEST = 20
@@ -29,7 +29,7 @@ def listed(batches: list[np.ndarray]) -> list[list[int]]:
 
 @given(seeds, st.integers(0, 100), corpora, budgets)
 def test_every_pair_once_and_no_budget_exceeded(seed, epoch, lengths, budgets):
-    batches = plan(seed, epoch, lengths, budgets)
+    batches = plan_batches(seed, epoch, lengths, budgets)
     assert sorted(np.concatenate(batches).tolist()) == list(range(lengths.shape[1]))
     for batch in batches:
         assert len(batch) > 0
@@ -39,17 +39,19 @@ def test_every_pair_once_and_no_budget_exceeded(seed, epoch, lengths, budgets):
 @given(seeds, corpora, budgets)
 def test_the_pairs_of_a_batch_are_neighbours_in_length(seed, lengths, budgets):
     """No pair of another batch has a length between those of a batch's shortest and longest (source, then target)."""
-    pairs = sorted(sorted(map(tuple, lengths[:, batch].T.tolist())) for batch in plan(seed, 0, lengths, budgets))
+    pairs = sorted(
+        sorted(map(tuple, lengths[:, batch].T.tolist())) for batch in plan_batches(seed, 0, lengths, budgets)
+    )
     assert all(before[-1] <= after[0] for before, after in pairwise(pairs))
 
 
 @pytest.mark.parametrize("other", [(1, 1), (2, 0)], ids=["epoch", "seed"])
 def test_another_seed_or_epoch_gives_other_batches_in_another_order(other):
     lengths = np.full((2, 200), 3)
-    old, new = listed(plan(1, 0, lengths, (30, 30))), listed(plan(*other, lengths, (30, 30)))
+    old, new = listed(plan_batches(1, 0, lengths, (30, 30))), listed(plan_batches(*other, lengths, (30, 30)))
     assert {frozenset(batch) for batch in old}.isdisjoint(frozenset(batch) for batch in new)
     different = np.arange(1, 41)[None, :].repeat(2, axis=0)  # of which only one set of batches can be made
-    old, new = listed(plan(1, 0, different, (99, 99))), listed(plan(*other, different, (99, 99)))
+    old, new = listed(plan_batches(1, 0, different, (99, 99))), listed(plan_batches(*other, different, (99, 99)))
     assert old != new
     assert sorted(old) == sorted(new)
 
@@ -65,14 +67,14 @@ def test_another_seed_or_epoch_gives_other_batches_in_another_order(other):
 )
 def test_batches_are_filled_in_order_of_length(budgets, expected):
     lengths = np.array([[5, 3, 7, 1, 6, 2, 4], [2] * 7])
-    batches = plan(1, 0, lengths, budgets)
+    batches = plan_batches(1, 0, lengths, budgets)
     assert sorted(lengths[0, batch].tolist() for batch in batches) == expected
 
 
 @pytest.mark.parametrize("pair", [[21, 3], [3, 31]], ids=["source", "target"])
 def test_a_pair_too_long_for_any_batch_is_left_out(pair):
     lengths = np.array([[5, 5], [6, 6], pair, [7, 7]]).T
-    assert sorted(chain.from_iterable(plan(1, 0, lengths, (20, 30)))) == [0, 1, 3]
+    assert sorted(chain.from_iterable(plan_batches(1, 0, lengths, (20, 30)))) == [0, 1, 3]
 
 
 def test_a_pair_longer_than_the_model_has_positions_is_left_out():

@@ -8,7 +8,7 @@ from support.project import ROOT
 from support.ranks import BUDGETS, STEPS
 from support.toy import PROCESSOR, TORCHRUN, random_text
 
-from transformer.training.batches import plan
+from transformer.training.batches import plan_batches
 
 SLOW = [pytest.param(*division, marks=pytest.mark.slow) for division in ((2, 1), (4, 1), (1, 4))]
 DIVISIONS = [(1, 1), (2, 2), *SLOW]  # processes, pieces that each cuts its part into
@@ -35,7 +35,9 @@ def learned(tmp_path_factory):
 def test_every_division_learns_from_the_batches_of_the_plan(learned, processes, accumulation):
     """Each pair of each global batch in exactly one process, once."""
     ranks = learned(processes, accumulation, 0.0)
-    expected = [batch for epoch in (0, 1) for batch in plan(1, epoch, random_text(1, 53).lengths, BUDGETS)][:STEPS]
+    expected = [batch for epoch in (0, 1) for batch in plan_batches(1, epoch, random_text(1, 53).lengths, BUDGETS)][
+        :STEPS
+    ]
     for step, batch in enumerate(expected):
         for rank in ranks:
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)

@@ -19,7 +19,7 @@ from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import pack
 from transformer.process import StopSignals
-from transformer.training.batches import ParallelText, plan
+from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loop import TrainingError
 
 SPEED = ("seconds", "target_tokens_per_second")  # in the metrics: no two runs have the same
@@ -82,7 +82,7 @@ def assert_same(folder, expected):
 def uninterrupted(tmp_path_factory):
     """Train a run that is left alone, 8 steps; an epoch has 5 batches."""
     folder = tmp_path_factory.mktemp("uninterrupted")
-    assert len(plan(1, 0, TEXT.lengths, (60, 60))) == 5
+    assert len(plan_batches(1, 0, TEXT.lengths, (60, 60))) == 5
     train(start(folder, make_experiment()))
     assert sorted(path.name for path in (folder / "state").iterdir()) == [f"{step:08}.safetensors" for step in (6, 8)]
     return folder
@@ -164,7 +164,7 @@ def test_a_loss_that_is_not_finite_stops(tmp_path, running):
     run = start(tmp_path, experiment)
     with torch.no_grad():
         run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = math.nan
-    batch = plan(1, 0, TEXT.lengths, (60, 60))[4]
+    batch = plan_batches(1, 0, TEXT.lengths, (60, 60))[4]
     source, target = TEXT.lengths[:, batch].sum(axis=1)
     longest = batch[TEXT.lengths[:, batch].sum(axis=0).argmax()] + 1
     with pytest.raises(TrainingError) as stopped:
@@ -195,7 +195,7 @@ def test_loss_and_gradient_are_per_target_token(tmp_path):
     """One update: the metrics have the sums over tokens divided by the target tokens, Adam the gradient of that."""
     experiment = make_experiment(model={"P_drop": 0.0}, steps=1, averaged_checkpoints=1)
     run = start(tmp_path, experiment)
-    batch = plan(experiment.seed, 0, TEXT.lengths, (60, 60))[0]
+    batch = plan_batches(experiment.seed, 0, TEXT.lengths, (60, 60))[0]
     tokens = TEXT.lengths[1, batch].sum()
     smoothed, plain = naive_losses(run.learner.model, TEXT, batch)
     gradients = torch.autograd.grad(smoothed / tokens, list(run.learner.model.parameters()))
@@ -234,7 +234,9 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
     train(start(tmp_path / "1", each))
     train(start(tmp_path / "3", every_third))
     steps = [entry for entry in metrics(tmp_path / "1") if "smoothed_loss" in entry]
-    tokens = [TEXT.lengths[1, batch].sum() for epoch in (0, 1) for batch in plan(1, epoch, TEXT.lengths, (60, 60))]
+    tokens = [
+        TEXT.lengths[1, batch].sum() for epoch in (0, 1) for batch in plan_batches(1, epoch, TEXT.lengths, (60, 60))
+    ]
     assert len(set(tokens[:3])) > 1
     for line, part in zip(
         [entry for entry in metrics(tmp_path / "3") if "smoothed_loss" in entry],
@@ -250,7 +252,7 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
 def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
     run = start(tmp_path, make_experiment())
     progress = train(run)
-    batches = [batch for epoch in (0, 1) for batch in plan(1, epoch, TEXT.lengths, (60, 60))][:8]
+    batches = [batch for epoch in (0, 1) for batch in plan_batches(1, epoch, TEXT.lengths, (60, 60))][:8]
     source, target = (TEXT.lengths[side, [index for batch in batches for index in batch]] for side in (0, 1))
     assert (progress.step, progress.epoch, progress.position) == (8, 1, 3)
     assert (progress.source_tokens, progress.target_tokens) == (source.sum(), target.sum())

@@ -7,7 +7,7 @@ from support.toy import ROWS, random_model, random_sentences
 
 from transformer.config.experiment import PAD
 from transformer.model.packed import pack
-from transformer.translation.decoder import BLOCK, CachedDecoder
+from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder
 
 CPU = torch.device("cpu")
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
@@ -67,7 +67,13 @@ def test_steps_equal_the_full_decoder(changes):
 @torch.inference_mode()
 def test_places_that_nobody_sees_are_taken_again():
     """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""
-    model, sentences, random, steps, K = random_model(3), random_sentences(4, 2), np.random.default_rng(5), 3 * BLOCK, 3
+    model, sentences, random, steps, K = (
+        random_model(3),
+        random_sentences(4, 2),
+        np.random.default_rng(5),
+        3 * CACHE_BLOCK,
+        3,
+    )
     decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
     tokens = torch.full((2, K), PAD)
     for step in range(steps):
@@ -79,7 +85,7 @@ def test_places_that_nobody_sees_are_taken_again():
         decoder.select(np.arange(2), parents)
         prefixes = select(prefixes, range(2), parents)
         tokens = torch.from_numpy(random.integers(PAD + 1, VOCABULARY, (2, K)))
-    assert decoder.past[0][1].shape[2] <= steps + 6 * K + BLOCK < steps * K
+    assert decoder.past[0][1].shape[2] <= steps + 6 * K + CACHE_BLOCK < steps * K
 
 
 @torch.inference_mode()

@@ -39,12 +39,12 @@ from transformer.doctor import (
 )
 from transformer.files import InputError
 
-COMMANDS = ("sbatch", "srun", "scontrol", "scancel", "sinfo", "sacctmgr")
-PROFILES = ("profile.yaml", "config.yaml")  # in Snakemake's order
-TRAININGS = ("train", "train_parser")
-PASSED = ("constraint", "qos", "reservation")  # resources and words of slurm_extra that choose nodes
-MINUTES = {"": 1, "s": 1 / 60, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
-CHECKING_SECONDS = 300
+_SLURM_COMMANDS = ("sbatch", "srun", "scontrol", "scancel", "sinfo", "sacctmgr")
+_PROFILES = ("profile.yaml", "config.yaml")  # in Snakemake's order
+_TRAINING_RULES = ("train", "train_parser")
+_PASSED = ("constraint", "qos", "reservation")  # resources and words of slurm_extra that choose nodes
+_MINUTES = {"": 1, "s": 1 / 60, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
+_CHECKING_SECONDS = 300
 
 Job = dict[str, Any]  # options of sbatch; time in minutes, mem in MB
 
@@ -93,7 +93,7 @@ def doctor_node(place: Path, /, *, gpus: NonNegativeInt) -> None:
         place: A new folder of the login node.
         gpus: The GPUs that the job asked for.
     """
-    for finding in check_node(place, gpus):
+    for finding in _check_node(place, gpus):
         print(finding, flush=True)
 
 
@@ -111,17 +111,17 @@ class Node:
 
 def check_cluster(jobs: dict[str, Job], patience: int, probes: bool) -> Iterator[Finding]:
     """Check that the cluster takes each rule's jobs. patience: seconds that a probe may wait for a node."""
-    yield (first := check_slurm())
+    yield (first := _check_slurm())
     if first.level == "error":
         return
-    yield from check_accounts(jobs)
+    yield from _check_accounts(jobs)
     alike, nodes, good = {}, read_nodes(), []
     for rule, job in jobs.items():
         alike.setdefault(tuple(job.items()), []).append(rule)
     for items, rules in alike.items():
         job = dict(items)
         subject = f"partition {job.get('partition', '(default)')} for {', '.join(rules)}"
-        yield (finding := check_job(subject, job, nodes))
+        yield (finding := _check_job(subject, job, nodes))
         good += [job] if finding.level != "error" else []
     good.sort(key=lambda job: ("gpus-per-node" in job, job["cpus-per-task"]))
     for job in {job.get("partition"): job for job in good}.values() if probes else ():
@@ -130,9 +130,9 @@ def check_cluster(jobs: dict[str, Job], patience: int, probes: bool) -> Iterator
 
 def read_profile(folder: Path) -> dict[str, Job]:
     """Read what the rules of a profile ask for; those that it does not name are "default"."""
-    path = next((folder / name for name in PROFILES if (folder / name).is_file()), None)
+    path = next((folder / name for name in _PROFILES if (folder / name).is_file()), None)
     if path is None:
-        raise InputError(f"{folder}: expected a Snakemake profile, found neither {' nor '.join(PROFILES)}")
+        raise InputError(f"{folder}: expected a Snakemake profile, found neither {' nor '.join(_PROFILES)}")
     profile = read_yaml(path)
     if not isinstance(profile, dict) or profile.get("executor") != "slurm":
         raise InputError(f"{path}: expected executor: slurm")
@@ -140,17 +140,17 @@ def read_profile(folder: Path) -> dict[str, Job]:
     if not all(isinstance(part, dict) for part in parts):
         raise InputError(f"{path}: expected mappings in default-resources, set-resources and set-threads")
     default, own, threads = parts
-    named = {rule: read_job(rule, default | own.get(rule, {}), threads.get(rule)) for rule in {**own, **threads}}
-    return {"default": read_job("default", default, None)} | named
+    named = {rule: _read_job(rule, default | own.get(rule, {}), threads.get(rule)) for rule in {**own, **threads}}
+    return {"default": _read_job("default", default, None)} | named
 
 
-def read_job(rule: str, resources: dict, threads: Any) -> Job:
+def _read_job(rule: str, resources: dict, threads: Any) -> Job:
     """Return one rule's options. threads: what set-threads has for it."""
     nodes = whole(resources.get("nodes")) or 1
     gpus = count_gpus(str(resources.get("gres", ""))) or -(-whole(resources.get("gpu")) // nodes)
     extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
     said = resources | dict(word.lstrip("-").split("=", 1) for word in extra if "=" in word)
-    of_gpus = training_threads(resources) if rule in TRAININGS else None
+    of_gpus = training_threads(resources) if rule in _TRAINING_RULES else None
     options = {
         "partition": resources.get("slurm_partition"),
         "account": resources.get("slurm_account"),
@@ -160,7 +160,7 @@ def read_job(rule: str, resources: dict, threads: Any) -> Job:
         "ntasks": nodes,
         "cpus-per-task": whole(resources.get("cpus_per_task")) or whole(threads) or of_gpus or 1,
         "gpus-per-node": gpus and ":".join([*filter(None, [resources.get("gpu_model")]), str(gpus)]),
-        **{key: said.get(key) for key in PASSED},
+        **{key: said.get(key) for key in _PASSED},
     }
     return {key: value for key, value in options.items() if value}
 
@@ -173,7 +173,7 @@ def whole(value: Any) -> int:
 def minutes(value: Any) -> int:
     """Return the minutes of a plain number or of one with a unit, such as 3h; 0 for an expression."""
     match = re.fullmatch(r"(\d+)\s*([smhdw]?)", str(value))
-    return int(int(match[1]) * MINUTES[match[2]]) if match else 0
+    return int(int(match[1]) * _MINUTES[match[2]]) if match else 0
 
 
 def slurm_minutes(limit: str) -> float:
@@ -198,24 +198,24 @@ def ask(*command: str, seconds: float = 30) -> subprocess.CompletedProcess:
         return subprocess.CompletedProcess(command, 1, "", f"no answer within {seconds:g} s")
 
 
-def complaint(result: subprocess.CompletedProcess) -> str:
+def _complaint(result: subprocess.CompletedProcess) -> str:
     """Return the last line of a command's messages that says more than an exit code."""
     lines = [line for line in result.stderr.splitlines() if line.strip() and "Exited with" not in line]
     return [f"exit code {result.returncode}", *lines][-1].strip()
 
 
-def check_slurm() -> Finding:
+def _check_slurm() -> Finding:
     """Check that Slurm's commands are here and that its controller answers."""
-    if absent := [name for name in COMMANDS if not shutil.which(name)]:
+    if absent := [name for name in _SLURM_COMMANDS if not shutil.which(name)]:
         return error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
     answer = ask("scontrol", "ping")
     if " UP" in answer.stdout:
         return ok("Slurm", f"{ask('sinfo', '--version').stdout.strip()}, the controller answers")
     fix = "wait, or tell who runs the cluster; SLURM_CONF if there are several clusters"
-    return error("Slurm", f"the controller does not answer: {complaint(answer)}", fix)
+    return error("Slurm", f"the controller does not answer: {_complaint(answer)}", fix)
 
 
-def check_accounts(jobs: dict[str, Job]) -> Iterator[Finding]:
+def _check_accounts(jobs: dict[str, Job]) -> Iterator[Finding]:
     """Check that the user has the profile's accounts: with a wrong one Snakemake hangs without a word."""
     user = getpass.getuser()
     answer = ask("sacctmgr", "-nPs", "list", "user", user, "format=account")
@@ -223,7 +223,7 @@ def check_accounts(jobs: dict[str, Job]) -> Iterator[Finding]:
     for account in sorted({job["account"] for job in jobs.values() if "account" in job}):
         if not own:
             fix = "remove slurm_account from the profile"
-            yield note(f"account {account}", f"cannot be looked up: {complaint(answer)}", fix)
+            yield note(f"account {account}", f"cannot be looked up: {_complaint(answer)}", fix)
         elif account.lower() not in own:
             fix = f"slurm_account in the profile: one of {', '.join(own)}"
             yield error(f"account {account}", f"not one of {user}'s: Snakemake hangs without a word", fix)
@@ -242,7 +242,7 @@ def read_nodes() -> list[Node]:
     return nodes
 
 
-def check_job(subject: str, job: Job, nodes: list[Node]) -> Finding:
+def _check_job(subject: str, job: Job, nodes: list[Node]) -> Finding:
     """Compare a job with its partition's limits and nodes, then ask Slurm, which knows other limits, too."""
     here = [node for node in nodes if node.partition == job.get("partition", "")]
     if not here:
@@ -263,13 +263,13 @@ def check_job(subject: str, job: Job, nodes: list[Node]) -> Finding:
         return error(subject, f"{job['nodes']} such nodes, it has {len(fitting)}", fix)
     if (up := sum(node.up for node in fitting)) < job["nodes"]:
         return warning(subject, f"{job['nodes']} such nodes, {up} are up now: jobs wait", "sinfo -R gives the reason")
-    answer = ask("sbatch", "--test-only", *words(job), "--wrap", "true")
+    answer = ask("sbatch", "--test-only", *_slurm_words(job), "--wrap", "true")
     if answer.returncode:
-        return error(subject, f"Slurm refuses such a job: {complaint(answer)}", "ask for less, or another partition")
+        return error(subject, f"Slurm refuses such a job: {_complaint(answer)}", "ask for less, or another partition")
     return ok(subject, "takes such a job")
 
 
-def words(job: Job) -> list[str]:
+def _slurm_words(job: Job) -> list[str]:
     return [f"--{key}={value}" for key, value in job.items()]
 
 
@@ -281,16 +281,16 @@ def probe(job: Job, patience: int) -> Iterator[Finding]:
         program = [sys.executable, "-m", "transformer", "doctor-node", place, f"--gpus={gpus}"]
         small = job | {"nodes": 1, "ntasks": 1, "time": 10, "mem": 4000}
         small |= {"job-name": Path(place).name, "immediate": patience}
-        result = ask("srun", *words(small), *program, seconds=patience + CHECKING_SECONDS)
+        result = ask("srun", *_slurm_words(small), *program, seconds=patience + _CHECKING_SECONDS)
         ask("scancel", f"--name={Path(place).name}")  # one that is still there
     for level, text in re.findall(rf"^({'|'.join(LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
         yield Finding(level, where, text)
     if result.returncode:
         fix = "what the message asks for; sinfo shows free nodes; --patience SECONDS, or --no-probe"
-        yield error(where, f"did not run: {complaint(result)}", fix)
+        yield error(where, f"did not run: {_complaint(result)}", fix)
 
 
-def check_node(place: Path, gpus: int) -> Iterator[Finding]:
+def _check_node(place: Path, gpus: int) -> Iterator[Finding]:
     """Check the node of this process. place: a new folder of the login node."""
     node = f"node {os.environ.get('SLURMD_NODENAME', socket.gethostname())}"
     fix = "the project, its environment and results/ on a file system that all nodes have"

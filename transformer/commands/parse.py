@@ -21,7 +21,7 @@ from transformer.parsing.trees import (
     Tree,
     bracketed,
     clean,
-    encode,
+    encode_tree,
     from_brackets,
     one_a_line,
     phrases,
@@ -30,7 +30,7 @@ from transformer.parsing.trees import (
 from transformer.records import Parses, parse_json, read_parses, write_json
 from transformer.text import decode_lines, draw, printable, read_lines, split_lines
 
-SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
+_SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
 
 
 def treebank(
@@ -117,7 +117,7 @@ def linearize(
     drawn = _draw_phrases(sentences, phrases) if phrases else []
     gold = (sentences + drawn) * repeat
     made = _read_clean(silver) if silver else iter(())  # may be millions: not held in memory
-    lines = (map(" ".join, encode(tree)) for tree in chain(gold, made))
+    lines = (map(" ".join, encode_tree(tree)) for tree in chain(gold, made))
     kept = write_columns(lines, [f"{output}.{side}.tok" for side in SIDES])
     counts = {"trees": len(sentences), "phrases": len(drawn), "repeat": repeat, "silver": kept - len(gold)}
     write_json(f"{output}.json", {"kept": kept} | counts)
@@ -127,7 +127,7 @@ def linearize(
 def _draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
     """Draw at most `most` constituents, at equal distances; none has the words of one of the trees."""
     sentences = {tuple(words(tree)) for tree in trees}
-    by_words = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, SHORTEST_PHRASE)}
+    by_words = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, _SHORTEST_PHRASE)}
     new = [phrase for text, phrase in by_words.items() if text not in sentences]
     return list(draw(new, len(new), most))
 

@@ -29,8 +29,8 @@ from transformer.plan import (
     text_bytes,
 )
 
-Share = Annotated[float, Parameter(validator=Number(gt=0, lte=1))]
-PRICE = {"GPU": "gpu_hour", "core": "core_hour"}  # the key of a unit's price in config.yaml's report
+_Utilisation = Annotated[float, Parameter(validator=Number(gt=0, lte=1))]
+_PRICE = {"GPU": "gpu_hour", "core": "core_hour"}  # the key of a unit's price in config.yaml's report
 
 
 def plan(
@@ -39,7 +39,7 @@ def plan(
     configfile: list[str] | None = None,
     gpu: str | None = None,
     gpus: PositiveInt = 1,
-    utilisation: Share | None = None,
+    utilisation: _Utilisation | None = None,
     price: NonNegativeFloat | None = None,
 ) -> None:
     """Say what a scale costs before anything starts: hours, money, downloads and disk space.
@@ -61,7 +61,7 @@ def plan(
     speed = gpu_speed(gpu.lower(), utilisation) if gpu else core_speed()
     planned = make_plan(pipeline, speed, gpus if gpu else len(os.sched_getaffinity(0)))
     report = pipeline.config["report"]
-    configured = report[PRICE[speed.unit]]
+    configured = report[_PRICE[speed.unit]]
     price = configured if price is None and configured != "unknown" else price
     title = f"Scale {pipeline.name} on {planned.units} {speed.name}{'s' if planned.units > 1 else ''}"
     if price is not None:
@@ -92,10 +92,10 @@ def cost(planned: Plan, name: str, runs: Collection[RunName], price: float | Non
 def notes(planned: Plan) -> str:
     """Return how to read the table."""
     longest = max(planned.runs, key=lambda run: planned.hours([run]))
-    together = duration(planned.hours(planned.runs) / planned.units)
+    together = _duration(planned.hours(planned.runs) / planned.units)
     lines = [
         f"Speed: {planned.speed.source}",
-        f"The longest training, {names([longest])[0]}, takes {duration(planned.hours([longest]))} on one "
+        f"The longest training, {names([longest])[0]}, takes {_duration(planned.hours([longest]))} on one "
         f"{planned.speed.unit}; all on {planned.units}, {together} at best.",
         "Tables share runs: `all` trains each once.",
         f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
@@ -141,7 +141,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def duration(hours: float) -> str:
+def _duration(hours: float) -> str:
     """Return hours in the unit that suits: seconds, minutes, hours or days."""
     for unit, length, least in (("days", 24, 48), ("h", 1, 1), ("min", 1 / 60, 1 / 60)):
         if hours >= least:

@@ -73,15 +73,15 @@ def unpack(
         beside: FILE [MEMBER], the other side of a test set of format sgm, whose <seg> must have the same numbers
         lines: the number of lines that must be there
     """
-    from transformer.data.archive import find_segments, in_order, named, read_text
+    from transformer.data.archive import find_segments, in_order, member_named, read_text
 
     if beside and (len(beside) > 2 or format != "sgm"):
         raise InputError("--beside: expected FILE [MEMBER], with --format sgm only")
-    name, text, count = named(input, member), read_text(input, member), 0
+    name, text, count = member_named(input, member), read_text(input, member), 0
     if format == "sgm":
         segments = find_segments(text, name)
         if beside:
-            other = named(*beside)
+            other = member_named(*beside)
             segments = in_order(segments, find_segments(read_text(*beside), other), name, other)
         text = (segment.text for segment in segments)
     with replacing(output) as file:

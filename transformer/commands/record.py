@@ -38,12 +38,12 @@ def record(scale: str, /, *, to: Path, weights: list[str] | None = None) -> None
     if to.name != scale:
         raise InputError(f"--to: expected a folder named {scale}, found {to}")
     results, chosen = Scale(f"results/{scale}"), set(weights or ())
-    runs = finished_runs(results)
+    runs = _finished_runs(results)
     if unknown := chosen - {run.name for run in runs}:
         raise InputError(f"{results.folder}/runs: expected a trained run {min(unknown)}, found none")
     for run in runs:
         kept = Run(to / "runs" / run.name)
-        record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
+        _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
     for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
         copy(path, to / path.relative_to(results.folder))
     with replacing(to / "config.yaml") as file:
@@ -51,7 +51,7 @@ def record(scale: str, /, *, to: Path, weights: list[str] | None = None) -> None
     print(f"{to}: {len(runs)} runs of {results.folder}")
 
 
-def finished_runs(results: Scale) -> list[Run]:
+def _finished_runs(results: Scale) -> list[Run]:
     """Return the finished runs. Leaves out, and says so, those whose settings have changed since they were trained."""
     found = []
     for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
@@ -63,7 +63,7 @@ def finished_runs(results: Scale) -> list[Run]:
     return found
 
 
-def record_run(run: Run, target: Run, with_weights: bool) -> None:
+def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     """Copy a run's small files, and when all are there, put them in the place of older ones.
 
     The vocabulary comes with base, whose translations the table `why` splits again.
@@ -75,15 +75,15 @@ def record_run(run: Run, target: Run, with_weights: bool) -> None:
     if with_weights or run.folder.parent.name == "base":
         kept.append(run.vocabulary)
     for path in kept:
-        (copy_without_words if path.suffix == ".trees" else copy)(path, aside.folder / path.name)
+        (_copy_without_words if path.suffix == ".trees" else copy)(path, aside.folder / path.name)
     if with_weights:
-        shrink(run.average, aside.average)
+        _shrink(run.average, aside.average)
     if target.folder.exists():
         shutil.rmtree(target.folder)
     aside.folder.rename(target.folder)
 
 
-def shrink(path: Path, target: Path) -> None:
+def _shrink(path: Path, target: Path) -> None:
     """Copy weights in 8 bits, with their header."""
     from transformer.model import weights  # here, as it takes seconds
 
@@ -91,7 +91,7 @@ def shrink(path: Path, target: Path) -> None:
     weights.save(target, weights.int8(tensors), header | {"rounded": True})
 
 
-def copy_without_words(path: Path, target: Path) -> None:
+def _copy_without_words(path: Path, target: Path) -> None:
     with replacing(target) as file:
         for number, line in enumerate(read_lines(path), start=1):
             file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")

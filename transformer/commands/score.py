@@ -19,11 +19,11 @@ PRINTED = {
     "tokenized_lc": "tokenised, in lower case: the number of papers on Multi30k",
     "chrf2": "by letters, where BLEU is hard on word endings",
 }
-IN_LANGUAGE = {
+_IN_LANGUAGE = {
     "de": "; only on all 3,003 sentences of newstest2014 comparable with their 27.3 and 28.4",
     "fr": " German; how their French 41.8 was counted is not known",
 }
-BRACKET_LABELS = {  # as they are printed
+_BRACKET_LABELS = {  # as they are printed
     "sentences": "sentences",
     "errors": "left out: other words than in gold",
     "skipped": "left out: no tree",
@@ -37,7 +37,7 @@ BRACKET_LABELS = {  # as they are printed
     "two_or_less_crossing": "2 or less crossing",
     "tagging": "tagging accuracy",
 }
-JsonFile = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
+_JsonFile = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
 def score(
@@ -48,7 +48,7 @@ def score(
     subset: list[tuple[str, str]] = [],  # noqa: B006
     run: Path | None = None,
     weights: Path | None = None,
-    json: JsonFile = None,
+    json: _JsonFile = None,
 ) -> None:
     """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
 
@@ -108,7 +108,7 @@ def _listing(content: dict) -> str:
     for name, purpose in PRINTED.items():
         result = content["scores"][name]
         if name == PAPER:
-            purpose += IN_LANGUAGE.get(content["language"], " German")
+            purpose += _IN_LANGUAGE.get(content["language"], " German")
             purpose += f"; {result['low']:.2f} – {result['high']:.2f} on 95 % of resampled test sets"
         lines += [f"{name:12}  {result['score']:5.2f}  {purpose}", f"{'':21}{result['signature']}"]
     for name, part in content["subsets"].items():
@@ -126,7 +126,7 @@ def evalb(
     parses: str | None = None,
     run: Path | None = None,
     weights: Path | None = None,
-    json: JsonFile = None,
+    json: _JsonFile = None,
 ) -> None:
     """Score parses: labelled brackets, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
 
@@ -173,7 +173,7 @@ def _bracket_listing(content: dict) -> str:
     """List the scores of all sentences and of the short ones; then a line per error."""
     from transformer.parsing.brackets import SHORT
 
-    rows = [(label, content["scores"], name) for name, label in BRACKET_LABELS.items()]
+    rows = [(label, content["scores"], name) for name, label in _BRACKET_LABELS.items()]
     if "without_repair" in content:
         rows.append((f"F1 if the {len(content['repaired'])} repaired had no bracket", content["without_repair"], "f1"))
     if "strict" in content:

@@ -17,7 +17,7 @@ from transformer.records import parse_json
 from transformer.text import out_of_memory, reason
 
 logger = logging.getLogger(__name__)
-EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them
+_EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them
 
 
 def resolve(*, experiment: str | None = None, decoding: str | None = None, output: Path) -> None:
@@ -76,9 +76,9 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
                     file.write(f"{interruption}\n")
             logger.info("transformer train: interrupted by %s; the same command goes on from there", interruption)
             end(EXIT_INTERRUPTED)
-        except (TrainingError, MemoryError, RuntimeError, *EXPECTED) as error:
+        except (TrainingError, MemoryError, RuntimeError, *_EXPECTED) as error:
             cause = error.__cause__ if isinstance(error, TrainingError) else error
-            if not (isinstance(cause, EXPECTED) or out_of_memory(cause)):
+            if not (isinstance(cause, _EXPECTED) or out_of_memory(cause)):
                 if cause is error and "RANK" not in os.environ:
                     raise
                 traceback.print_exception(cause)

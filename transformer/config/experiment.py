@@ -30,7 +30,7 @@ Steps = Annotated[int, Meta(ge=1, le=1_000_000_000)]  # the paper's longest trai
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]  # the paper's batches have 25,000
 Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus has more
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Probability = Annotated[float, Meta(ge=0, lt=1)]
+_Probability = Annotated[float, Meta(ge=0, lt=1)]
 
 
 def says(text: str) -> Meta:
@@ -74,8 +74,8 @@ class Model(Section):
     h: Annotated[Small, says("Attention heads (§3.2.2).")]
     d_k: Annotated[Width, says("Width of a query and of a key, per head (§3.2.2).")]
     d_v: Annotated[Width, says("Width of a value, per head (§3.2.2).")]
-    P_drop: Annotated[Probability, says("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
-    P_drop_attention: Annotated[Probability, says("Dropout on attention weights, named in §6.3.")]
+    P_drop: Annotated[_Probability, says("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
+    P_drop_attention: Annotated[_Probability, says("Dropout on attention weights, named in §6.3.")]
     positions: Annotated[
         Literal["sinusoid", "learned", "words", "none"],
         says("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
@@ -116,9 +116,9 @@ class Training(Section):
     target_tokens: Annotated[Tokens, says("Target tokens in a batch, at most (§5.1).")]
     checkpoint_every: Annotated[Steps, says("Steps between checkpoints (§6.1).")]
     averaged_checkpoints: Annotated[Small, says("Checkpoints that are averaged, the last ones (§6.1).")]
-    epsilon_ls: Annotated[Probability, says("Label smoothing (§5.4).")]
-    beta1: Annotated[Probability, says("Decay of the mean of the gradient.")]
-    beta2: Annotated[Probability, says("Decay of the mean of the squared gradient.")]
+    epsilon_ls: Annotated[_Probability, says("Label smoothing (§5.4).")]
+    beta1: Annotated[_Probability, says("Decay of the mean of the gradient.")]
+    beta2: Annotated[_Probability, says("Decay of the mean of the squared gradient.")]
     epsilon: Annotated[float, Meta(gt=0, le=1), says("Added to the denominator; YAML needs the point in 1.0e-9.")]
     warmup: Annotated[bool, says("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
 

@@ -15,11 +15,11 @@ from msgspec import inspect
 from transformer.files import InputError
 
 Kind = TypeVar("Kind")
-LARGEST = 2**63  # that a whole number may have
+_LARGEST = 2**63  # that a whole number may have
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """The safe loader, libyaml's where it is installed. It refuses keys that come twice, and impossible values."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
@@ -27,7 +27,7 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         keys = set()
         for key, _ in () if hasattr(node, "flat") else node.value:
             if (found := (key.tag, str(key.value))) in keys:
-                raise InputError(f"{line_of(key)}: expected each key once in a mapping, found {key.value!r} again")
+                raise InputError(f"{_line_of(key)}: expected each key once in a mapping, found {key.value!r} again")
             keys.add(found)
         node.flat = True
         super().flatten_mapping(node)
@@ -35,12 +35,12 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Refuse numbers that no file of this project holds."""
         value = super().construct_object(node, deep)
-        if isinstance(value, float | int) and not abs(value) <= LARGEST:
-            raise InputError(f"{line_of(node)}: expected a number of at most {LARGEST}, found {short(node.value)}")
+        if isinstance(value, float | int) and not abs(value) <= _LARGEST:
+            raise InputError(f"{_line_of(node)}: expected a number of at most {_LARGEST}, found {short(node.value)}")
         return value
 
 
-def line_of(node: yaml.Node) -> str:
+def _line_of(node: yaml.Node) -> str:
     return f"{node.start_mark.name}: line {node.start_mark.line + 1}"
 
 
@@ -48,7 +48,7 @@ def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(path, "rb") as file:
-            return yaml.load(file, Loader)
+            return yaml.load(file, _Loader)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
@@ -66,20 +66,20 @@ def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
     except msgspec.ValidationError as error:
-        raise InputError(": ".join(filter(None, [str(where), *explained(str(error), content, kind)]))) from None
+        raise InputError(": ".join(filter(None, [str(where), *_explained(str(error), content, kind)]))) from None
 
 
-def explained(error: str, content: Any, kind: Any) -> tuple[str, str]:
+def _explained(error: str, content: Any, kind: Any) -> tuple[str, str]:
     """Return the place and the problem of an error of msgspec, which writes [...] for keys that people choose."""
     match = AT.fullmatch(error)
     problem, place, expected = match["problem"].replace("`", ""), [], inspect.type_info(kind)
     whole = here = copy.deepcopy(content)
     for step in re.findall(r"\[\.\.\.\]|[^.\[\]]+", match["place"] or ""):
         if isinstance(here, dict) and step == "[...]":
-            step = guilty(error, here, whole, kind)
+            step = _guilty(error, here, whole, kind)
         place.append(int(step) if isinstance(here, list) else step)
         here, expected = here[place[-1]], within(expected, place[-1])
-    where, found = ".".join(map(str, place)), guilty(error, here, whole, kind) if match["key"] else here
+    where, found = ".".join(map(str, place)), _guilty(error, here, whole, kind) if match["key"] else here
     if problem[0].islower():  # of a struct's own check
         return where, problem
     if unknown := re.fullmatch("Object contains unknown field (.*)", problem):
@@ -94,7 +94,7 @@ def explained(error: str, content: Any, kind: Any) -> tuple[str, str]:
     return where, f"{words[0].lower()}{words[1:]}, found {short(found)}"
 
 
-def guilty(error: str, here: dict, whole: Any, kind: Any) -> Any:
+def _guilty(error: str, here: dict, whole: Any, kind: Any) -> Any:
     """Return the key of `here`, a mapping within `whole`, at which the error is; blanks the other entries."""
     entries = dict(here)
     for key, value in entries.items():

@@ -12,7 +12,7 @@ from transformer.config.experiment import contradiction
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
+_THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
 
 
 def at(config: dict, scale: str) -> dict:
@@ -152,7 +152,7 @@ def training_threads(resources: Mapping[str, object]) -> int | None:
         if not re.fullmatch("[0-9]+", str(resources.get(name, 1))):
             raise ValueError(f"{name}: expected a number, from which the threads follow, found {resources[name]}")
     gpus, nodes = (int(str(resources.get(name, 1))) for name in ("gpu", "nodes"))
-    return THREADS_PER_GPU * max(1, gpus // max(1, nodes))
+    return _THREADS_PER_GPU * max(1, gpus // max(1, nodes))
 
 
 # Corpora.
@@ -186,7 +186,7 @@ def files_of(task: dict) -> list[tuple[str, str]]:
     Trees hold their words, and silver trees are made of English.
     """
     sides = ("trees",) if "symbols" in task else (task["source"], task["target"])
-    corpora = [*task["train"], *tested_on(task).values()]
+    corpora = [*task["train"], *_tested_on(task).values()]
     return [*itertools.product(corpora, sides), *((name, "en") for name in task.get("silver", {}).get("text", []))]
 
 
@@ -203,7 +203,7 @@ def absent_treebank(config: dict) -> str | None:
     return next((bank["path"] for bank in banks if not Path(bank["path"]).exists()), None)
 
 
-def tested_on(task: dict) -> dict[str, str]:
+def _tested_on(task: dict) -> dict[str, str]:
     """Return the corpora that a task is tested on, by split."""
     subsets = {f"subsets.{subset}": name for subset, name in task.get("subsets", {}).items()}
     return {split: task[split] for split in ("dev", "test", "elsewhere") if split in task} | subsets
@@ -219,8 +219,8 @@ def shared_by_splits(config: dict, task: dict) -> str | None:
     learned += [("silver.text", name, corpora[name]) for name in silver.get("text", [])]
     if "path" in silver:
         learned += [("silver.path", silver["path"], {"treebank": {"path": silver["path"]}})]
-    for (place, name, corpus), (split, tested) in itertools.product(learned, tested_on(task).items()):
-        pairs = itertools.product(*(cuts_of(config, entry, sides) for entry in (corpus, corpora[tested])))
+    for (place, name, corpus), (split, tested) in itertools.product(learned, _tested_on(task).items()):
+        pairs = itertools.product(*(_cuts_of(config, entry, sides) for entry in (corpus, corpora[tested])))
         cut = next((one for one, two in pairs if one.key == two.key and meet(one, two)), None)
         if cut or name == tested:
             read = f": both read {cut.file}" if cut and cut.file and name != tested else ""
@@ -241,22 +241,22 @@ def meet(one: Cut, two: Cut) -> bool:
     return one.first <= two.last and two.first <= one.last
 
 
-def cuts_of(config: dict, corpus: dict, sides: tuple) -> list[Cut]:
+def _cuts_of(config: dict, corpus: dict, sides: tuple) -> list[Cut]:
     """Return what is read of a corpus: files in these languages, or a part of the grammar or of a treebank."""
     if "grammar" in corpus:
         seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
         return [Cut(("grammar", seed), skip, skip + take - 1)]
     if "treebank" in corpus:
         bank = corpus["treebank"]
-        return [Cut((*identity(config, bank), bank.get("split")), *bank.get("sections", ()))]
+        return [Cut((*_source_identity(config, bank), bank.get("split")), *bank.get("sections", ()))]
     entries = [corpus["files"][side] for side in sides if side in corpus["files"]]
     members = [(f"{entry['member']} in " if "member" in entry else "") for entry in entries]
     names = [member + (entry.get("path") or entry["download"]) for member, entry in zip(members, entries, strict=True)]
-    keys = [(*identity(config, entry), entry.get("member")) for entry in entries]
+    keys = [(*_source_identity(config, entry), entry.get("member")) for entry in entries]
     return [Cut(key, file=name) for key, name in zip(keys, names, strict=True)]
 
 
-def identity(config: dict, entry: dict) -> tuple[str, str]:
+def _source_identity(config: dict, entry: dict) -> tuple[str, str]:
     """Return the file or the checksum behind a `path` or a `download`, whatever its name."""
     if "path" in entry:
         return "path", os.path.realpath(entry["path"])

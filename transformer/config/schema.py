@@ -44,7 +44,7 @@ Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
 Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
-Subwords = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
+SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
 Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
 Wsj = Annotated[int, Meta(ge=0, le=24)]
 
@@ -60,13 +60,15 @@ def options(name: str, about: str, *kinds: type[Section], without: Collection[st
 
 PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
 ADAM = {"beta1", "beta2", "epsilon"}
-OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces", *ADAM}  # not of a row
-Row = options("Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=OF_RUN)
-Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=OF_RUN, needed=True)
+_OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces", *ADAM}  # not of a row
+ExperimentRow = options(
+    "Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=_OF_RUN
+)
+Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN, needed=True)
 Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
 Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize"], needed=True)
 OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
-Rowsets = dict[RowName, Row]
+Rowsets = dict[RowName, ExperimentRow]
 
 
 class Keys(Section):
@@ -111,7 +113,7 @@ OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Pro
 class Parsing(Keys):
     """Constituency parsing (§6.3)."""
 
-    parser: Annotated[Row, says("What differs from the base model.")]
+    parser: Annotated[ExperimentRow, says("What differs from the base model.")]
     decoding: Annotated[Decoding, says("Beam search for a tree.")]
     silver: Annotated[Decoding, says("Beam search for trees that another parser learns from.")]
 
@@ -140,8 +142,8 @@ class Task(Keys):
     train: Annotated[Names, says("Corpora that are learned from, one after the other.")]
     dev: Annotated[Name, says("Corpus of Table 3's scores.")]
     test: Annotated[Name, says("Corpus of Table 2's scores.")]
-    vocabulary: Annotated[Subwords, says("Subwords of both languages together, with pad, eos and unk.")]
-    embedding_rows: Annotated[Subwords, says("Rows of the embedding, at least `vocabulary`.")]
+    vocabulary: Annotated[SubwordCount, says("Subwords of both languages together, with pad, eos and unk.")]
+    embedding_rows: Annotated[SubwordCount, says("Rows of the embedding, at least `vocabulary`.")]
     subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
     decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
@@ -168,8 +170,8 @@ class Treebanks(Keys):
     train: Annotated[Names, says("Treebanks that are learned from, one after the other.")]
     dev: Annotated[Name, says("Treebank that settings are chosen on.")]
     test: Annotated[Name, says("Treebank of Table 4's scores.")]
-    vocabulary: Annotated[Subwords, says("Subwords of the words.")]
-    symbols: Annotated[Subwords, says("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
+    vocabulary: Annotated[SubwordCount, says("Subwords of the words.")]
+    symbols: Annotated[SubwordCount, says("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
     elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
     phrases: Maybe[Annotated[Many, says("Constituents that are learned from as if they were sentences.")]] = UNSET
     silver: Maybe[Annotated[Silver, says("Trees that no person made.")]] = UNSET
@@ -179,7 +181,7 @@ class OwnParsing(Keys):
     """The rows of Table 4."""
 
     seeds: Annotated[Seeds, says("One run for each task and seed.")]
-    parser: Annotated[Row, says("Values that replace the parser's, before the division.")]
+    parser: Annotated[ExperimentRow, says("Values that replace the parser's, before the division.")]
     tasks: Annotated[dict[Name, Treebanks], Meta(min_length=1), says("The parsing tasks.")]
 
 
@@ -212,7 +214,7 @@ class Scale(Keys):
     width: Annotated[Small, says("Divides d_model, d_ff, d_k and d_v.")]
     depth: Annotated[Small, says("Divides N.")]
     seeds: Annotated[Seeds, says("One run for each experiment and seed; tables average over them.")]
-    base: Annotated[Row, says("Values that replace the base model's, before the division.")]
+    base: Annotated[ExperimentRow, says("Values that replace the base model's, before the division.")]
     experiments: Annotated[Rowsets, says("The same, for single experiments.")]
     tasks: Annotated[dict[Name, Task], Meta(min_length=1), says("The translation tasks.")]
     data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET

@@ -33,7 +33,7 @@ from transformer.config.schema import Config
 from transformer.files import InputError
 
 CONFIG = Path("config.yaml")  # of the project's folder
-DOUBLED = "-2N"  # the end of the names of claims whose models have twice base's layers
+_DOUBLED = "-2N"  # the end of the names of claims whose models have twice base's layers
 
 
 def read(files: Iterable[str], entries: Iterable[str]) -> dict:
@@ -49,12 +49,12 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
         content = read_yaml(file)
         if not isinstance(content, dict):
             raise InputError(f"{file}: expected a mapping, found {type(content).__name__}")
-        config = laid_over(config, content)
+        config = _laid_over(config, content)
     for entry in entries:
         key, equals, value = entry.partition("=")
         if not equals:
             raise InputError(f"--config: expected key=value, found {entry}")
-        config = laid_over(config, {key: value_of(value)})
+        config = _laid_over(config, {key: _value_of(value)})
     check(config)
     return config
 
@@ -68,7 +68,7 @@ def accept(config: dict, files: Iterable[Path]) -> None:
         for file in map(Path, files):
             read_yaml(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
         if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
-            config["partial"] = value_of(config["partial"])
+            config["partial"] = _value_of(config["partial"])
         check(config)
     except InputError as error:
         sys.exit(str(error))
@@ -80,12 +80,12 @@ def completed(file: Path, changes: dict) -> dict:
     Exits with one line where the file cannot be read.
     """
     try:
-        return laid_over(read_yaml(file), deepcopy(changes))
+        return _laid_over(read_yaml(file), deepcopy(changes))
     except InputError as error:
         sys.exit(str(error))
 
 
-def value_of(text: str) -> Any:
+def _value_of(text: str) -> Any:
     """Return a value of the command line, as YAML."""
     try:
         return yaml.safe_load(text)
@@ -93,11 +93,11 @@ def value_of(text: str) -> Any:
         raise InputError(f"--config: not YAML: {text}") from None
 
 
-def laid_over(below: Any, above: Any) -> Any:
+def _laid_over(below: Any, above: Any) -> Any:
     """Return `above`, and of mappings what `below` says besides."""
     if not isinstance(below, dict) or not isinstance(above, dict):
         return above
-    return below | {key: laid_over(below.get(key), value) for key, value in above.items()}
+    return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
 
 
 def refuse(where: str, problem: str) -> NoReturn:
@@ -108,8 +108,8 @@ def refuse(where: str, problem: str) -> NoReturn:
 def check(config: dict) -> None:
     """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
     structured(config, Config, CONFIG)
-    check_repeats(config, "")
-    named(config["scales"], config["scale"], "scales", "scale")
+    _check_repeats(config, "")
+    _require_named(config["scales"], config["scale"], "scales", "scale")
     for experiment in (*TABLE_2, *WHY):
         if experiment not in config["experiments"]:
             refuse("experiments", f"expected '{experiment}', which a table compares, found none")
@@ -118,61 +118,61 @@ def check(config: dict) -> None:
     for name, corpus in config["corpora"].items():
         for place, entry in places_of(corpus).items():
             if "download" in entry:
-                named(config["downloads"], entry["download"], "downloads", f"corpora.{name}.{place}")
+                _require_named(config["downloads"], entry["download"], "downloads", f"corpora.{name}.{place}")
     for scale in config["scales"]:
-        check_scale(at(config, scale), f"scales.{scale}")
-    check_models(config, f"scales.{config['scale']}")
+        _check_scale(at(config, scale), f"scales.{scale}")
+    _check_models(config, f"scales.{config['scale']}")
 
 
-def check_repeats(mapping: dict, where: str) -> None:
+def _check_repeats(mapping: dict, where: str) -> None:
     """Refuse lists with equal items, such as seeds that train a run twice. A range of sections may be one section."""
     for key, value in mapping.items():
         if isinstance(value, dict):
-            check_repeats(value, f"{where}{key}.")
+            _check_repeats(value, f"{where}{key}.")
         again = [item for item in value if value.count(item) > 1] if isinstance(value, list) else []
         if again and key != "sections":
             refuse(f"{where}{key}", f"expected each item once, found {again[0]!r} again")
 
 
-def check_scale(config: dict, where: str) -> None:
+def _check_scale(config: dict, where: str) -> None:
     """Refuse the faults of the scale that `config` builds."""
     scale, parsing, rows = scale_of(config), parsing_of(config), experiments_of(config)
     for key in ("experiments", "seeds_of"):
         for experiment in scale.get(key, {}):
-            named(rows, experiment, "experiments and claims", f"{where}.{key}")
+            _require_named(rows, experiment, "experiments and claims", f"{where}.{key}")
     for name, task in scale["tasks"].items():
         for experiment in task.get("experiments", {}):
-            named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.experiments")
+            _require_named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.experiments")
         for other in config["scales"]:  # the rules tell translators from parsers by their names
             if name in parsing_of(at(config, other))["tasks"]:
                 refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")
         if task["vocabulary"] > task["embedding_rows"]:
             refuse(f"{where}.tasks.{name}", "expected a vocabulary of embedding_rows at most")
-        check_corpora(config, task, f"{where}.tasks.{name}")
+        _check_corpora(config, task, f"{where}.tasks.{name}")
     for name, task in parsing["tasks"].items():
         place = f"{where}.parsing.tasks.{name}"
         if "parser" in (silver := task.get("silver", {})):
             makers = [other for other in parsing["tasks"] if "silver" not in parsing["tasks"][other]]
-            named(makers, silver["parser"], "the tasks without silver", f"{place}.silver.parser")
-        check_corpora(config, task, place)
+            _require_named(makers, silver["parser"], "the tasks without silver", f"{place}.silver.parser")
+        _check_corpora(config, task, place)
 
 
-def check_corpora(config: dict, task: dict, where: str) -> None:
+def _check_corpora(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
     for name, ending in files_of(task):
-        languages = languages_of(named(config["corpora"], name, "corpora", where))
+        languages = languages_of(_require_named(config["corpora"], name, "corpora", where))
         if ending not in languages:
             refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
     if shared := shared_by_splits(config, task):
         refuse(where, shared)
 
 
-def check_models(config: dict, where: str) -> None:
+def _check_models(config: dict, where: str) -> None:
     """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
     for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):
         try:
             run = resolve(parts(config, RunName(task, experiment, seed=0)))
-            if experiment in config["claims"] and experiment.endswith(DOUBLED):
+            if experiment in config["claims"] and experiment.endswith(_DOUBLED):
                 layers = 2 * resolve(parts(config, RunName(task, "base", seed=0))).model.N
                 if layers != run.model.N:
                     expected, found = (number * scale_of(config)["depth"] for number in (layers, run.model.N))
@@ -181,7 +181,7 @@ def check_models(config: dict, where: str) -> None:
             refuse(f"{where}: {task}", str(error))
 
 
-def named(names: Any, name: str, kind: str, where: str) -> Any:
+def _require_named(names: Any, name: str, kind: str, where: str) -> Any:
     """Return the entry of a name. Raises InputError where there is none."""
     if name not in names:
         refuse(where, f"expected one of {kind} ({', '.join(names)}), found '{name}'{hint(name, names)}")

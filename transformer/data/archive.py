@@ -24,9 +24,9 @@ from transformer.text import decode_lines, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, NotImplementedError)
-PIECE = 1 << 20  # bytes read at a time
+_ARCHIVE_PIECE = 1 << 20  # bytes read at a time
 START = re.compile(r"<seg\b", re.IGNORECASE)
-ELEMENT = re.compile(r"<seg\b(?P<tag>[^<>]*)>(?P<text>.*?)</seg>|<doc\b(?P<document>[^<>]*)>", re.IGNORECASE)
+_ELEMENT = re.compile(r"<seg\b(?P<tag>[^<>]*)>(?P<text>.*?)</seg>|<doc\b(?P<document>[^<>]*)>", re.IGNORECASE)
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
     if str(path).endswith(ARCHIVES) != bool(member):
         expected = f"an archive ({', '.join(ARCHIVES)}) to hold the member {member}" if member else "a member's name"
         raise InputError(f"{path}: expected {expected}")
-    with open_member(path, member) if member else open_input(path) as content, undamaged(path):
+    with _open_member(path, member) if member else open_input(path) as content, _undamaged(path):
         stream = gzip.GzipFile(fileobj=content) if str(member or path).endswith(".gz") else content
         yield stream
         drain(stream)
@@ -47,24 +47,24 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
 def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
     """Yield the lines of a text, as of `open_bytes`."""
     with open_bytes(path, member) as stream:
-        yield from decode_lines(split_lines(stream), named(path, member))
+        yield from decode_lines(split_lines(stream), member_named(path, member))
 
 
-def named(path: str | Path, member: str | None = None) -> str:
+def member_named(path: str | Path, member: str | None = None) -> str:
     return f"{path}: {member}" if member else str(path)
 
 
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     """Yield the path and all bytes of each member of an archive for whose path `wanted` returns true, in order."""
-    with open_archive(path) as members:
+    with _open_archive(path) as members:
         yield from ((name, open_it().read()) for name, open_it in members if wanted(name))
 
 
 @contextmanager
-def open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
+def _open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
     """Open `member` of an archive. Raises InputError naming the nearest ones if there is none."""
     names = []
-    with open_archive(path) as members:
+    with _open_archive(path) as members:
         for name, open_it in members:
             if name == posixpath.normpath(member):
                 yield open_it()
@@ -75,12 +75,12 @@ def open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def open_archive(path: str | Path) -> Iterator[Iterator[tuple[str, Callable[[], IO[bytes]]]]]:
+def _open_archive(path: str | Path) -> Iterator[Iterator[tuple[str, Callable[[], IO[bytes]]]]]:
     """Open a .tar, plain or through gzip, or a .zip: each regular file's path, and a function that opens it.
 
     Leaving the block reads a .tar to its end. Raises InputError, naming `path`.
     """
-    with open_input(path) as file, undamaged(path):
+    with open_input(path) as file, _undamaged(path):
         start = file.read(2)
         file.seek(0)
         if start == b"PK":
@@ -96,7 +96,7 @@ def open_archive(path: str | Path) -> Iterator[Iterator[tuple[str, Callable[[], 
 
 
 @contextmanager
-def undamaged(path: str | Path) -> Iterator[None]:
+def _undamaged(path: str | Path) -> Iterator[None]:
     """Turn the errors of the libraries that read `path` into an InputError that names it."""
     try:
         yield
@@ -105,7 +105,7 @@ def undamaged(path: str | Path) -> Iterator[None]:
 
 
 def drain(stream: IO[bytes]) -> None:
-    while stream.read(PIECE):
+    while stream.read(_ARCHIVE_PIECE):
         pass
 
 
@@ -127,7 +127,7 @@ def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
     """
     document, empty = None, True
     for number, line in enumerate(lines, start=1):
-        elements = list(ELEMENT.finditer(line))
+        elements = list(_ELEMENT.finditer(line))
         if sum(element["text"] is not None for element in elements) != len(START.findall(line)):
             raise InputError(f"{name}, line {number}: expected every <seg> to end with </seg> on its line")
         for element in elements:

@@ -40,7 +40,7 @@ OFFSET = np.dtype("<i8")
 CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
 
 SPECIAL = 3  # PAD, EOS and UNK
-SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
+_SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 
@@ -53,7 +53,7 @@ class Counts(TypedDict):
     kept: Count
 
 
-class Manifest(TypedDict):
+class _Manifest(TypedDict):
     """The content of data.json, by whose checksum a training knows its data."""
 
     files: Annotated[dict[str, Checksum], Meta(min_length=1)]  # the checksum of each, by name
@@ -66,9 +66,9 @@ def checksum_of(files: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path) -> _Manifest:
     """Return the content of data.json. Raises InputError naming the file and the key, also on a wrong checksum."""
-    manifest = read_json(path, Manifest)
+    manifest = read_json(path, _Manifest)
     if manifest["sha256"] != (expected := checksum_of(manifest["files"])):
         raise InputError(f"{path}, sha256: expected {expected}, which its files make, found {manifest['sha256']}")
     return manifest
@@ -98,7 +98,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
                 character_coverage=1.0,
                 # Moses decides what a word is, as in subword-nmt: no split at a change of script or at a digit.
                 split_by_unicode_script=False,
-                control_symbols=[SYMBOL + symbol for symbol in symbols],
+                control_symbols=[_SYMBOL + symbol for symbol in symbols],
                 num_threads=1,
                 minloglevel=2,  # errors; it would warn that a million lines are many
             )
@@ -131,10 +131,10 @@ def noting_spaces(lines: Iterable[str], name: str | Path) -> Iterator[str]:
     for line in lines:
         count += SPACE in line
         yield line
-    note_spaces(count, name)
+    _note_spaces(count, name)
 
 
-def note_spaces(count: int, name: str | Path) -> None:
+def _note_spaces(count: int, name: str | Path) -> None:
     if count:
         lines = "1 line holds" if count == 1 else f"{count:,} lines hold"
         logger.warning("%s: %s %s (U+2581), which is read as a space", name, lines, SPACE)
@@ -175,8 +175,8 @@ class Subwords:
     @cached_property
     def symbols(self) -> dict[str, int]:
         """A parser's symbols and their ids, the first after the special ones; empty in a translator's vocabulary."""
-        names = itertools.takewhile(lambda piece: piece.startswith(SYMBOL), self.pieces[SPECIAL:])
-        symbols = [name.removeprefix(SYMBOL) for name in names]
+        names = itertools.takewhile(lambda piece: piece.startswith(_SYMBOL), self.pieces[SPECIAL:])
+        symbols = [name.removeprefix(_SYMBOL) for name in names]
         return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
 
     def new_word(self, rows: int) -> list[bool]:
@@ -192,7 +192,7 @@ class Subwords:
 
     def decode_symbols(self, ids: list[int]) -> list[str]:
         """Turn ids without EOS into symbols; UNK, which stands for no symbol, becomes ""."""
-        return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(SYMBOL) for token in ids]
+        return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(_SYMBOL) for token in ids]
 
 
 # Worker processes and token arrays.

@@ -21,13 +21,13 @@ from transformer.files import InputError, checksum, naming
 logger = logging.getLogger(__name__)
 
 TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old servers stall
-ATTEMPTS = 5  # in a row that bring nothing new
+_ATTEMPTS = 5  # in a row that bring nothing new
 PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
-PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
-PIECE = 1 << 20  # bytes written at a time
+_PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
+_DOWNLOAD_PIECE = 1 << 20  # bytes written at a time
 
 
-class Refused(Exception):
+class _Refused(Exception):
     """An address does not have the file; the message is the reason. Asking again is of no use."""
 
 
@@ -69,8 +69,8 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
     for version, url in [(some, url) for some in versions for url in some.urls]:
         place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
         try:
-            obtain(place, version.part(output), version)
-        except Refused as refused:
+            _obtain(place, version.part(output), version)
+        except _Refused as refused:
             reasons.append(f"{place}: {refused}")
             logger.warning("%s: %s", output.name, reasons[-1])
         else:
@@ -81,7 +81,7 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
     raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
 
 
-def obtain(place: str | Path, part: Path, version: Version) -> None:
+def _obtain(place: str | Path, part: Path, version: Version) -> None:
     """Make `part` the right file. Raises Refused if `place` has none and, without `part`, if it gives another."""
     resumed = length(part) > 0 and version.size is not None
     if isinstance(place, str):
@@ -89,12 +89,12 @@ def obtain(place: str | Path, part: Path, version: Version) -> None:
     elif place.is_file():
         shutil.copyfile(place, part)
     else:
-        raise Refused("no such file")
+        raise _Refused("no such file")
     if wrong := version.difference(part):
         part.unlink()
         if not resumed:
-            raise Refused(wrong)
-        obtain(place, part, version)  # the bytes that were there before may be to blame
+            raise _Refused(wrong)
+        _obtain(place, part, version)  # the bytes that were there before may be to blame
 
 
 def download(url: str, part: Path, size: int | None) -> None:
@@ -110,13 +110,13 @@ def download(url: str, part: Path, size: int | None) -> None:
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
             failures = 1 if length(part) > farthest else failures + 1
             farthest = max(farthest, length(part))
-            if failures == ATTEMPTS:
-                raise Refused(f"{type(error).__name__}: {error}, {ATTEMPTS} times") from error
+            if failures == _ATTEMPTS:
+                raise _Refused(f"{type(error).__name__}: {error}, {_ATTEMPTS} times") from error
             pause = PAUSE_SECONDS * 2 ** (failures - 1)
             logger.warning("%s: %s; again in %g s", url, error, pause)
             time.sleep(pause)
         except requests.RequestException as error:
-            raise Refused(f"{type(error).__name__}: {error}") from error
+            raise _Refused(f"{type(error).__name__}: {error}") from error
 
 
 def transfer(url: str, part: Path, start: int, size: int | None) -> None:
@@ -128,10 +128,10 @@ def transfer(url: str, part: Path, start: int, size: int | None) -> None:
         refused = start and not ranged and response.status_code in (206, 416)
         if refused:
             part.unlink()  # the server cannot go on from there
-        if refused or response.status_code in PASSING:
+        if refused or response.status_code in _PASSING:
             raise requests.ConnectionError(status)
         if response.status_code not in (200, 206):
-            raise Refused(status)
+            raise _Refused(status)
         receive(response, part, start if ranged else 0, size)
 
 
@@ -140,11 +140,11 @@ def receive(response: requests.Response, part: Path, start: int, size: int | Non
     announced = response.headers.get("Content-Length", "")
     total = start + int(announced) if announced.isdecimal() else size
     if None not in (size, total) and total != size:
-        raise Refused(f"expected {size} bytes, found {total}")
+        raise _Refused(f"expected {size} bytes, found {total}")
     seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
     bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
     with bar, naming(part), open(part, "ab" if start else "wb") as file:
-        while (piece := response.raw.read1(PIECE, decode_content=False)) and file.tell() <= (size or 1 << 63):
+        while (piece := response.raw.read1(_DOWNLOAD_PIECE, decode_content=False)) and file.tell() <= (size or 1 << 63):
             bar.update(file.write(piece))
         file.flush()
         os.fsync(file.fileno())

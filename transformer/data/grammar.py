@@ -20,9 +20,9 @@ from transformer.files import InputError
 
 # Words. Kinds: p person, a animal, t thing, x abstract; an adjective has the kinds of noun that it describes.
 
-Noun = namedtuple("Noun", "kind en de_gender de de_plural fr_gender fr")
-Adjective = namedtuple("Adjective", "kinds en de fr fr_feminine fr_side")
-Verb = namedtuple("Verb", "en_singular en de_singular de fr_singular fr_plural fr")  # "de" is infinitive and plural
+_Noun = namedtuple("Noun", "kind en de_gender de de_plural fr_gender fr")
+_Adjective = namedtuple("Adjective", "kinds en de fr fr_feminine fr_side")
+_Verb = namedtuple("Verb", "en_singular en de_singular de fr_singular fr_plural fr")  # "de" is infinitive and plural
 
 
 def rows(kind: type, table: str) -> list:
@@ -31,7 +31,7 @@ def rows(kind: type, table: str) -> list:
 
 
 NOUNS = rows(
-    Noun,
+    _Noun,
     """
     p king     m König     Könige     m roi
     p queen    f Königin   Königinnen f reine
@@ -57,8 +57,8 @@ NOUNS = rows(
     x plan     m Plan      Pläne      m plan
     """,
 )
-ADJECTIVES = rows(
-    Adjective,
+_ADJECTIVES = rows(
+    _Adjective,
     """
     pat big         groß        grand     grande     before
     pat small       klein       petit     petite     before
@@ -75,7 +75,7 @@ ADJECTIVES = rows(
     """,
 )
 VERBS = rows(
-    Verb,
+    _Verb,
     """
     sees    see    sieht     sehen      voit    voient    voir
     finds   find   findet    finden     trouve  trouvent  trouver
@@ -87,11 +87,11 @@ VERBS = rows(
     forgets forget vergisst  vergessen  oublie  oublient  oublier
     """,
 )
-MODALS = rows(Verb, "must must muss müssen doit doivent devoir\ncan can kann können peut peuvent pouvoir")
-BE, MAKE = rows(Verb, "is are ist sind est sont être\nmakes make macht machen rend rendent rendre")
-Determiner = namedtuple("Determiner", "owner tag en en_plural de ending fr")  # owner: whom a possessive refers to
-DETERMINERS = rows(  # German by form, with the ending of adjectives; French for masculine, feminine, plural
-    Determiner,
+_MODALS = rows(_Verb, "must must muss müssen doit doivent devoir\ncan can kann können peut peuvent pouvoir")
+BE, MAKE = rows(_Verb, "is are ist sind est sont être\nmakes make macht machen rend rendent rendre")
+_Determiner = namedtuple("Determiner", "owner tag en en_plural de ending fr")  # owner: whom a possessive refers to
+_DETERMINERS = rows(  # German by form, with the ending of adjectives; French for masculine, feminine, plural
+    _Determiner,
     """
     -      DT   the   the   der/den/die/das/die            e/en/e/e/en   le/la/les
     -      DT   this  these dieser/diesen/diese/dieses/diese e/en/e/e/en ce/cette/ces
@@ -105,10 +105,10 @@ DETERMINERS = rows(  # German by form, with the ending of adjectives; French for
     plural PRP$ their their ihr/ihren/ihre/ihr/ihre        er/en/e/es/en leur/leur/leurs
     """,
 )
-MOST_WORDS = 12  # English words
+_MOST_WORDS = 12  # English words
 FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
-DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
-PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
+_DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
+_PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
 
 # The stream of sentences
 
@@ -137,9 +137,9 @@ def sentences(seed: int) -> Iterator[Item]:
     uniform = random.Random(seed).random  # the one method whose stream Python promises not to change
     seen: set[tuple[int, str]] = set()
     while True:
-        item = draw_sentence(lambda choices: choices[int(uniform() * len(choices))])
+        item = _draw_sentence(lambda choices: choices[int(uniform() * len(choices))])
         content = re.findall(r"(?:NN|JJ)S? (\w+?)s?\)", item.tree)
-        apt = len(content) == len(set(content)) and item.en.count(" ") < MOST_WORDS  # no "the king sees two kings"
+        apt = len(content) == len(set(content)) and item.en.count(" ") < _MOST_WORDS  # no "the king sees two kings"
         if apt and seen.isdisjoint(sides := set(enumerate(item[:3]))):
             seen |= sides
             yield item
@@ -148,21 +148,21 @@ def sentences(seed: int) -> Iterator[Item]:
 # Phrases in three languages at once; `pick` draws one of several choices, each with the same probability.
 
 
-class Phrase(NamedTuple):
+class _Phrase(NamedTuple):
     """A noun phrase; the English one is its tree."""
 
     en: str
     de: str
     fr: str
-    noun: Noun
+    noun: _Noun
     plural: bool
 
 
-def draw_sentence(pick: Callable) -> Item:
+def _draw_sentence(pick: Callable) -> Item:
     """Draw a sentence: a subject and a predicate."""
-    actions = (action, "pa"), (action, "pa"), (modal_action, "pa"), (modal_action, "pa")
+    actions = (action, "pa"), (action, "pa"), (_modal_action, "pa"), (_modal_action, "pa")
     predicate, kinds = pick((*actions, (comparison, "px"), (description, "patx")))
-    subject = noun_phrase(pick, kinds)
+    subject = _noun_phrase(pick, kinds)
     english, german, french = predicate(pick, subject)
     bracketed = tree("S", subject.en, tree("VP", english), "(. .)")
     bracketed = re.sub(r" [^(]", lambda match: match[0].upper(), bracketed, count=1)
@@ -170,56 +170,56 @@ def draw_sentence(pick: Callable) -> Item:
     return Item(*(f"{text[0].upper()}{text[1:]}." for text in texts), bracketed)
 
 
-def action(pick: Callable, subject: Phrase) -> list[str]:
+def action(pick: Callable, subject: _Phrase) -> list[str]:
     """Draw "hides a key"."""
-    return by_language(conjugated(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
+    return _by_language(_conjugated(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
 
 
-def modal_action(pick: Callable, subject: Phrase) -> list[str]:
+def _modal_action(pick: Callable, subject: _Phrase) -> list[str]:
     """Draw "must hide a key", where the German infinitive comes last."""
-    modal, verb, thing = pick(MODALS), pick(VERBS), objects(pick, "pat", subject)
-    _, german, french = conjugated(modal, subject)
+    modal, verb, thing = pick(_MODALS), pick(VERBS), objects(pick, "pat", subject)
+    _, german, french = _conjugated(modal, subject)
     english = join(tree("MD", modal.en), tree("VP", tree("VB", verb.en), thing.en))
     return [english, join(german, thing.de, verb.de), join(french, verb.fr, thing.fr)]
 
 
-def comparison(pick: Callable, subject: Phrase) -> list[str]:
+def comparison(pick: Callable, subject: _Phrase) -> list[str]:
     """Draw "makes the task more difficult"."""
     thing, adjective = objects(pick, "x", subject), quality(pick, "x")
     english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
-    french = join(thing.fr, "plus", french_adjective(adjective, thing.noun, thing.plural))
-    return by_language(conjugated(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
+    french = join(thing.fr, "plus", _french_adjective(adjective, thing.noun, thing.plural))
+    return _by_language(_conjugated(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
 
 
-def description(pick: Callable, subject: Phrase) -> list[str]:
+def description(pick: Callable, subject: _Phrase) -> list[str]:
     """Draw "is too hungry"."""
-    (en, de, fr), adjective = pick(DEGREES), quality(pick, subject.noun.kind)
+    (en, de, fr), adjective = pick(_DEGREES), quality(pick, subject.noun.kind)
     english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
-    french = join(fr, french_adjective(adjective, subject.noun, subject.plural))
-    return by_language(conjugated(BE, subject), (english, join(de, adjective.de), french))
+    french = join(fr, _french_adjective(adjective, subject.noun, subject.plural))
+    return _by_language(_conjugated(BE, subject), (english, join(de, adjective.de), french))
 
 
-def conjugated(verb: Verb, subject: Phrase) -> tuple[str, str, str]:
+def _conjugated(verb: _Verb, subject: _Phrase) -> tuple[str, str, str]:
     if subject.plural:
         return tree("VBP", verb.en), verb.de, verb.fr_plural
     return tree("VBZ", verb.en_singular), verb.de_singular, verb.fr_singular
 
 
-def objects(pick: Callable, kinds: str, subject: Phrase) -> Phrase:
+def objects(pick: Callable, kinds: str, subject: _Phrase) -> _Phrase:
     """Draw "a red key" or "a red key for its queen"."""
-    phrase = noun_phrase(pick, kinds, subject)
+    phrase = _noun_phrase(pick, kinds, subject)
     if pick((False, True)):
         return phrase
-    (en, de, fr), other = pick(PREPOSITIONS), noun_phrase(pick, "pa", subject)
+    (en, de, fr), other = pick(_PREPOSITIONS), _noun_phrase(pick, "pa", subject)
     english = tree("NP", phrase.en, tree("PP", tree("IN", en), other.en))
     return phrase._replace(en=english, de=join(phrase.de, de, other.de), fr=join(phrase.fr, fr, other.fr))
 
 
-def noun_phrase(pick: Callable, kinds: str, subject: Phrase | None = None) -> Phrase:
+def _noun_phrase(pick: Callable, kinds: str, subject: _Phrase | None = None) -> _Phrase:
     """Draw a subject, or the object of one: in the accusative, and maybe with a possessive of the subject."""
     noun, plural = pick([noun for noun in NOUNS if noun.kind in kinds]), pick((False, False, True))
     owner = subject and ("plural" if subject.plural else subject.noun.kind + subject.noun.de_gender)
-    choices = [row for row in DETERMINERS if row.owner in ("", owner) and (row.en_plural if plural else row.en)]
+    choices = [row for row in _DETERMINERS if row.owner in ("", owner) and (row.en_plural if plural else row.en)]
     determiner, adjective = pick(choices), quality(pick, noun.kind) if pick((False, True)) else None
     form = FORMS.index("p" if plural else "a" if subject and noun.de_gender == "m" else noun.de_gender)
     english = tree("NNS", f"{noun.en}s") if plural else tree("NN", noun.en)
@@ -227,23 +227,23 @@ def noun_phrase(pick: Callable, kinds: str, subject: Phrase | None = None) -> Ph
     if adjective:
         english = join(tree("JJ", adjective.en), english)
         german = join(adjective.de + determiner.ending.split("/")[form], german)
-        agreed = french_adjective(adjective, noun, plural)
+        agreed = _french_adjective(adjective, noun, plural)
         french = join(agreed, french) if adjective.fr_side == "before" else join(french, agreed)
     english = tree("NP", tree(determiner.tag, determiner.en_plural if plural else determiner.en), english)
     german = join(determiner.de.split("/")[form], german)
     french = join(determiner.fr.split("/")["mfp".index("p" if plural else noun.fr_gender)], french)
-    return Phrase(english, german, french, noun, plural)
+    return _Phrase(english, german, french, noun, plural)
 
 
-def quality(pick: Callable, kind: str) -> Adjective:
-    return pick([adjective for adjective in ADJECTIVES if kind in adjective.kinds])
+def quality(pick: Callable, kind: str) -> _Adjective:
+    return pick([adjective for adjective in _ADJECTIVES if kind in adjective.kinds])
 
 
-def french_adjective(adjective: Adjective, noun: Noun, plural: bool) -> str:
+def _french_adjective(adjective: _Adjective, noun: _Noun, plural: bool) -> str:
     return (adjective.fr if noun.fr_gender == "m" else adjective.fr_feminine) + "s" * plural
 
 
-def by_language(*parts: tuple[str, str, str]) -> list[str]:
+def _by_language(*parts: tuple[str, str, str]) -> list[str]:
     return [join(*words) for words in zip(*parts, strict=True)]
 
 

@@ -14,15 +14,15 @@ from transformer.text import read_pairs
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
-SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # a pattern's character classes and the brackets of its groups
+_SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # a pattern's character classes and the brackets of its groups
 
 
-class Normalizer(MosesPunctNormalizer):
+class _Normalizer(MosesPunctNormalizer):
     """sacremoses' punctuation normaliser, made fast: it tries a rule only on text with a character that it needs."""
 
     def __init__(self, language: str):
         super().__init__(language)
-        self.rules = [(mark_of(pattern), re.compile(pattern), new) for pattern, new in self.substitutions]
+        self.rules = [(_mark_of(pattern), re.compile(pattern), new) for pattern, new in self.substitutions]
 
     def normalize(self, text: str) -> str:
         """Normalise the punctuation of a line."""
@@ -31,13 +31,13 @@ class Normalizer(MosesPunctNormalizer):
         return text.strip()
 
 
-def mark_of(pattern: str) -> str:
+def _mark_of(pattern: str) -> str:
     """Return the character that text must have for this pattern of the normaliser to match."""
-    literal = SYNTAX.sub("", pattern).replace(r"\r", "\r")
+    literal = _SYNTAX.sub("", pattern).replace(r"\r", "\r")
     return "  " if pattern == " +" else MARK.search(literal).group()
 
 
-class Tokenizer(MosesTokenizer):
+class _Tokenizer(MosesTokenizer):
     """sacremoses' tokeniser, made fast: it builds its sets of letters once, not at every abbreviation."""
 
     def __init__(self, language: str):
@@ -58,8 +58,8 @@ class Moses:
 
     def __init__(self, language: str, preparation: Preparation):
         self.preparation = preparation
-        self.normalizer = Normalizer(language)
-        self.tokenizer = Tokenizer(language)
+        self.normalizer = _Normalizer(language)
+        self.tokenizer = _Tokenizer(language)
         self.detokenizer = MosesDetokenizer(language)
 
     def tokenize(self, line: str) -> str:
@@ -100,7 +100,7 @@ def write_tokenized(
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in outputs]
         pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
-        task = Tokenize(languages, preparation, clean)
+        task = _Tokenize(languages, preparation, clean)
         for read, kept in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
             counts["read"] += read
             counts["kept"] += len(kept)
@@ -111,7 +111,7 @@ def write_tokenized(
     return counts
 
 
-class Tokenize:
+class _Tokenize:
     """A worker's task: turn pairs of raw lines into their number and the tokenised pairs that stay."""
 
     def __init__(self, languages: tuple[str, str], preparation: Preparation, clean: bool):

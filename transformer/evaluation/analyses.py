@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 CONTINUED = "@@"  # ends a token whose word goes on in the next
-TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
-UNIT = 1000  # attention weights are rounded to parts of it
+_TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
+_UNIT = 1000  # attention weights are rounded to parts of it
 
-HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
+_HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
 
 
 class Analysis(TypedDict):  # has "language", too
@@ -64,7 +64,7 @@ class Averaging(Analysis):
     averages: list[Average]
 
 
-class Group(Bleu):  # sentences of similar length
+class _Group(Bleu):  # sentences of similar length
     # None: single sentences; 1: neighbours joined while they had no more tokens than the longest source sentence in
     # training; another t: neighbours joined until they had t times as many.
     times: Positive | None
@@ -77,7 +77,7 @@ class GroupedByLength(Analysis):
     positions: str
     longest: Positive  # tokens of a source sentence in training
     skipped: Count  # joined sentences that the model has too few positions for
-    groups: list[Group]  # none for a t without joined sentences
+    groups: list[_Group]  # none for a t without joined sentences
 
 
 class Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least
@@ -129,15 +129,15 @@ class Smoothing(Analysis):
 PAYLOADS = {"averaging": Averaging, "heads": Heads, "lengths": GroupedByLength, "smoothing": Smoothing}  # by analysis
 
 
-class Pair(TypedDict):  # a sentence and its translation
+class _Pair(TypedDict):  # a sentence and its translation
     title: str
     figures: dict[str, dict[str, Any]]  # the configuration of each
     source: list[str]
     target: list[str]
     shifted: list[str]  # what the decoder reads, one behind the target
-    encoder: HeadWeights
-    decoder: HeadWeights
-    cross: HeadWeights
+    encoder: _HeadWeights
+    decoder: _HeadWeights
+    cross: _HeadWeights
 
 
 class Attention(TypedDict):  # attention.json
@@ -145,16 +145,16 @@ class Attention(TypedDict):  # attention.json
     label: str
     layers: Positive
     heads: Positive
-    sentences: list[Pair]
+    sentences: list[_Pair]
 
 
 def whole_weights(content: Attention) -> dict[str, Any]:
     """Return the same with weights as whole numbers, of which `unit` make 1: on a page they take half the bytes."""
     sentences = [
-        sentence | {kind: (np.array(sentence[kind]) * UNIT).round().astype(int).tolist() for kind in KINDS}
+        sentence | {kind: (np.array(sentence[kind]) * _UNIT).round().astype(int).tolist() for kind in KINDS}
         for sentence in content["sentences"]
     ]
-    return content | {"unit": UNIT, "sentences": sentences}
+    return content | {"unit": _UNIT, "sentences": sentences}
 
 
 def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
@@ -215,20 +215,20 @@ def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int],
         "source": token_names(vocabulary, source),
         "target": token_names(vocabulary, target),
         "shifted": token_names(vocabulary, [PAD, *target[:-1]]),
-        **{kind: _rounded(of_kind.tolist()) for kind, of_kind in taken.items()},
+        **{kind: _short(of_kind.tolist()) for kind, of_kind in taken.items()},
     }
 
 
 def token_names(vocabulary: Subwords, ids: list[int]) -> list[str]:
     """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
-    pieces = [TOKEN_NAMES.get(token) or vocabulary.processor.id_to_piece(token) for token in ids]
-    begins = [token in TOKEN_NAMES or piece.startswith(SPACE) for token, piece in zip(ids, pieces, strict=True)]
+    pieces = [_TOKEN_NAMES.get(token) or vocabulary.processor.id_to_piece(token) for token in ids]
+    begins = [token in _TOKEN_NAMES or piece.startswith(SPACE) for token, piece in zip(ids, pieces, strict=True)]
     return [
-        html.unescape(piece.removeprefix(SPACE)) + ("" if next_begins or token in TOKEN_NAMES else CONTINUED)
+        html.unescape(piece.removeprefix(SPACE)) + ("" if next_begins or token in _TOKEN_NAMES else CONTINUED)
         for token, piece, next_begins in zip(ids, pieces, [*begins[1:], True], strict=True)
     ]
 
 
-def _rounded(values: list | float) -> list | float:
+def _short(values: list | float) -> list | float:
     """Round nested lists of numbers. Most are zero: they are written as 0, which is shorter than 0.0 on a page."""
-    return [_rounded(value) for value in values] if isinstance(values, list) else round(values, 3) or 0
+    return [_short(value) for value in values] if isinstance(values, list) else round(values, 3) or 0

@@ -13,16 +13,16 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
-HYPHENATED = re.compile(rb"(\S)-(\S)")
+_HYPHENATED = re.compile(rb"(\S)-(\S)")
 SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
-QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
-PLAIN = str.maketrans({quote: plain for plain, quotes in QUOTES.items() for quote in quotes})
-UNICODE_QUOTES = "".join(QUOTES.values())
+_QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
+PLAIN = str.maketrans({quote: plain for plain, quotes in _QUOTES.items() for quote in quotes})
+_UNICODE_QUOTES = "".join(_QUOTES.values())
 ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
-TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
-FEW_LINES = 0.1  # of the lines; of text as people write it, one in 200 has such marks
+_TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
+_FEW_LINES = 0.1  # of the lines; of text as people write it, one in 200 has such marks
 
 
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
@@ -41,7 +41,7 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score by those of the metrics that are BLEU."""
     moses, split = f"moses-{language}", "+split" if language == "de" else ""
-    words = [tokenize(side, language) for side in (hypotheses, references)]
+    words = [moses_tokens(side, language) for side in (hypotheses, references)]
     result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
     words = [without_compounds(side, language) for side in words]
     if split:
@@ -59,7 +59,7 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
     """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is the paper's metric."""
-    return without_compounds(tokenize(hypotheses, language, escape), language)
+    return without_compounds(moses_tokens(hypotheses, language, escape), language)
 
 
 def paper_reference(references: list[str], language: str) -> list[str]:
@@ -74,7 +74,7 @@ def plain_quotes(sentences: list[str]) -> list[str]:
     return [line.translate(PLAIN) for line in sentences]
 
 
-def tokenize(sentences: list[str], language: str, escape: bool = False) -> list[str]:
+def moses_tokens(sentences: list[str], language: str, escape: bool = False) -> list[str]:
     """Return Moses tokens, separated by spaces. `escape` writes `&apos;` for `'` and so on, as the Moses script does.
 
     On both sides it changes no BLEU; on one alone it costs some.
@@ -92,7 +92,7 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     if language != "de":
         return sentences
     split = rb"\1" + SPLIT.encode() + rb"\2"
-    return [HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
+    return [_HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
@@ -117,9 +117,9 @@ def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[s
 def marks(sentences: list[str]) -> dict:
     """Count Unicode quotes, and lines that look escaped or tokenised; tell if there are capitals."""
     return {
-        "unicode_quotes": sum(character in UNICODE_QUOTES for line in sentences for character in line),
+        "unicode_quotes": sum(character in _UNICODE_QUOTES for line in sentences for character in line),
         "escaped_lines": sum(bool(ESCAPE.search(line)) for line in sentences),
-        "tokenized_lines": sum(bool(TOKENIZED.search(line)) for line in sentences),
+        "tokenized_lines": sum(bool(_TOKENIZED.search(line)) for line in sentences),
         "capitals": any(character.isupper() for line in sentences for character in line),
     }
 
@@ -138,7 +138,7 @@ def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
                 f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: most measures score them as "
                 "they stand, so that each costs some; make them characters first"
             )
-        if (count := side["tokenized_lines"]) > FEW_LINES * sentences:
+        if (count := side["tokenized_lines"]) > _FEW_LINES * sentences:
             lines.append(
                 f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
                 "write it; detokenise it first"

@@ -22,11 +22,11 @@ from transformer.evaluation.subject import Subject, open_subject
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer, attentions, hooked
 from transformer.text import draw
-from transformer.training.batches import Batch, ParallelText, plan
+from transformer.training.batches import Batch, ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
-SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
-DECIMALS = 6  # of a loss or a distance
+_SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
+_DECIMALS = 6  # of a loss or a distance
 # Tokens on a side that are decoded together; change speed only. A processor is faster with less padding, for which the
 # sentences of a batch must have similar lengths; a batch must hold the longest sentence, however.
 BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
@@ -52,7 +52,7 @@ def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
     return subject.header | {
         "layers": model.config.N,
         "heads": model.config.h,
-        "loss": round(everything.loss(), DECIMALS),
+        "loss": round(everything.loss(), _DECIMALS),
         "kinds": kinds,
         "bleu": list(_masked_scores(subject, kinds)),
     }
@@ -62,14 +62,14 @@ def _importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "Te
     config, loss = everything.model.config, everything.loss()
     layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
     steps = [
-        {"masked": masked, "layer": head.layer + 1, "head": head.head + 1, "loss": round(loss, DECIMALS)}
+        {"masked": masked, "layer": head.layer + 1, "head": head.head + 1, "loss": round(loss, _DECIMALS)}
         for masked, (head, loss) in enumerate(curve(chain.from_iterable(layers), chosen, everything), start=1)
     ]
     return {
-        "increase": [[round(everything.loss([head]) - loss, DECIMALS) for head in layer] for layer in layers],
+        "increase": [[round(everything.loss([head]) - loss, _DECIMALS) for head in layer] for layer in layers],
         "curve": steps,
-        "distance": [[round(distance, DECIMALS) for distance in layer] for layer in far[:-1].tolist()],
-        "equal": round(far[-1, 0].item(), DECIMALS),
+        "distance": [[round(distance, _DECIMALS) for distance in layer] for layer in far[:-1].tolist()],
+        "equal": round(far[-1, 0].item(), _DECIMALS),
     }
 
 
@@ -78,7 +78,7 @@ def _masked_scores(subject: Subject, kinds: dict[str, HeadsOfKind]) -> Iterator[
     yield {"kind": None, "masked": 0} | subject.score(subject.translator)
     for kind, found in kinds.items():
         steps = found["curve"]
-        for count in sorted({round(share * len(steps)) for share in SHARES} - {0}):
+        for count in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
             removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:count]]
             with masked(subject.translator.model, removed):
                 # A new translator, which lays out the weights as they are now.
@@ -111,7 +111,7 @@ class TeacherForced:
     def __init__(self, model: Transformer, text: ParallelText, indices: Iterable[int]):
         kept = np.array(list(indices))
         lengths, device = text.lengths[:, kept], model.embedding.weight.device
-        groups = plan(0, 0, lengths, (BATCH_CUDA if device.type == "cuda" else BATCH,) * 2)
+        groups = plan_batches(0, 0, lengths, (BATCH_CUDA if device.type == "cuda" else BATCH,) * 2)
         self.model = model
         self.batches = [text.batch(kept[group], device) for group in groups]
         self.lengths = [torch.from_numpy(lengths[:, group]).to(device) for group in groups]  # [2, B], source and target

@@ -22,12 +22,12 @@ from transformer import provenance
 from transformer.model.attention import attention
 from transformer.records import Amount, Positive
 
-FEATURES = 4  # width of the layers whose connections are followed, which do not depend on it
+_FEATURES = 4  # width of the layers whose connections are followed, which do not depend on it
 THREADS = 1
-QUERIES = 64  # of additive attention, which holds d numbers for each of them and each key
+_QUERIES = 64  # of additive attention, which holds d numbers for each of them and each key
 
 
-class LayerTime(TypedDict):
+class _LayerTime(TypedDict):
     layer: str
     grid: Literal["n", "d"]  # which of the two grows
     n: Positive
@@ -47,7 +47,7 @@ class Connection(TypedDict):  # in a stack of layers
 
 
 class Measured(TypedDict):  # layers.json
-    times: list[LayerTime]
+    times: list[_LayerTime]
     connections: list[Connection]
     hardware: str
     threads: Positive
@@ -119,7 +119,7 @@ def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tens
     return attention(Q[:, None], K[:, None], V[:, None], mask, causal=False, P_drop=0.0)[:, 0]
 
 
-class PlainAttention(nn.Module):
+class _PlainAttention(nn.Module):
     """Attention of §3.2.1 alone, Q = K = V = x: what O(n^2 · d) counts. h heads of width d / h multiply as much."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -147,7 +147,7 @@ class Additive(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         K = x[None, None]
-        parts = x.split(QUERIES)
+        parts = x.split(_QUERIES)
         heads = [attention(Q[None, None], K, K, None, False, 0.0, additive=self.additive) for Q in parts]
         return torch.cat(heads, dim=2)[0, 0]
 
@@ -187,7 +187,7 @@ class Convolutional(nn.Conv1d):
 # Layer number `level` of a stack, by d, k, r and level. By the paper's names, then three more: what §4 says of
 # contiguous kernels, §3.2.2's whole layer, and the additive attention that §3.2.1 compares with.
 LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
-    "Self-Attention": lambda d, k, r, level: PlainAttention(),
+    "Self-Attention": lambda d, k, r, level: _PlainAttention(),
     "Recurrent": lambda d, k, r, level: Recurrent(d, d),
     "Convolutional": lambda d, k, r, level: Convolutional(d, k, k**level),
     "Self-Attention (restricted)": lambda d, k, r, level: Restricted(r),
@@ -200,7 +200,7 @@ LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
 # Paths, as gradients show them. Nothing here knows what a layer computes; a recurrent one is a chain of steps.
 
 
-def connected(name: str, n: int, k: int, r: int, d: int = FEATURES) -> dict[str, Any]:
+def connected(name: str, n: int, k: int, r: int, d: int = _FEATURES) -> dict[str, Any]:
     """Stack layers of a type until another would connect no further positions, of n (2 or more), and follow them.
 
     `path` is the longest of the shortest paths, in edges, from an input to an output position that are connected;

@@ -26,8 +26,8 @@ RUN = (  # the columns of a run in a frame
     *("task", "experiment", "seed", "scale", "steps", "parameters", "dev_perplexity", "flops", "seconds", "hardware"),
     *("commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"),
 )
-OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
-SCORE = (*OF_SCORE, "bleu", "sacrebleu", "file", "name", "paper", "variants")  # bleu: the variant that `paper` names
+_OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
+SCORE = (*_OF_SCORE, "bleu", "sacrebleu", "file", "name", "paper", "variants")  # bleu: the variant that `paper` names
 SEED = 12345
 RESAMPLES = 1000
 TRAININGS = 50  # draws of seed noise with each draw of sentences: with one, p near 0.05 would be luck
@@ -87,7 +87,7 @@ def _read_score(path: str) -> dict[str, Any]:
     paper, by_metric = score["scores"]["paper"], variants(score["scores"])
     if "sacrebleu" not in by_metric:
         raise InputError(f"{path}, scores: missing key 'sacrebleu'")
-    row = {key: score["run"][key] for key in RUN} | {key: score[key] for key in OF_SCORE}
+    row = {key: score["run"][key] for key in RUN} | {key: score[key] for key in _OF_SCORE}
     row |= {"bleu": by_metric[paper]["score"], "sacrebleu": by_metric["sacrebleu"]["score"]}
     return row | {"file": path, "name": run_name(score["run"]), "paper": paper, "variants": by_metric}
 

@@ -24,13 +24,13 @@ from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, averaged_steps, load_model, require
 from transformer.text import draw, read_pairs
-from transformer.training.batches import ParallelText, plan
+from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
 
 BATCH = 4 * POSITIONS  # tokens on a side that are decoded together under teacher forcing; changes speed only
-BINS = 10  # of confidence, equally wide
-GROUPS = 4  # of single sentences, by length
+_BINS = 10  # of confidence, equally wide
+_GROUPS = 4  # of single sentences, by length
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ def calibration(confidence: np.ndarray, correct: np.ndarray) -> dict:
     tokens of |accuracy - confidence| of the token's bin. "bins" are of confidence in (0, 0.1], (0.1, 0.2] and so on; an
     empty one has neither confidence nor accuracy. "confidence" and "accuracy" at the top are means over all tokens.
     """
-    bin_of_token = np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1)
+    bin_of_token = np.clip(np.ceil(confidence * _BINS) - 1, 0, _BINS - 1)
     bins = []
-    for number in range(BINS):
+    for number in range(_BINS):
         members = bin_of_token == number
         means = [float(column[members].mean()) if members.any() else None for column in (confidence, correct)]
         bins.append({"tokens": int(members.sum()), "confidence": means[0], "accuracy": means[1]})
@@ -159,7 +159,7 @@ def calibration(confidence: np.ndarray, correct: np.ndarray) -> dict:
     return {"error": sum(gaps) / len(confidence)} | means | {"bins": bins}
 
 
-class Predictions(NamedTuple):
+class _Predictions(NamedTuple):
     """A model's predictions of all target tokens, each made from the true tokens before it: arrays [tokens]."""
 
     losses: np.ndarray  # -log p of the true token, in nats, unsmoothed
@@ -178,16 +178,16 @@ class Predictions(NamedTuple):
 
 
 @torch.inference_mode()
-def predict(model: Transformer, text: ParallelText) -> Predictions:
+def predict(model: Transformer, text: ParallelText) -> _Predictions:
     """Predict the tokens of `text.target`, in their order (§3.1), by a model in evaluation mode."""
     device, offsets = model.embedding.weight.device, text.target.offsets
-    columns = torch.empty(len(Predictions._fields), len(text.target.ids), dtype=torch.float64)
-    for indices in plan(0, 0, text.lengths, (BATCH, BATCH)):
+    columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
+    for indices in plan_batches(0, 0, text.lengths, (BATCH, BATCH)):
         batch = text.batch(indices, device)
         places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
         output = model(batch.source, batch.target)
         columns[:, places] = _judged(output, model.output_weight(), batch.labels).double().cpu()
-    return Predictions(*columns.numpy())
+    return _Predictions(*columns.numpy())
 
 
 def _judged(output: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
@@ -250,10 +250,10 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
 
 def groups_by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
     """Return the sentences in GROUPS groups of equal number, the shortest first."""
-    if len(sentences) < GROUPS:
-        raise InputError(f"expected {GROUPS} sentences at least, one for each group, found {len(sentences)}")
+    if len(sentences) < _GROUPS:
+        raise InputError(f"expected {_GROUPS} sentences at least, one for each group, found {len(sentences)}")
     ordered = sorted(sentences, key=lambda sentence: sentence.tokens)
-    return [[ordered[index] for index in part] for part in np.array_split(range(len(ordered)), GROUPS)]
+    return [[ordered[index] for index in part] for part in np.array_split(range(len(ordered)), _GROUPS)]
 
 
 def join_until(sentences: list[LongSentence], least: int, count: Callable[[str], int]) -> list[LongSentence]:

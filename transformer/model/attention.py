@@ -17,13 +17,13 @@ from transformer.config.experiment import Model
 from transformer.model.packed import BLOCK, Blocks, Packed, Pad, Unpad
 
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
-LOWEST = -80  # e^LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
+_LOWEST = -80  # e^LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 
 # The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
 # 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
-TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
-TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
-CLAIMED = (128, 128)
+_TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
+_TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
+_CLAIMED = (128, 128)
 
 
 # For a processor, where PyTorch's softmax and dropout are several times as slow.
@@ -34,8 +34,8 @@ class Softmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, scores: Tensor) -> Tensor:
-        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=LOWEST).exp_()
-        F.threshold_(weights, math.exp(LOWEST + 1), 0.0)
+        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=_LOWEST).exp_()
+        F.threshold_(weights, math.exp(_LOWEST + 1), 0.0)
         weights /= weights.sum(dim=-1, keepdim=True)
         ctx.mark_dirty(scores)
         ctx.save_for_backward(weights)
@@ -94,11 +94,11 @@ def attention(
         if additive is None:
             scores = torch.baddbmm(added, q, k.mT, beta=beta, alpha=scale)
         else:
-            scores = additive_scores(Q.to(dtype), K.to(dtype), additive).flatten(0, 1) + added
+            scores = _additive_scores(Q.to(dtype), K.to(dtype), additive).flatten(0, 1) + added
         return torch.bmm(dropout(Softmax.apply(scores), P_drop), v).view(*Q.shape[:-1], V.shape[-1])
 
 
-def additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
+def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
     """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k], with which §3.2.1 compares (Bahdanau et al., 2015).
 
     additive: [h, d_k]. W^Q and W^K are the layer's matrices over queries and keys.
@@ -106,7 +106,7 @@ def additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
     return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
 
 
-def block_attention(
+def _block_attention(
     Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks, causal: bool, scale: float
 ) -> Tensor:
     """Compute equation 1 without padding. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v].
@@ -121,9 +121,9 @@ def block_attention(
 
     to_keys = (blocks.key_counts, blocks.keys, None, None)  # None: of blocks that need no mask, which are few
     to_queries = (blocks.query_counts, blocks.queries, None, None)
-    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=CLAIMED, mask_mod=seen)
+    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=_CLAIMED, mask_mod=seen)
     heads = (x.transpose(0, 1)[None] for x in (Q, K, V))
-    return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=TILES)[0].transpose(0, 1)
+    return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=_TILES)[0].transpose(0, 1)
 
 
 def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
@@ -142,7 +142,7 @@ def cached_attention(
     """
     B, h, d_k, _ = keys.shape
     queries = Q.view(B, -1, h, d_k).transpose(1, 2)
-    scores = queries @ keys if additive is None else additive_scores(queries, keys.mT, additive)
+    scores = queries @ keys if additive is None else _additive_scores(queries, keys.mT, additive)
     if mask is not None:
         scores += mask
     return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(Q.shape[0], -1)
@@ -165,7 +165,7 @@ class MultiHead(nn.Module):
         """Return Concat(head_1, ..., head_h), packed: [n_q, h * d_v]; blocks: None for padded attention."""
         if blocks is not None:
             heads = (x.view(len(x), self.h, -1) for x in (Q, K, V))
-            return block_attention(*heads, queries, keys, blocks, causal, self.scale).flatten(1)
+            return _block_attention(*heads, queries, keys, blocks, causal, self.scale).flatten(1)
         # Causal needs no mask of the padding: it follows every real token of its sentence.
         mask = None if causal else keys.mask
         heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)

@@ -139,11 +139,11 @@ class Pad(torch.autograd.Function):
     def forward(ctx, x: Tensor, slots: Tensor, size: int) -> Tensor:
         ctx.save_for_backward(slots)
         ctx.n = x.shape[0]
-        return put_rows(x, slots, size)
+        return _put_rows(x, slots, size)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return take_rows(gradient, ctx.saved_tensors[0], ctx.n), None, None
+        return _take_rows(gradient, ctx.saved_tensors[0], ctx.n), None, None
 
 
 class Unpad(torch.autograd.Function):
@@ -153,19 +153,19 @@ class Unpad(torch.autograd.Function):
     def forward(ctx, x: Tensor, slots: Tensor, n: int) -> Tensor:
         ctx.save_for_backward(slots)
         ctx.size = x.shape[0]
-        return take_rows(x, slots, n)
+        return _take_rows(x, slots, n)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return put_rows(gradient, ctx.saved_tensors[0], ctx.size), None, None
+        return _put_rows(gradient, ctx.saved_tensors[0], ctx.size), None, None
 
 
-def put_rows(x: Tensor, slots: Tensor, size: int) -> Tensor:
+def _put_rows(x: Tensor, slots: Tensor, size: int) -> Tensor:
     """Return [size, d]: zeros, and at `slots` the first rows of x."""
     return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x[: len(slots)])
 
 
-def take_rows(x: Tensor, slots: Tensor, n: int) -> Tensor:
+def _take_rows(x: Tensor, slots: Tensor, n: int) -> Tensor:
     """Return [n, d]: the rows `slots` of x, then zeros."""
     if n == len(slots):
         return x.index_select(0, slots)

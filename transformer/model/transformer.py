@@ -42,7 +42,7 @@ class Transformer(nn.Module):
         self.target_spaces = None
         if config.target_spaces:  # not in the paper (config/experiment.py: PRESETS)
             self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
-        initialize(self)
+        _initialize(self)
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """Return outputs, [n_target, d_model], of which `output @ self.output_weight().T` are the logits (§3.4)."""
@@ -79,7 +79,7 @@ class Transformer(nn.Module):
 
     def stream(self, x: Tensor) -> Tensor:
         """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""
-        return narrowed(x) if self.config.norm == "post" else x
+        return _narrowed(x) if self.config.norm == "post" else x
 
 
 class EncoderLayer(nn.Module):
@@ -88,7 +88,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
         self.self_attention = SelfAttention(config, causal=False)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = _FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, source: Packed) -> Tensor:
@@ -103,7 +103,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.self_attention = SelfAttention(config, causal=True)
         self.cross_attention = CrossAttention(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = _FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
@@ -124,10 +124,10 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         out = self.dropout(sublayer(x if self.post else self.norm(x)))
         out = x + out if self.residual else out
-        return narrowed(self.norm(out)) if self.post else out
+        return _narrowed(self.norm(out)) if self.post else out
 
 
-class FeedForward(nn.Module):
+class _FeedForward(nn.Module):
     """§3.3, equation 2: max(0, x W_1 + b_1) W_2 + b_2."""
 
     def __init__(self, config: Model):
@@ -146,7 +146,7 @@ class Dropout(nn.Dropout):
         return dropout(x, self.p if self.training else 0.0)
 
 
-def narrowed(x: Tensor) -> Tensor:
+def _narrowed(x: Tensor) -> Tensor:
     """Return x in 16 bits if a GPU's products are: half as much to move."""
     return x.to(torch.get_autocast_dtype("cuda")) if x.is_cuda and torch.is_autocast_enabled("cuda") else x
 
@@ -155,7 +155,7 @@ def linear_relu(linear: nn.Linear, x: Tensor) -> Tensor:
     """Return max(0, x W + b): [n, out]. On a GPU the product itself takes the maximum, as it writes."""
     if not x.is_cuda:
         return F.relu(linear(x))
-    return ProductReLU.apply(*map(narrowed, (x, linear.weight, linear.bias)))
+    return ProductReLU.apply(*map(_narrowed, (x, linear.weight, linear.bias)))
 
 
 class ProductReLU(torch.autograd.Function):
@@ -232,7 +232,7 @@ def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, d_model % 2)).float()
 
 
-def initialize(model: Transformer) -> None:
+def _initialize(model: Transformer) -> None:
     """Draw embeddings from N(0, 1 / d_model), matrices Glorot uniform; biases are 0. As in the authors' code."""
     for name, parameter in model.named_parameters():
         if name.startswith(("embedding.", "untied_")):

@@ -18,24 +18,24 @@ from torch import Tensor
 from transformer.config.experiment import Model
 from transformer.files import InputError, replacing
 from transformer.model.transformer import Transformer
-from transformer.records import Checksum, Count, Steps, parse_json
+from transformer.records import AveragedSteps, Checksum, Count, parse_json
 
 KEY = "about"
-LEVELS = 127  # of int8 weights: a row's numbers are multiples, up to this one, of its step
+_INT8_LEVELS = 127  # of int8 weights: a row's numbers are multiples, up to this one, of its step
 STEP = ".step"  # ends the name of the steps of a matrix' rows
-SMALLEST = torch.finfo(torch.float32).tiny  # the step of a row of zeros
+_SMALLEST = torch.finfo(torch.float32).tiny  # the step of a row of zeros
 
 
 class Unusable(InputError):
     """A file that can be read but is not what it should be."""
 
 
-class Header(TypedDict, total=False):
+class _Header(TypedDict, total=False):
     """The origin of weights: an average of "steps", or a checkpoint or a resume state of one "step"."""
 
     digest: Checksum  # of the training
     step: Count
-    steps: Steps
+    steps: AveragedSteps
     rounded: bool  # int8 weights, not those that were trained
 
 
@@ -43,7 +43,7 @@ def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
     """Write tensors and their header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
-    data = safetensors.torch.save(tensors, {KEY: json.dumps([header, checksum(tensors)])})
+    data = safetensors.torch.save(tensors, {KEY: json.dumps([header, _tensors_checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
@@ -53,7 +53,7 @@ def snapshot(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
-def checksum(tensors: dict[str, Tensor]) -> str:
+def _tensors_checksum(tensors: dict[str, Tensor]) -> str:
     """Return the SHA-256 of the tensors' bytes in the order of their names: a disk may silently give back zeros."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
@@ -61,29 +61,29 @@ def checksum(tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def load(path: str | Path) -> tuple[dict[str, Tensor], Header]:
+def load(path: str | Path) -> tuple[dict[str, Tensor], _Header]:
     """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
     with opened(path) as (file, header, expected):
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    if checksum(tensors) != expected:
+    if _tensors_checksum(tensors) != expected:
         raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
     return tensors, header
 
 
-def read_header(path: str | Path) -> Header:
+def read_header(path: str | Path) -> _Header:
     with opened(path) as (_, header, _):
         return header
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[tuple[safe_open, Header, str]]:
+def opened(path: str | Path) -> Iterator[tuple[safe_open, _Header, str]]:
     """Open a file of tensors, with its header and the tensors' checksum; errors name it."""
     foreign = f"{path}: truncated, or not a checkpoint of this project"
     try:
         with safe_open(path, framework="pt") as file:
             about = (file.metadata() or {}).get(KEY, "")
             try:
-                header, expected = parse_json(about, tuple[Header, str], f"{foreign}: header")
+                header, expected = parse_json(about, tuple[_Header, str], f"{foreign}: header")
             except InputError as error:
                 raise Unusable(str(error)) from None
             yield file, header, expected
@@ -93,7 +93,7 @@ def opened(path: str | Path) -> Iterator[tuple[safe_open, Header, str]]:
         raise Unusable(f"{foreign} ({error})") from None
 
 
-def origin(path: str | Path, header: Header) -> tuple[str, list[int]]:
+def _training_of(path: str | Path, header: _Header) -> tuple[str, list[int]]:
     """Return the training's digest, and the steps of an average or the one step of a checkpoint."""
     steps = header["steps"] if "steps" in header else [header["step"]] if "step" in header else []
     if "digest" not in header or not steps:
@@ -107,7 +107,7 @@ def averaged_steps(weights: Path, digest: str) -> list[int]:
 
     Raises InputError on weights of another training.
     """
-    found, steps = origin(weights, read_header(weights))
+    found, steps = _training_of(weights, read_header(weights))
     if found != digest:
         raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
     return steps
@@ -115,7 +115,7 @@ def averaged_steps(weights: Path, digest: str) -> list[int]:
 
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
-    tensors = from_int8(load(path)[0])
+    tensors = _from_int8(load(path)[0])
     model = Transformer(config)
     require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
@@ -135,14 +135,14 @@ def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tenso
             raise Unusable(f"{path}: {name}: expected finite numbers, found others")
 
 
-def average(paths: list[Path]) -> tuple[dict[str, Tensor], Header]:
+def average(paths: list[Path]) -> tuple[dict[str, Tensor], _Header]:
     """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1), and its header."""
     total: dict[str, Tensor] = {}
     first: dict[str, Tensor] = {}
     digests, steps = set(), []
     for path in paths:
         tensors, header = load(path)
-        digest, own = origin(path, header)
+        digest, own = _training_of(path, header)
         digests.add(digest)
         steps += own
         if len(digests) != 1 or len(set(steps)) != len(steps):
@@ -155,19 +155,19 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], Header]:
     return mean, {"digest": digests.pop(), "steps": steps}
 
 
-def to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return each matrix [m, n] in 8 bits, with its rows' steps [m, 1], for a record; vectors as they are."""
     result = {}
     for name, tensor in tensors.items():
         if tensor.dim() == 2:
-            step = (tensor.abs().amax(dim=1, keepdim=True) / LEVELS).clamp(min=SMALLEST)
+            step = (tensor.abs().amax(dim=1, keepdim=True) / _INT8_LEVELS).clamp(min=_SMALLEST)
             result |= {name: (tensor / step).round().to(torch.int8), name + STEP: step}
         else:
             result[name] = tensor
     return result
 
 
-def from_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _from_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return weights in 32 bits, int8 ones within half a step; others as they are."""
     whole = {name: tensor for name, tensor in tensors.items() if not name.endswith(STEP)}
     return whole | {name: whole[name].float() * tensors[name + STEP] for name in whole if name + STEP in tensors}

@@ -16,12 +16,12 @@ from transformer.files import InputError
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
 from transformer.text import count_lines, read_lines
 
-DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
-SAME = {"PRT": "ADVP"}  # labels that count as another
+_DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
+_SAME = {"PRT": "ADVP"}  # labels that count as another
 SHORT = 40  # words at most in the sentences that are also scored apart
-NEVER_RIGHT = "not deleted"  # a tag that no treebank has, so that it is always wrong
+_NEVER_RIGHT = "not deleted"  # a tag that no treebank has, so that it is always wrong
 
-Constituent = tuple[str, int, int]  # label, words before it, words before its end
+_Constituent = tuple[str, int, int]  # label, words before it, words before its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _leaves(tree: Tree) -> list[Leaf]:
 
 def _counted(tree: Tree) -> list[Leaf]:
     """List the words that are not left out."""
-    return [leaf for leaf in _leaves(tree) if leaf.tag not in DELETED]
+    return [leaf for leaf in _leaves(tree) if leaf.tag not in _DELETED]
 
 
 def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
@@ -92,14 +92,14 @@ def _with_deletions_of(gold: Tree, test: Tree) -> Tree:
 
     def tagged(leaf: Leaf) -> Leaf:
         tag = next(tags)
-        if tag not in DELETED:
-            tag = NEVER_RIGHT if leaf.tag in DELETED else leaf.tag
+        if tag not in _DELETED:
+            tag = _NEVER_RIGHT if leaf.tag in _DELETED else leaf.tag
         return replace(leaf, tag=tag)
 
     return [tagged(event) if isinstance(event, Leaf) else event for event in test]
 
 
-def _constituents(tree: Tree) -> list[Constituent]:
+def _constituents(tree: Tree) -> list[_Constituent]:
     """List the brackets that count: those that hold a word and whose label is not left out."""
     result, words = [], 0
     starts: list[int] = []
@@ -108,19 +108,19 @@ def _constituents(tree: Tree) -> list[Constituent]:
             case Open():
                 starts.append(words)
             case Leaf(tag, _):
-                words += tag not in DELETED
+                words += tag not in _DELETED
             case Close(label):
                 start, label = starts.pop(), _same(re.split("[-=]", label, maxsplit=1)[0])
-                if start < words and label not in DELETED:
+                if start < words and label not in _DELETED:
                     result.append((label, start, words))
     return result
 
 
 def _same(label: str) -> str:
-    return SAME.get(label, label)
+    return _SAME.get(label, label)
 
 
-def _cross(one: Constituent, other: Constituent) -> bool:
+def _cross(one: _Constituent, other: _Constituent) -> bool:
     """Tell whether each bracket has words that the other has and words that it lacks."""
     (_, start, end), (_, other_start, other_end) = one, other
     return start < other_start < end < other_end or other_start < start < other_end < end

@@ -32,7 +32,7 @@ from transformer.translation.translator import search
 
 TOO_LONG = "more subwords than the model has positions for"
 SENTENCES_AT_ONCE = 10_000  # sentences in memory, among which those of similar length are parsed together
-DEEPEST = 100  # brackets open at once in a constrained search; treebanks have about thirty
+_DEEPEST = 100  # brackets open at once in a constrained search; treebanks have about thirty
 
 
 class Parse(NamedTuple):
@@ -118,7 +118,7 @@ class TreeDecoder:
         self.left = words[:, None]  # words without a tag yet: [B, K], like depth and empty
         self.depth = torch.zeros_like(self.left)
         self.empty = torch.zeros_like(self.left, dtype=torch.bool)  # the innermost constituent holds nothing
-        self.owed = torch.zeros(len(words), 1, DEEPEST, dtype=torch.long, device=words.device)  # closing brackets
+        self.owed = torch.zeros(len(words), 1, _DEEPEST, dtype=torch.long, device=words.device)  # closing brackets
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append `tokens` [B, K]. Returns log-probabilities [B, K, V], -inf for symbols that would break the tree."""
@@ -129,19 +129,19 @@ class TreeDecoder:
         """Update the state of each hypothesis with its next symbol."""
         closing = self.closing[tokens][:, :, None]
         opens = closing > 0
-        place = self.depth.clamp(max=DEEPEST - 1)[:, :, None]
+        place = self.depth.clamp(max=_DEEPEST - 1)[:, :, None]
         self.owed = self.owed.scatter(2, place, torch.where(opens, closing, self.owed.gather(2, place)))
         self.left = self.left - self.tags[tokens].long()
         self.empty = opens[:, :, 0]
         depth = self.depth + self.empty.long() - self.closes[tokens].long()
-        self.depth = depth.clamp(0, DEEPEST)  # a hypothesis that could not continue may contain any symbol
+        self.depth = depth.clamp(0, _DEEPEST)  # a hypothesis that could not continue may contain any symbol
 
     def allowed(self) -> Tensor:
         """Tell which symbols may follow: [B, K, V]."""
         left, depth = self.left[:, :, None], self.depth[:, :, None]
         innermost = self.owed.gather(2, (depth - 1).clamp(min=0))
         return (
-            (left > 0) & (self.tags | (self.closing > 0) & (depth < DEEPEST))
+            (left > 0) & (self.tags | (self.closing > 0) & (depth < _DEEPEST))
             | (depth > 0) & ~self.empty[:, :, None] & (self.ids == innermost)
             | (left == 0) & (depth == 0) & (self.ids == EOS)
         )

@@ -19,9 +19,9 @@ LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
-GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
-GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents whose words are withheld
-SPLIT_HEADING = re.compile(r"## +(\S+)")
+_GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
+_GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents whose words are withheld
+_SPLIT_HEADING = re.compile(r"## +(\S+)")
 DOCUMENT = re.compile(r" *\* +(\S+)")
 
 
@@ -59,9 +59,9 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
     of each split in splits.md. Raises InputError on other archives, naming what is missing.
     """
-    contents = {name.partition("/")[2]: content for name, content in read_members(path, GUM_MEMBER.fullmatch)}
+    contents = {name.partition("/")[2]: content for name, content in read_members(path, _GUM_MEMBER.fullmatch)}
     documents = _split_documents(path, contents.get("splits.md"), split)
-    without = [document for document in documents if GUM_WITHOUT_WORDS in document]
+    without = [document for document in documents if _GUM_WITHOUT_WORDS in document]
     files = {document: f"const/{document}.ptb" for document in documents if document not in without}
     missing = [document for document, file in files.items() if file not in contents]
     if missing:
@@ -77,7 +77,7 @@ def _split_documents(path: str | Path, table: bytes | None, split: str) -> list[
     documents: dict[str, list[str]] = {}
     listed: list[str] = []
     for line in decode_lines(split_lines(io.BytesIO(table)), f"{path}: splits.md"):
-        if heading := SPLIT_HEADING.match(line):
+        if heading := _SPLIT_HEADING.match(line):
             listed = documents.setdefault(heading[1], [])
         elif item := DOCUMENT.match(line):
             listed.append(item[1])

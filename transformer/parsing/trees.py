@@ -24,13 +24,13 @@ from pathlib import Path
 from transformer.files import InputError
 
 TOP = "TOP"  # the label of every cleaned tree's root
-TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers' output
+_TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers' output
 TRACE = "-NONE-"  # the tag of an empty category
-WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
+_WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
 
-BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+")
-BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
-UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
+_BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+")
+_BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
+_UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
 WRITTEN = re.compile(r"(?P<bracket>[()]?)(?P<label>[^\s()]+)")
 
 
@@ -72,7 +72,7 @@ def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Itera
     inside: list[str] | None = None  # label and word in the last bracket, until it is clear what it is
     begin, problem = 0, ""
     for number, line in enumerate(lines, start=first):
-        for token in BRACKET_OR_WORD.findall(line):
+        for token in _BRACKET_OR_WORD.findall(line):
             begin = begin or number
             match token, inside:
                 case "(", None:
@@ -129,13 +129,13 @@ def words(tree: Tree) -> list[str]:
 
 
 def without_words(tree: Tree) -> Tree:
-    return [replace(event, word=WITHHELD) if isinstance(event, Leaf) else event for event in tree]
+    return [replace(event, word=_WITHHELD) if isinstance(event, Leaf) else event for event in tree]
 
 
 def with_words_of(gold: Tree, tree: Tree) -> Tree:
     """Give a tree whose words are all withheld the words of `gold`, without traces; leave another tree as it is."""
     found = [event.word for event in gold if isinstance(event, Leaf) and event.tag != TRACE]
-    if words(tree) != [WITHHELD] * len(found):
+    if words(tree) != [_WITHHELD] * len(found):
         return tree
     given = iter(found)
     return [replace(event, word=next(given)) if isinstance(event, Leaf) else event for event in tree]
@@ -146,7 +146,7 @@ def clean(tree: Tree) -> Tree:
     kept: Tree = []
     for event in tree:
         match event:
-            case Open(label) | Close(label) if label in TOPS:
+            case Open(label) | Close(label) if label in _TOPS:
                 pass
             case Leaf(tag, word) if tag != TRACE:
                 kept.append(Leaf(_bare(tag), _unescape(word)))
@@ -162,7 +162,7 @@ def clean(tree: Tree) -> Tree:
 @cache
 def _bare(label: str) -> str:
     """Cut function tags: NP-SBJ-1, NP=2 and NP|NX become NP. A label that begins with a hyphen (-LRB-) stays."""
-    match = BARE.match(label)
+    match = _BARE.match(label)
     return match[0] if match else label
 
 
@@ -188,7 +188,7 @@ def phrases(tree: Tree, least: int) -> Iterator[Tree]:
                     yield [Open(TOP), *tree[start : place + 1], Close(TOP)]
 
 
-def encode(tree: Tree) -> tuple[list[str], list[str]]:
+def encode_tree(tree: Tree) -> tuple[list[str], list[str]]:
     """Return the words of a cleaned tree and its symbols, one for each opening bracket, word and closing bracket."""
     symbols = []
     for event in tree[1:-1]:
@@ -276,7 +276,7 @@ class _Builder:
             if not self.open and self.roots == 1 and isinstance(self.tree[-1], Close):
                 self.open.append(self.tree.pop().label)
             while self.left:
-                self.tag_next(UNTAGGED)
+                self.tag_next(_UNTAGGED)
         while self.open:
             self.close_last()
         return [*self.tree, Close(TOP)]

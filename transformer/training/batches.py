@@ -29,7 +29,7 @@ def batch_budgets(training: Training) -> tuple[int, int]:
     return training.source_tokens, training.target_tokens
 
 
-def plan(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
+def plan_batches(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
     """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
 
     lengths: [2, sentences], EOS included. budgets: the most tokens of a batch, source and target.

@@ -19,7 +19,7 @@ from transformer.layout import Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.records import MetricsLine, lines_of, parse_json
-from transformer.training.batches import ParallelText, plan
+from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import batch_losses, perplexity
 from transformer.training.states import Progress
 from transformer.training.step import Update, rate
@@ -27,7 +27,7 @@ from transformer.translation.translator import search
 
 logger = logging.getLogger(__name__)
 # The quickest search: it shows whether a model translates, and is in no table.
-BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
+_BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Evaluation:
         """Return the perplexity per subword: exp of the unsmoothed cross-entropy, base e."""
         total = torch.zeros((), dtype=torch.float64)
         model.eval()
-        for indices in plan(0, 0, self.dev.lengths, self.budgets)[self.world.rank :: self.world.size]:
+        for indices in plan_batches(0, 0, self.dev.lengths, self.budgets)[self.world.rank :: self.world.size]:
             total += batch_losses(model, self.dev.batch(indices, self.world.device), 0.0, dtype)[1].item()
         model.train()
         return perplexity(self.world.sum(total.to(self.world.device)).item() / self.dev.lengths[1].sum())
@@ -54,12 +54,12 @@ class Evaluation:
         """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
         from transformer.evaluation.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
 
-        longest = POSITIONS - BEAM_OF_ONE.extra_length
+        longest = POSITIONS - _BEAM_OF_ONE.extra_length
         chosen = np.flatnonzero(self.dev.lengths[0] <= longest)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
         sources = [self.dev.source[index].tolist() for index in mine]
-        translations = [ids for ids, _ in search(model, len(self.vocabulary), sources, BEAM_OF_ONE)]
+        translations = [ids for ids, _ in search(model, len(self.vocabulary), sources, _BEAM_OF_ONE)]
         model.train()
         pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
@@ -80,8 +80,8 @@ class Logger:
         self.started = self.since = time.monotonic()
         if writes:
             # Entries after the last saved state go: those steps are done again.
-            keep_until(self.path, self.first)
-            self.board = Board(folder.tensorboard, self.first + 1)
+            _keep_until(self.path, self.first)
+            self.board = _Board(folder.tensorboard, self.first + 1)
 
     def close(self) -> None:
         if self.writes:
@@ -147,7 +147,7 @@ class Logger:
         self.board.write(step, entry)
 
 
-def keep_until(path: Path, step: int) -> None:
+def _keep_until(path: Path, step: int) -> None:
     """Drop the entries after a step, and damaged lines, with a warning for each."""
     kept = []
     for number, line in enumerate(lines_of(path) if path.exists() else (), start=1):
@@ -160,7 +160,7 @@ def keep_until(path: Path, step: int) -> None:
         file.writelines(kept)
 
 
-class Board:
+class _Board:
     """TensorBoard's curves over steps, one file per start of a run.
 
     Written at once: tensorboardX's SummaryWriter waits for ever for its thread once a full disk has ended it.

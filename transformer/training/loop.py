@@ -58,7 +58,7 @@ def train_and_publish(
             sentences = experiment.running.bleu_sentences
             evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
             available = available_memory(world.device, threads) if memory is None else int(memory * 2**30)
-            training = Run(experiment, text, evaluation, digest, folder, available)
+            training = TrainingRun(experiment, text, evaluation, digest, folder, available)
             training.train(stop, provenance.commit())
             if world.rank == 0:
                 training.record(data_sha256)
@@ -66,7 +66,7 @@ def train_and_publish(
             publish(run, folder, data.vocabulary)
 
 
-class Run:
+class TrainingRun:
     """One training: `Run(...).train(stop)` goes on from the newest state in `folder` to the last step."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Run:
                 stopped = any(update.stopped for update in known)
                 if stopped:
                     known += self.known(under_way, everything=True)
-                with naming(known[-1].where if known else under_way[-1].where, self.states):
+                with _naming_step(known[-1].where if known else under_way[-1].where, self.states):
                     self.progress.seconds = before + time.monotonic() - started
                     self.writer.check()
                     self.evaluate(log)
@@ -155,7 +155,7 @@ class Run:
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
         """Make one step on the batch of these pairs, and count it."""
         progress, where = self.progress, self.where(indices)
-        with naming(where, self.states):
+        with _naming_step(where, self.states):
             update = self.learner.update(where, indices, progress.step + 1, stopping=bool(stop.received))
         progress.step += 1
         progress.position += 1
@@ -179,7 +179,7 @@ class Run:
         known = []
         while len(under_way) > (0 if everything else self.ahead):
             update = under_way.popleft()
-            with naming(update.where, self.states):
+            with _naming_step(update.where, self.states):
                 update.check()
             known.append(update)
         return known
@@ -254,7 +254,7 @@ class Run:
 
 
 @contextmanager
-def naming(where: str, states: States) -> Iterator[None]:
+def _naming_step(where: str, states: States) -> Iterator[None]:
     """Name the step, its batch and the last saved state in all errors."""
     try:
         yield

@@ -16,7 +16,7 @@ from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
 CHUNK, CHUNK_CUDA = 256, 4096
-GRAPHS = 64  # compiled at most: nearly all batches are padded to one size, and a larger one has a graph of its own
+_GRAPHS = 64  # compiled at most: nearly all batches are padded to one size, and a larger one has a graph of its own
 # Greatest relative errors of losses, in a batch of TOKENS target tokens, and of gradients' norms. On untrained models
 # two draws of dropout were 0.003 and 0.19 apart at most with 4,000 tokens, 0.016 and 0.42 with 100, 0.029 and 0.66 with
 # 25. A wrong mask, sum or scale is far off.
@@ -25,7 +25,7 @@ LOSS, TOKENS, GRADIENT = 0.01, 4000, 0.9
 Losses = Callable[[Transformer, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
 
-class SmoothedCrossEntropy(torch.autograd.Function):
+class _SmoothedCrossEntropy(torch.autograd.Function):
     """The smoothed cross-entropy of softmax(output E^T), and the plain one, each summed over the tokens.
 
     The target distribution gives 1 - epsilon to the true token and epsilon / (V - 1) to each other row (the authors'
@@ -43,7 +43,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
         chunk = CHUNK_CUDA if output.is_cuda else CHUNK
-        low, high = buffers(output, len(E), dtype)
+        low, high = _buffers(output, len(E), dtype)
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
@@ -77,7 +77,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
 
 
-def buffers(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
+def _buffers(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
     """Return buffers for a chunk's [CHUNK, V] numbers: on a processor, new memory takes as long as the products."""
     if output.is_cuda:
         return None, None
@@ -102,7 +102,7 @@ def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
     """Return (smoothed, plain): sums over the tokens, in nats; shapes as in SmoothedCrossEntropy."""
-    return SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
+    return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
 
 
 def batch_losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -133,7 +133,7 @@ def compiled() -> Losses:
     compute = torch.compile(batch_losses, fullgraph=True, dynamic=False)
 
     def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        with torch._dynamo.config.patch(recompile_limit=GRAPHS):
+        with torch._dynamo.config.patch(recompile_limit=_GRAPHS):
             return compute(model, batch, epsilon, dtype)
 
     return losses

@@ -23,7 +23,7 @@ from transformer.model.transformer import Transformer
 from transformer.records import Amount, Count
 
 logger = logging.getLogger(__name__)
-KEPT = 2  # the newest, and one before it in case a disk damages the newest
+_KEPT = 2  # the newest, and one before it in case a disk damages the newest
 
 
 @dataclass
@@ -97,7 +97,7 @@ class States:
 
     def write(self, tensors: dict[str, Tensor], header: dict) -> None:
         checkpoints.save(self.folder.resume_state(header["step"]), tensors, header)
-        for old in self.paths()[KEPT:]:
+        for old in self.paths()[_KEPT:]:
             old.unlink()
 
     def restore(self, digest: str) -> Progress:

@@ -19,14 +19,16 @@ from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
-from transformer.training.batches import ParallelText, batch_budgets, fits, plan
+from transformer.training.batches import ParallelText, batch_budgets, fits, plan_batches
 from transformer.training.loss import Losses, batch_losses, compiled, compiler_fault
 
 logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
-WORTH_CONVERTING = 128
-MULTIPLE = 128  # of tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand
-WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
+_WORTH_CONVERTING = 128
+_CAPACITY_MULTIPLE = (
+    128  # of tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand
+)
+_WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
 
 def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
@@ -90,19 +92,19 @@ class Learner:
         self.experiment, self.text, self.world = experiment, text, world
         self.budgets = batch_budgets(experiment.training)
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
-        self.multiple = MULTIPLE if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
+        self.multiple = _CAPACITY_MULTIPLE if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
         torch.manual_seed(experiment.seed)
         self.model = Transformer(experiment.model).to(world.device)
         if self.model.embedding.new_word is not None:
             new_word = vocabulary.new_word(experiment.model.embedding_rows)
             self.model.embedding.new_word.copy_(torch.tensor(new_word))
         self.adam = adam(self.model, experiment.training)
-        self.gradients, self.sums = gradient_buffer(self.model)
+        self.gradients, self.sums = _gradient_buffer(self.model)
         self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
         self.capacity: tuple[int, int] | None = None  # source and target tokens to which pieces are padded
         self.compiled: Losses | None = None
         self.compiler_error: str | None = None
-        large = experiment.training.steps * experiment.training.target_tokens >= WORTH_COMPILING
+        large = experiment.training.steps * experiment.training.target_tokens >= _WORTH_COMPILING
         if large and fits_blocks(experiment.model, world.device, self.dtype):
             self.compile()
 
@@ -120,7 +122,7 @@ class Learner:
             logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
-        return plan(self.experiment.seed, epoch, self.text.lengths, self.budgets)
+        return plan_batches(self.experiment.seed, epoch, self.text.lengths, self.budgets)
 
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
         """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.
@@ -186,11 +188,11 @@ def compute_dtype(device: torch.device, d_model: int) -> torch.dtype:
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:  # PyTorch has no public way to ask; without these instructions bfloat16 is slower than float32
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-        fast = fast and d_model >= WORTH_CONVERTING
+        fast = fast and d_model >= _WORTH_CONVERTING
     return torch.bfloat16 if fast else torch.float32
 
 
-def gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
+def _gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
     """Return all gradients as one tensor, for one sum over all processes, and three numbers at its end: `sums`.
 
     Each parameter's `grad` becomes a view of it. The numbers: smoothed loss, plain loss, processes to stop.

@@ -16,7 +16,7 @@ from transformer.model.attention import CrossAttention, cached_attention
 from transformer.model.packed import Packed
 from transformer.model.transformer import DecoderLayer, Transformer
 
-BLOCK = 16  # places by which caches grow, and that a memory has at least: softmax over fewer is slow
+CACHE_BLOCK = 16  # places by which caches grow, and that a memory has at least: softmax over fewer is slow
 
 
 class Weights:
@@ -110,7 +110,7 @@ class CachedDecoder:
         self.places = _Places(B)
         # Keys have the layout of `cached_attention`; to copy them at each step would cost more.
         self.past = [
-            [memory.new_zeros(B, own.h, own.d_k, BLOCK), memory.new_zeros(B, own.h, BLOCK, own.d_v)]
+            [memory.new_zeros(B, own.h, own.d_k, CACHE_BLOCK), memory.new_zeros(B, own.h, CACHE_BLOCK, own.d_v)]
             for own in (layer.self_attention for layer in model.decoder)
         ]
         self.memory = [_keys_values(layer.cross_attention, memory, source) for layer in model.decoder]
@@ -179,7 +179,7 @@ class _Places:
     """The places in a cache that each hypothesis sees: those of its ancestors. Unseen places are taken again."""
 
     def __init__(self, B: int):
-        self.seen = np.full((B, 1, BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
+        self.seen = np.full((B, 1, CACHE_BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
 
     def take(self, K: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a place for each of K hypotheses [B, K], and `seen` with it: [B, K, M]."""
@@ -188,7 +188,7 @@ class _Places:
         taken = np.maximum.reduce(self.seen, axis=1) == 0
         lack = K + np.add.reduce(taken, axis=1).max() - taken.shape[1]
         if lack > 0:
-            room = -(-lack // BLOCK) * BLOCK
+            room = -(-lack // CACHE_BLOCK) * CACHE_BLOCK
             self.seen = np.pad(self.seen, ((0, 0), (0, 0), (0, room)), constant_values=-np.inf)
             taken = np.pad(taken, ((0, 0), (0, room)))
         places = taken.argsort(axis=1, kind="stable")[:, :K]
@@ -209,14 +209,14 @@ def _keep(x: Tensor, count: int, to: Tensor, source: Tensor) -> Tensor:
 def _keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:
     """Return K and V of the memory for `cached_attention`: [B, h, d_k, L] and [B, h, L, d_v], L at least BLOCK."""
     K, V = (layer.heads(part, source) for part in layer.key_value(memory).split(layer.widths, dim=-1))
-    short = max(0, BLOCK - source.shape[1])
+    short = max(0, CACHE_BLOCK - source.shape[1])
     return [F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()]
 
 
 def _padding(source: Packed) -> Tensor | None:
     """Return the mask of the source's padding, and of the places that `keys_values` adds: [B, 1, 1, L]."""
     B, L = source.shape
-    if source.mask is None and L >= BLOCK:
+    if source.mask is None and L >= CACHE_BLOCK:
         return None
     mask = torch.zeros(B, 1, 1, L, device=source.ids.device) if source.mask is None else source.mask.clone()
-    return F.pad(mask, (0, max(0, BLOCK - L)), value=-torch.inf)
+    return F.pad(mask, (0, max(0, CACHE_BLOCK - L)), value=-torch.inf)

@@ -23,7 +23,7 @@ Format = Literal["safetensors", "marian"]
 MANIFEST = "export.json"  # marks a folder as an export
 
 
-def export(run: Run, to: Path, form: Format) -> None:
+def _export_run(run: Run, to: Path, form: Format) -> None:
     """Export the averaged model to the folder `to`, which may hold an older export and nothing else."""
     experiment = load(run.experiment)
     model = load_model(run.average, experiment.model)
@@ -35,7 +35,7 @@ def export(run: Run, to: Path, form: Format) -> None:
             shutil.copyfile(path, folder / path.name)
         if form == "marian":
             save_marian(model, vocabulary, experiment, decoding, folder)
-            card = _card(experiment, decoding, record, _scores(run, [record["digest"], steps]))
+            card = _card(experiment, decoding, record, _score_lines(run, [record["digest"], steps]))
             (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
         about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(run.average)}
@@ -78,7 +78,7 @@ def _card(experiment: Experiment, decoding: Decoding, record: Trained, scores: d
     )
 
 
-def _scores(run: Run, own: list) -> dict[str, Any]:
+def _score_lines(run: Run, own: list) -> dict[str, Any]:
     """Read the scores of the test set, if they are there and of the training and the steps that `own` names."""
     if not run.scores("test").exists():
         return {}

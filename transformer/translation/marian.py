@@ -31,9 +31,9 @@ from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, DecoderLayer, EncoderLayer, Transformer
 
-PAD_NAME = "<pad>"
-EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian
-WIDER = math.sqrt(EPSILON / LAYER_NORM_EPSILON)
+_PAD_NAME = "<pad>"
+_EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian
+_WIDER = math.sqrt(_EPSILON / LAYER_NORM_EPSILON)
 NEVER = -1e4  # a logit whose probability is zero; infinity would make the loss of label smoothing infinite
 
 
@@ -72,12 +72,12 @@ def has_own_tables(config: Model) -> bool:
     return config.positions != "sinusoid" or config.sinusoids != "interleaved" or config.target_spaces > 0
 
 
-def token_names(vocabulary: Subwords, rows: int) -> list[str]:
+def marian_tokens(vocabulary: Subwords, rows: int) -> list[str]:
     """Return the name of each row there, a subword or `unused N`: [rows + 1]."""
     pieces = vocabulary.pieces[:rows]
     names = pieces + [UNUSED.format(row) for row in range(len(pieces), rows)]
     names[PAD] = UNUSED.format(PAD)
-    return [*names, PAD_NAME]
+    return [*names, _PAD_NAME]
 
 
 def _configuration(
@@ -119,14 +119,14 @@ def _configuration(
         "tokenizer_class": "MarianTokenizer",
         "source_lang": experiment.source,
         "target_lang": experiment.target,
-        "pad_token": PAD_NAME,
+        "pad_token": _PAD_NAME,
         "eos_token": vocabulary.pieces[EOS],
         "unk_token": vocabulary.pieces[UNK],
         "model_max_length": POSITIONS,
         "separate_vocabs": False,
         "clean_up_tokenization_spaces": False,
     }
-    vocab = {name: row for row, name in enumerate(token_names(vocabulary, rows))}
+    vocab = {name: row for row, name in enumerate(marian_tokens(vocabulary, rows))}
     return {"config": model, "generation_config": generation, "tokenizer_config": tokenizer, "vocab": vocab}
 
 
@@ -135,9 +135,9 @@ def _tensors(model: Transformer) -> dict[str, Tensor]:
     """Return the model's tensors by their names there."""
     ours = _Rearranged(model.config)
     ours.set_embeddings(model)
-    for stack, layers, last in (("encoder", model.encoder, WIDER), ("decoder", model.decoder, 1 / ours.embedded)):
+    for stack, layers, last in (("encoder", model.encoder, _WIDER), ("decoder", model.decoder, 1 / ours.embedded)):
         # The scales of each layer's input, and of the last one's output.
-        scales = [ours.embedded, *[WIDER] * (len(layers) - 1), last]
+        scales = [ours.embedded, *[_WIDER] * (len(layers) - 1), last]
         for number, layer in enumerate(layers):
             ours.set_layer(f"model.{stack}.layers.{number}", layer, *scales[number : number + 2])
     return {name: tensor.contiguous() for name, tensor in ours.tensors.items()}
@@ -149,7 +149,7 @@ class _Rearranged:
     def __init__(self, config: Model):
         places = torch.arange(config.d_model)
         self.own_tables = has_own_tables(config)
-        self.embedded = WIDER if self.own_tables else 1.0  # the scale of embeddings
+        self.embedded = _WIDER if self.own_tables else 1.0  # the scale of embeddings
         self.order = places if self.own_tables else torch.cat([places[::2], places[1::2]])
         self.head_width = config.d_model // config.h
         self.tensors: dict[str, Tensor] = {}
@@ -179,12 +179,12 @@ class _Rearranged:
         """Set §3.1. given, gives: the scales of input and output; in between it is WIDER."""
         inner = layer.feed_forward.inner
         self.set_attention(f"{name}.self_attn", layer.self_attention, given)
-        self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, WIDER)
+        self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, _WIDER)
         if isinstance(layer, DecoderLayer):
-            self.set_attention(f"{name}.encoder_attn", layer.cross_attention, WIDER)
-            self.write(f"{name}.encoder_attn_layer_norm", layer.residuals[1].norm, WIDER)
-        self.read(f"{name}.fc1", inner.weight, inner.bias, WIDER)
-        self.write(f"{name}.fc2", layer.feed_forward.outer, WIDER)
+            self.set_attention(f"{name}.encoder_attn", layer.cross_attention, _WIDER)
+            self.write(f"{name}.encoder_attn_layer_norm", layer.residuals[1].norm, _WIDER)
+        self.read(f"{name}.fc1", inner.weight, inner.bias, _WIDER)
+        self.write(f"{name}.fc2", layer.feed_forward.outer, _WIDER)
         self.write(f"{name}.final_layer_norm", layer.residuals[-1].norm, gives)
 
     def set_attention(self, name: str, layer: SelfAttention | CrossAttention, scale: float) -> None:

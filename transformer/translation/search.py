@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD
 
-GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
+_SEARCH_GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
 FEW = 2**15  # continuations; `expand` ranks up to this many all at once
 
 Scored = tuple[list[int], float]  # the ids of a translation, and its log-probability over its length penalty
@@ -85,13 +85,13 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     B, K, V = log_probabilities.shape
     if B * K * V <= FEW:
         return (log_probabilities + alive[:, :, None]).flatten(1).topk(min(most, K * V), dim=1)
-    groups = V // GROUP  # each with every groups-th token; the few that are left over are in none
-    grouped = log_probabilities[:, :, : groups * GROUP].unflatten(2, (GROUP, groups))
+    groups = V // _SEARCH_GROUP  # each with every groups-th token; the few that are left over are in none
+    grouped = log_probabilities[:, :, : groups * _SEARCH_GROUP].unflatten(2, (_SEARCH_GROUP, groups))
     likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
     chosen = likeliest.topk(min(most, K * groups), dim=1, sorted=False).indices[:, :, None]
-    members = torch.arange(0, groups * GROUP, max(groups, 1), device=alive.device)
+    members = torch.arange(0, groups * _SEARCH_GROUP, max(groups, 1), device=alive.device)
     first = chosen // max(groups, 1) * V + chosen % max(groups, 1)
-    others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * GROUP :].flatten().expand(B, -1)
+    others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * _SEARCH_GROUP :].flatten().expand(B, -1)
     candidates = torch.cat([(first + members).flatten(1), others], dim=1)
     scores = log_probabilities.flatten(1).gather(1, candidates) + alive.gather(1, candidates // V)
     scores, order = scores.topk(min(most, K * V), dim=1)

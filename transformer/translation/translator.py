@@ -17,7 +17,7 @@ from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer
-from transformer.translation.decoder import BLOCK, CachedDecoder, Weights
+from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.translation.search import Decoder, Scored, beam_search
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bo
 # With fewer weights in its softmax, a model's step is short. Threads then mostly wait for Python's lock,
 # or for the last part of a product, above all on a machine that does other work.
 LARGE = 2**22
-SHARE = 500  # source tokens that are worth a thread of their own all the same
+_MEMORY_SHARE = 500  # source tokens that are worth a thread of their own all the same
 
 
 class TooLong(InputError):
@@ -135,7 +135,7 @@ def _search_n_best(
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     large, tokens = weights.output.numel() >= LARGE, sum(map(len, sentences))
     if device.type == "cuda":  # whose caches have BLOCK places for the shortest sentence
-        batches = by_length(sentences, decoding.batch_tokens * GPU, least=BLOCK)
+        batches = by_length(sentences, decoding.batch_tokens * GPU, least=CACHE_BLOCK)
     else:
         batches = by_length(sentences, min(decoding.batch_tokens, divided(tokens, threads, large)))
     results: list[list[Scored]] = [[([], 0.0)]] * len(sentences)
@@ -148,7 +148,7 @@ def _search_n_best(
 
 def divided(tokens: int, threads: int, large: bool) -> int:
     """Return each thread's share of the tokens; in a small model, only as many threads work as have SHARE each."""
-    parts = threads if large else max(1, min(threads, tokens // SHARE))
+    parts = threads if large else max(1, min(threads, tokens // _MEMORY_SHARE))
     return -(-tokens // parts)
 
 

@@ -15,13 +15,13 @@ from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, Drawing, empty, new, not_shown
 from transformer.report.tables.cells import missing
 
-MAPS = {  # colours, title, decimals
+_MAPS = {  # colours, title, decimals
     "increase": ("Oranges", "Rise of the loss without this head, in nats per token", 3),
     "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
 }
-NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
-CELL_POINTS = 5.5  # size of these numbers
-DARK = 0.75  # from this share of the largest value on, a number is white
+_NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
+_CELL_POINTS = 5.5  # size of these numbers
+_DARK = 0.75  # from this share of the largest value on, a number is white
 LAYER_INCHES, AROUND_INCHES, CURVES_INCHES = 0.2, 0.75, 2.3  # heights: a layer of a map, its surroundings, the curves
 LINES = {  # titles by the model's positions
     "sinusoid": "sinusoids",
@@ -29,8 +29,8 @@ LINES = {  # titles by the model's positions
     "none": "no positions",
     "words": "sinusoids that count words, too",
 }
-APART = 1.025  # factor between the same length of two runs, so that no bar hides another
-DRAWN = ("times", "sentences", "tokens", "bleu", "low", "high")  # keys of a group
+_APART = 1.025  # factor between the same length of two runs, so that no bar hides another
+_DRAWN = ("times", "sentences", "tokens", "bleu", "low", "high")  # keys of a group
 PARTS = {  # looks of the groups of single and of joined sentences
     "single": {},
     "joined": {"linestyle": "--", "markerfacecolor": "white"},
@@ -43,11 +43,11 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
     *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))
-    for row, name in zip(maps, MAPS, strict=True):
-        draw_maps(row, found, name)
+    for row, name in zip(maps, _MAPS, strict=True):
+        _draw_maps(row, found, name)
     losses, bleu = curves.subplots(1, 2)
-    draw_losses(losses, found)
-    draw_bleu(bleu, found)
+    _draw_losses(losses, found)
+    _draw_bleu(bleu, found)
     for axes in (losses, bleu):
         axes.set(xlabel="heads of this kind masked")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -58,18 +58,18 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     means = {kind: np.mean(of_kind["distance"], axis=1).tolist() for kind, of_kind in kinds.items()}
     numbers = {
         "run": run,
-        **{name: {kind: of_kind[name] for kind, of_kind in kinds.items()} for name in MAPS},
+        **{name: {kind: of_kind[name] for kind, of_kind in kinds.items()} for name in _MAPS},
         "mean_distance": {kind: [round(mean, 4) for mean in of_kind] for kind, of_kind in means.items()},
         "equal": {kind: of_kind["equal"] for kind, of_kind in kinds.items()},
-        "loss": {kind: losses_of(found, kind) for kind in kinds},
+        "loss": {kind: _losses_of(found, kind) for kind in kinds},
         "bleu": [{key: score[key] for key in ("kind", "masked", "bleu", "low", "high")} for score in found["bleu"]],
     }
-    return Drawing(figure, heads_caption(found, run, means), heads_alt(found), numbers)
+    return Drawing(figure, _heads_caption(found, run, means), _heads_alt(found), numbers)
 
 
-def draw_maps(row: SubFigure, found: Heads, name: str) -> None:
+def _draw_maps(row: SubFigure, found: Heads, name: str) -> None:
     """Draw one metric as a heat map for each kind of attention, layers upwards, with one colour bar."""
-    colors, title, decimals = MAPS[name]
+    colors, title, decimals = _MAPS[name]
     tables = [np.array(found["kinds"][kind][name], dtype=float) for kind in KINDS]
     most = max(table.max() for table in tables)
     N, h = tables[0].shape
@@ -83,10 +83,10 @@ def draw_maps(row: SubFigure, found: Heads, name: str) -> None:
         axes.set_yticks(range(N), range(1, N + 1))
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        for (layer, head), value in np.ndenumerate(table) if h <= NUMBERED else ():
-            color = "white" if value > DARK * most else "black"
+        for (layer, head), value in np.ndenumerate(table) if h <= _NUMBERED else ():
+            color = "white" if value > _DARK * most else "black"
             axes.text(
-                head, layer, short_number(value, decimals), ha="center", va="center", size=CELL_POINTS, color=color
+                head, layer, short_number(value, decimals), ha="center", va="center", size=_CELL_POINTS, color=color
             )
     panels[0].set_ylabel("layer")
     row.suptitle(title, size=MEDIUM, weight="bold")
@@ -101,18 +101,18 @@ def short_number(value: float, decimals: int) -> str:
     return ("−" if value < 0 else "") + (text.removeprefix("0") if decimals > 1 else text)
 
 
-def losses_of(found: Heads, kind: str) -> list[float]:
+def _losses_of(found: Heads, kind: str) -> list[float]:
     return [found["loss"], *(step["loss"] for step in found["kinds"][kind]["curve"])]
 
 
-def draw_losses(axes: Axes, found: Heads) -> None:
+def _draw_losses(axes: Axes, found: Heads) -> None:
     for (kind, label), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=False):
-        losses = losses_of(found, kind)
+        losses = _losses_of(found, kind)
         axes.plot(range(len(losses)), losses, color=color, marker=marker, markersize=3, label=label)
     axes.set(ylabel="loss, nats per token")
 
 
-def draw_bleu(axes: Axes, found: Heads) -> None:
+def _draw_bleu(axes: Axes, found: Heads) -> None:
     steps = found["layers"] * found["heads"]
     for number, (kind, color, marker) in enumerate(zip(KINDS, COLORS, MARKERS, strict=False)):
         scores = [score for score in found["bleu"] if score["kind"] in (None, kind)]
@@ -124,7 +124,7 @@ def draw_bleu(axes: Axes, found: Heads) -> None:
     axes.set(ylabel="BLEU", ylim=(0, None), xlim=(-0.05 * steps, 1.05 * steps))
 
 
-def heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
+def _heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
     far = "; ".join(
         f"{title} {', '.join(f'{mean:.1f}' for mean in means[kind])} (equal weights: "
         f"{found['kinds'][kind]['equal']:.1f})"
@@ -141,14 +141,14 @@ def heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
     )
 
 
-def heads_alt(found: Heads) -> str:
+def _heads_alt(found: Heads) -> str:
     sentences = []
     for kind, title in KINDS.items():
         table = np.array(found["kinds"][kind]["increase"])
         layer, head = np.unravel_index(table.argmax(), table.shape)
         sentences.append(
             f"{title}: head {head + 1} of layer {layer + 1} matters most, {table.max():.3f} nats; with all heads "
-            f"masked the loss is {losses_of(found, kind)[-1]:.3f}"
+            f"masked the loss is {_losses_of(found, kind)[-1]:.3f}"
         )
     bleu = "; ".join(
         f"{score['bleu']:.1f} with {score['masked']} {KINDS.get(score['kind'], '')} heads masked".replace("  ", " ")
@@ -165,36 +165,36 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     limits = sorted({content["longest"] for content in runs.values()})
     figure, axes = new(PAGE_INCHES, 2.8)
     for number, content in enumerate(runs.values()):
-        draw_run(axes, content, APART ** (number - (len(runs) - 1) / 2))
+        _draw_run(axes, content, _APART ** (number - (len(runs) - 1) / 2))
     for limit in limits:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
-    finish_lengths(axes, {content["positions"] for content in runs.values()})
+    _finish_lengths(axes, {content["positions"] for content in runs.values()})
     numbers = [
         {"run": name, "positions": content["positions"], "longest": content["longest"]}
-        | {"groups": [{key: group[key] for key in DRAWN} for group in content["groups"]]}
+        | {"groups": [{key: group[key] for key in _DRAWN} for group in content["groups"]]}
         for name, content in runs.items()
     ]
-    caption = lengths_caption(runs, limits, params.dev_label) + not_shown(gaps)
-    return Drawing(figure, caption, lengths_alt(runs), {"gaps": gaps, "runs": numbers})
+    caption = _lengths_caption(runs, limits, params.dev_label) + not_shown(gaps)
+    return Drawing(figure, caption, _lengths_alt(runs), {"gaps": gaps, "runs": numbers})
 
 
-def groups_of(content: GroupedByLength, part: str) -> pd.DataFrame:
+def _groups_of(content: GroupedByLength, part: str) -> pd.DataFrame:
     """Return the groups of single or of joined sentences, in the order of the file."""
     groups = [group for group in content["groups"] if (group["times"] is not None) == (part == "joined")]
-    return pd.DataFrame(groups, columns=DRAWN[1:])
+    return pd.DataFrame(groups, columns=_DRAWN[1:])
 
 
-def draw_run(axes: Axes, content: GroupedByLength, shift: float) -> None:
+def _draw_run(axes: Axes, content: GroupedByLength, shift: float) -> None:
     """Draw one run: single sentences filled, joined ones hollow. shift: a factor of their lengths."""
     kind = list(LINES).index(content["positions"])
     for part, own in PARTS.items():
-        groups = groups_of(content, part).sort_values("tokens", kind="stable").astype(float)
+        groups = _groups_of(content, part).sort_values("tokens", kind="stable").astype(float)
         bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
         look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | own
         axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
 
 
-def finish_lengths(axes: Axes, drawn: set[str]) -> None:
+def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     if not drawn:
@@ -215,7 +215,7 @@ def finish_lengths(axes: Axes, drawn: set[str]) -> None:
     axes.figure.legend(handles=handles, loc="outside right upper")
 
 
-def lengths_caption(runs: dict[str, GroupedByLength], limits: list[int], label: str) -> str:
+def _lengths_caption(runs: dict[str, GroupedByLength], limits: list[int], label: str) -> str:
     text = (
         f"BLEU by the length of sentences of the dev set of {label}. Filled: single sentences, in groups by length; "
         "hollow: neighbours joined until their tokens are a multiple of the longest source sentence in training. Bars "
@@ -230,11 +230,11 @@ def lengths_caption(runs: dict[str, GroupedByLength], limits: list[int], label: 
     return text + (f" Left out, as the model has too few positions: joined sentences, {skipped}." if skipped else "")
 
 
-def lengths_alt(runs: dict[str, GroupedByLength]) -> str:
+def _lengths_alt(runs: dict[str, GroupedByLength]) -> str:
     lines = []
     for name, content in runs.items():
         for part in PARTS:
-            groups = groups_of(content, part).itertuples()
+            groups = _groups_of(content, part).itertuples()
             points = ", ".join(f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups)
             lines.append(f"{LINES[content['positions']]} ({name}), {part} sentences: {points or 'none'}")
     return f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."

@@ -13,11 +13,11 @@ from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM,
 
 LINE = 0.8  # points
 # Fills that black text stands out from, each with a lightness of its own, too.
-TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
-TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
+_TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
+_TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
 ENCODER_LAYER, DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
-POSITION_TEXTS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEncoding\nof word too"}
-POSITION_TEXTS |= {"learned": "Learned\nPositions", "none": ""}
+_POSITION_TEXTS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEncoding\nof word too"}
+_POSITION_TEXTS |= {"learned": "Learned\nPositions", "none": ""}
 
 # Figure 1, in inches.
 GAP, FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next one's residual connection
@@ -31,15 +31,15 @@ STEP, LETTERS, TITLE, PILE = 0.13, 0.22, 2.22, 0.035
 
 def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of `input.experiment`."""
-    model, run = model_of(input)
+    model, run = _model_of(input)
     boxes = [(number, *box) for sublayer in DECODER_LAYER for number, box in enumerate(blocks(model, sublayer))]
-    height = sum(gap_below(number, tint) + height_of(text) for number, text, tint in boxes)
-    height += GAP + height_of("Norm") if model.norm == "pre" else 0
+    height = sum(_gap_below(number, tint) + _height_of(text) for number, text, tint in boxes)
+    height += GAP + _height_of("Norm") if model.norm == "pre" else 0
     figure, axes = canvas(COLUMN_INCHES, BOTTOM + height + ABOVE)
-    draw_embedding(axes, ENCODER, "Input", -1, model)
-    draw_embedding(axes, DECODER, "Output", 1, model)
-    memory = draw_stack(axes, ENCODER, -1, model, ENCODER_LAYER)
-    draw_output(axes, draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory), model)
+    _draw_embedding(axes, ENCODER, "Input", -1, model)
+    _draw_embedding(axes, DECODER, "Output", 1, model)
+    memory = _draw_stack(axes, ENCODER, -1, model, ENCODER_LAYER)
+    _draw_output(axes, _draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory), model)
     if model.tied:
         segment(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
         label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
@@ -48,7 +48,7 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, f"Block diagram: {words}", {"run": run})
 
 
-def model_of(input: SimpleNamespace) -> tuple[Model, str]:
+def _model_of(input: SimpleNamespace) -> tuple[Model, str]:
     """Return the model that `input.experiment` configures, and the run's name."""
     experiment = load(input.experiment)
     return experiment.model, run_name(asdict(experiment))
@@ -56,16 +56,16 @@ def model_of(input: SimpleNamespace) -> tuple[Model, str]:
 
 def described(model: Model) -> str:
     stacks = (
-        f"{name}, {model.N} layers of {', '.join(sublayer_words(model, sublayer) for sublayer in layer)}"
+        f"{name}, {model.N} layers of {', '.join(_sublayer_words(model, sublayer) for sublayer in layer)}"
         for name, layer in (("encoder", ENCODER_LAYER), ("decoder", DECODER_LAYER))
     )
     norm = " Each stack ends with norm." if model.norm == "pre" else ""
     rows = f"One matrix of {model.embedding_rows:,} × {model.d_model:,} embeds source and target and is the softmax' "
-    positions = POSITION_TEXTS[model.positions].lower().replace("\n", " ") or "no positions"
+    positions = _POSITION_TEXTS[model.positions].lower().replace("\n", " ") or "no positions"
     return f"{'; '.join(stacks)}.{norm} {f'{rows}weights. ' if model.tied else ''}Added to the embeddings: {positions}."
 
 
-def sublayer_words(model: Model, sublayer: str) -> str:
+def _sublayer_words(model: Model, sublayer: str) -> str:
     """Return `masked multi-head attention (add & norm after it)`."""
     own, *_ = (text for text, tint in blocks(model, sublayer) if tint != "norm")
     around = " and ".join(text.lower() for text, tint in blocks(model, sublayer) if tint == "norm")
@@ -86,12 +86,12 @@ def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
     return [own, (" & ".join([*add, "Norm"]), "norm")]
 
 
-def gap_below(number: int, tint: str) -> float:
+def _gap_below(number: int, tint: str) -> float:
     """Return the space below a sub-layer's box `number`, from 0; an attention's inputs need more."""
     return FORK if number == 0 or tint == "attention" else GAP
 
 
-def draw_stack(
+def _draw_stack(
     axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float | None = None
 ) -> float:
     """Draw one layer in its frame, N beside it (side -1 left, 1 right), and the stack's last norm. Return its top.
@@ -100,60 +100,60 @@ def draw_stack(
     """
     y, width = BOTTOM, WIDTH + 2 * MARGIN
     for sublayer in layer:
-        y = draw_sublayer(axes, x, y, side, model, sublayer, memory)
+        y = _draw_sublayer(axes, x, y, side, model, sublayer, memory)
     frame(axes, x - width / 2, BOTTOM, width, y + EDGE - BOTTOM, "stack", layer=0)
     label(axes, x + side * (width / 2 + 0.17), (BOTTOM + y) / 2, f"{model.N}×", size=MEDIUM + 2)
     y += EDGE
     if model.norm == "post":
         return y
-    arrow(axes, (x, y), (x, y + GAP))
+    _arrow(axes, (x, y), (x, y + GAP))
     return box(axes, x, y + GAP, WIDTH, "Norm", "norm")
 
 
-def draw_sublayer(
+def _draw_sublayer(
     axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float | None
 ) -> float:
     """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
     fork, top = y + FORK / 4, y
     for number, (text, tint) in enumerate(blocks(model, sublayer)):
-        below = gap_below(number, tint)
+        below = _gap_below(number, tint)
         if tint == "attention":
-            draw_inputs(axes, x, top, top + below, memory if sublayer == "cross" else None)
+            _draw_inputs(axes, x, top, top + below, memory if sublayer == "cross" else None)
         else:
-            arrow(axes, (x, top), (x, top + below))
+            _arrow(axes, (x, top), (x, top + below))
         top = box(axes, x, top + below, WIDTH, text, tint)
     if model.residual:
         edge, outside = x + side * WIDTH / 2, x + side * (WIDTH + MARGIN) / 2
-        middle = top - height_of("Add") / 2
-        arrow(axes, (x, fork), (outside, fork), (outside, middle), (edge, middle))
+        middle = top - _height_of("Add") / 2
+        _arrow(axes, (x, fork), (outside, fork), (outside, middle), (edge, middle))
     return top
 
 
-def draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float | None) -> None:
+def _draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float | None) -> None:
     """Draw an attention's values, keys and queries, all from below, or all but the queries from the memory."""
     level = top - GAP
     if memory is None:
-        arrow(axes, (x, bottom), (x, top))
+        _arrow(axes, (x, bottom), (x, top))
         route, ends = [(x, level)], (x - SPREAD, x + SPREAD)
     else:
-        arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
+        _arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
         between, over = (ENCODER + DECODER) / 2, memory + GAP
         route, ends = (
             [(ENCODER, memory), (ENCODER, over), (between, over), (between, level)],
             (x - SPREAD, x - SPREAD / 2),
         )
     for end in ends:
-        arrow(axes, *route, (end, level), (end, top))
+        _arrow(axes, *route, (end, level), (end, top))
 
 
-def draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> None:
+def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> None:
     label(axes, x, 0.1, "Outputs (shifted right)" if side > 0 else "Inputs")
-    arrow(axes, (x, 0.17), (x, 0.29))
+    _arrow(axes, (x, 0.17), (x, 0.29))
     above = box(axes, x, 0.29, WIDTH, f"{name}\nEmbedding", "embedding")
     y = above + 0.24
     segment(axes, (x, above), (x, BOTTOM))
     language = "+ language" if model.target_spaces and side < 0 else ""
-    if added := "\n".join(filter(None, (POSITION_TEXTS[model.positions], language))):
+    if added := "\n".join(filter(None, (_POSITION_TEXTS[model.positions], language))):
         plus(axes, x, y)
         wave = x + side * 0.35
         segment(axes, (x, y), (wave, y))
@@ -164,21 +164,21 @@ def draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> 
         label(axes, x + side * 0.72, y, added)
 
 
-def draw_output(axes: Axes, y: float, model: Model) -> None:
+def _draw_output(axes: Axes, y: float, model: Model) -> None:
     for text, tint in (("Linear\n(shared matrix)" if model.tied else "Linear", "linear"), ("Softmax", "softmax")):
-        arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
+        _arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
         y = box(axes, DECODER, y + GAP + 0.04, WIDTH, text, tint)
-    arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
+    _arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
     label(axes, DECODER, y + GAP + 0.2, "Output\nProbabilities")
 
 
 def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`."""
-    model, run = model_of(input)
+    model, run = _model_of(input)
     name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
-    draw_dot_product(axes, 0.72, model)
-    draw_heads(axes, 2.42, model, name)
+    _draw_dot_product(axes, 0.72, model)
+    _draw_heads(axes, 2.42, model, name)
     sizes = {symbol: getattr(model, symbol) for symbol in ("h", "d_k", "d_v", "d_model")}
     listed = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
     caption = (
@@ -193,7 +193,7 @@ def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, alt, {"run": run} | sizes)
 
 
-def draw_dot_product(axes: Axes, x: float, model: Model) -> None:
+def _draw_dot_product(axes: Axes, x: float, model: Model) -> None:
     label(axes, x, TITLE, f"{'Scaled ' * model.scaled}Dot-Product\nAttention", size=MEDIUM)
     scale = [(f"Scale: $1/\\sqrt{{{model.d_k}}}$", "norm")] * model.scaled
     steps = [("MatMul", "feed-forward"), *scale, ("Mask (opt.)", "embedding")]
@@ -202,49 +202,49 @@ def draw_dot_product(axes: Axes, x: float, model: Model) -> None:
     for name, place in (("$Q$", x - 0.25), ("$K$", x + 0.25), ("$V$", value)):
         label(axes, place, y - 0.1, name, size=MEDIUM)
     for start in (x - 0.25, x + 0.25):
-        arrow(axes, (start, y), (start, y + STEP))
+        _arrow(axes, (start, y), (start, y + STEP))
     for number, (text, tint) in enumerate(steps):
         if number:
             middle = x - 0.2 * (number == len(steps) - 1)  # the last has V beside it
-            arrow(axes, (middle, y), (middle, y + STEP))
+            _arrow(axes, (middle, y), (middle, y + STEP))
         bottom = y + STEP
         y = box(axes, x, bottom, 0.86, text, tint)
-    arrow(axes, (value, LETTERS), (value, bottom - STEP / 2), (x + 0.25, bottom - STEP / 2), (x + 0.25, bottom))
-    arrow(axes, (x, y), (x, y + STEP))
+    _arrow(axes, (value, LETTERS), (value, bottom - STEP / 2), (x + 0.25, bottom - STEP / 2), (x + 0.25, bottom))
+    _arrow(axes, (x, y), (x, y + STEP))
 
 
-def draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
+def _draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
     label(axes, x, TITLE, "Multi-Head\nAttention", size=MEDIUM)
     widths = {"V": model.d_v, "K": model.d_k, "Q": model.d_k}
     for place, (name, width) in zip((x - 0.68, x, x + 0.68), widths.items(), strict=True):
         label(axes, place, LETTERS - 0.1, f"${name}$", size=MEDIUM)
-        arrow(axes, (place, LETTERS), (place, LETTERS + STEP))
-        y = piled(axes, place, LETTERS + STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
-        arrow(axes, (place, y), (place, y + STEP))
-    top = piled(axes, x, y + STEP, 1.7, attention, "attention", model.h)
+        _arrow(axes, (place, LETTERS), (place, LETTERS + STEP))
+        y = _piled(axes, place, LETTERS + STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
+        _arrow(axes, (place, y), (place, y + STEP))
+    top = _piled(axes, x, y + STEP, 1.7, attention, "attention", model.h)
     label(axes, x + 0.78, top + 0.1, f"$h$ = {model.h}")
     for text, tint in (("Concat", "norm"), (f"Linear: {model.h * model.d_v} → {model.d_model}", "linear")):
-        arrow(axes, (x, top), (x, top + STEP))
+        _arrow(axes, (x, top), (x, top + STEP))
         top = box(axes, x, top + STEP, 1.2, text, tint)
-    arrow(axes, (x, top), (x, top + STEP))
+    _arrow(axes, (x, top), (x, top + STEP))
 
 
-def piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int) -> float:
+def _piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int) -> float:
     """Draw a box before those of the other heads, at most two of them. Return the pile's top."""
     behind = min(h, 3) - 1
     for number in range(behind, 0, -1):
         shift = PILE * number
-        frame(axes, x - width / 2 + shift, y + shift, width, height_of(text), tint)
+        frame(axes, x - width / 2 + shift, y + shift, width, _height_of(text), tint)
     return box(axes, x, y, width, text, tint) + PILE * behind
 
 
-def height_of(text: str) -> float:
+def _height_of(text: str) -> float:
     return LINE_INCHES * (text.count("\n") + 1) + 0.08
 
 
 def box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> float:
     """Draw a box that stands on y, with its middle at x. Return its top."""
-    height = height_of(text)
+    height = _height_of(text)
     frame(axes, x - width / 2, y, width, height, tint)
     label(axes, x, y + height / 2, text)
     return y + height
@@ -252,7 +252,7 @@ def box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> f
 
 def frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
     shape = "round,pad=0,rounding_size=0.05"
-    patch = FancyBboxPatch((left, bottom), width, height, shape, fc=TINTS[tint], ec="black", lw=LINE, zorder=layer)
+    patch = FancyBboxPatch((left, bottom), width, height, shape, fc=_TINTS[tint], ec="black", lw=LINE, zorder=layer)
     axes.add_patch(patch)
 
 
@@ -260,7 +260,7 @@ def segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
     axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": LINE, "zorder": 1} | properties)
 
 
-def arrow(axes: Axes, *points: tuple[float, float]) -> None:
+def _arrow(axes: Axes, *points: tuple[float, float]) -> None:
     """Draw a line through the points that ends in an arrowhead."""
     segment(axes, *points[:-1])
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.25", "color": "black", "lw": LINE}

@@ -17,12 +17,12 @@ from transformer.records import read_json
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 
-FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
+_FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
-SPACING = LINE_INCHES * 1.15  # from word to word
-CELL = 0.06  # width of one head's mark on a word
-READING = f"The stronger a line, the larger the weight; those below {FAINTEST} are left out. "
-READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
+_SPACING = LINE_INCHES * 1.15  # from word to word
+_CELL = 0.06  # width of one head's mark on a word
+_READING = f"The stronger a line, the larger the weight; those below {_FAINTEST} are left out. "
+_READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
 
 class ShownSentence(NamedTuple):
@@ -45,7 +45,7 @@ class ShownSentence(NamedTuple):
         return start, self.weights[:, start, to].sum(axis=1)
 
     def canvas(self, panels: int) -> tuple[Figure, Axes]:
-        return canvas(panels * COLUMN_INCHES, BELOW + SPACING * len(self.words) + HEADING)
+        return canvas(panels * COLUMN_INCHES, BELOW + _SPACING * len(self.words) + HEADING)
 
     def numbers(self, heads: Iterable[int] = (), **measured) -> dict:
         """Return the numbers that the caption rests on; heads are counted from 1."""
@@ -58,7 +58,7 @@ class ShownSentence(NamedTuple):
         return f"Lines from “{self.about['from']}” to {', '.join(listed)}"
 
 
-def sentence_of(attention: Attention, figure: str) -> ShownSentence:
+def _sentence_of(attention: Attention, figure: str) -> ShownSentence:
     """Return the sentence that `figure` shows."""
     entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
     number = layer_of(attention["layers"])
@@ -87,7 +87,7 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
-    shown = sentence_of(read_json(input.attention, Attention), "figure3")
+    shown = _sentence_of(read_json(input.attention, Attention), "figure3")
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     figure, axes = shown.canvas(1)
     draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
@@ -95,14 +95,14 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     caption = (
         f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
         f"for each of the {len(shares)} heads. {shown.where} On average heads "
-        f"give “{completion}” {shares.mean():.2f} of it, head {best + 1} most, {shares[best]:.2f}. {READING}"
+        f"give “{completion}” {shares.mean():.2f} of it, head {best + 1} most, {shares[best]:.2f}. {_READING}"
     )
     return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)[start]), shown.numbers(shares=shares))
 
 
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
-    shown = sentence_of(read_json(input.attention, Attention), "figure4")
+    shown = _sentence_of(read_json(input.attention, Attention), "figure4")
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     heads = np.argsort(-shares, kind="stable")[:2].tolist()
     figure, axes = shown.canvas(2)
@@ -113,7 +113,7 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     caption = (
         f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
         f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
-        f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {READING}"
+        f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {_READING}"
     )
     return Drawing(
         figure, caption, shown.strongest(shown.weights[heads[0], start]), shown.numbers(heads, shares=shares)
@@ -122,7 +122,7 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw two heads that do different things."""
-    shown = sentence_of(read_json(input.attention, Attention), "figure5")
+    shown = _sentence_of(read_json(input.attention, Attention), "figure5")
     heads = two_structured(shown.weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
@@ -132,7 +132,7 @@ def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
     caption = (
         f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
-        f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {READING}"
+        f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {_READING}"
     )
 
     def typical(head: int) -> str:
@@ -173,10 +173,10 @@ def draw_attention(
 
     left: the left edge of a panel that is COLUMN_INCHES wide. color: the first head's; they are repeated after eight.
     """
-    count, strip = len(shown.words), CELL * len(heads)
-    heights = [BELOW + SPACING * (count - 0.5 - row) for row in range(count)]
+    count, strip = len(shown.words), _CELL * len(heads)
+    heights = [BELOW + _SPACING * (count - 0.5 - row) for row in range(count)]
     ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
-    label(axes, left + COLUMN_INCHES / 2, BELOW + SPACING * count + HEADING / 2, title, size=MEDIUM)
+    label(axes, left + COLUMN_INCHES / 2, BELOW + _SPACING * count + HEADING / 2, title, size=MEDIUM)
     for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
         weight = "bold" if row in starts else "normal"
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
@@ -184,17 +184,17 @@ def draw_attention(
     rows = list(starts or range(count))
 
     def strong(weights: np.ndarray) -> list[tuple[float, float]]:
-        return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= FAINTEST]
+        return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= _FAINTEST]
 
     for number, head in enumerate(heads):
         hue = COLORS[(color + number) % len(COLORS)]
         # Side by side, so that their colours do not mix.
-        shift = SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
+        shift = _SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
         for row in rows:
             for y, weight in strong(shown.weights[head, row]):
                 line = {"color": hue, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
                 axes.plot(ends, (heights[row], y - shift), **line)
         # On the right, the most that this head gives a word from any on the left.
         for y, weight in strong(shown.weights[head, rows].max(axis=0)):
-            corner = ends[1] + CELL * number, y - SPACING * 0.45
-            axes.add_patch(Rectangle(corner, CELL, SPACING * 0.9, fc=hue, alpha=min(1.0, weight), lw=0))
+            corner = ends[1] + _CELL * number, y - _SPACING * 0.45
+            axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=hue, alpha=min(1.0, weight), lw=0))

@@ -21,7 +21,7 @@ from transformer.report.tables.table3 import read_variations
 ROWS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
 ROWS |= {"E": "E: learned positions", "big": "big", "ours": "own rows"}
 NAMED = ("base", "big")
-RADIUS = 3.0  # points that a marker reaches
+_RADIUS = 3.0  # points that a marker reaches
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
@@ -49,13 +49,13 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Dr
         for title, points in zip(titles, (printed.assign(sd=float("nan")), means(runs, "parameters")), strict=True)
     ]
     figure, (axes_row,) = panels_of([panels], "parameters")
-    draw_rows(axes_row, panels)
+    _draw_rows(axes_row, panels)
     caption = (
         "BLEU of the dev set over the number of parameters, Table 3's rows: left as the paper printed them for "
         f"newstest2013, a blank cell being base's, right ours: {params.dev_label}. Bars are standard deviations over "
         "seeds."
     )
-    return cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
+    return _cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
 
 
 def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
@@ -67,19 +67,19 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
         on_dev = means(dev[dev["task"] == task], "flops").assign(kind="dev")
         ours = pd.concat([means(runs[runs["task"] == task], "flops").assign(kind="test set"), on_dev])
         titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {params.label}"
-        rows.append([Panel(titles[0], systems_of(paper, task)), Panel(titles[1], ours)])
+        rows.append([Panel(titles[0], _systems_of(paper, task)), Panel(titles[1], ours)])
     figure, grid = panels_of(rows, "FLOPs of training")
     for panels, axes_row in zip(rows, grid, strict=True):
-        draw_systems(axes_row, panels)
+        _draw_systems(axes_row, panels)
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours, filled: {params.label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from "
         "time and hardware, ours counted (Table 2). Bars are standard deviations over seeds."
     )
-    return cost_drawing(figure, caption, [panel for panels in rows for panel in panels], gaps)
+    return _cost_drawing(figure, caption, [panel for panels in rows for panel in panels], gaps)
 
 
-def cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> style.Drawing:
+def _cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> style.Drawing:
     spoken = {
         panel.title: ", ".join(f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in panel.points.itertuples())
         for panel in panels
@@ -89,7 +89,7 @@ def cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[s
     return style.Drawing(figure, caption + style.not_shown(gaps), alt, {"gaps": gaps, "points": points})
 
 
-def systems_of(paper: list[dict], task: str) -> pd.DataFrame:
+def _systems_of(paper: list[dict], task: str) -> pd.DataFrame:
     keys = f"{task}_flops", f"{task}_bleu"
     rows = [(row["model"], row["by"], *(float(row[key]) for key in keys)) for row in paper if row.keys() >= set(keys)]
     return pd.DataFrame(rows, columns=["name", "kind", "x", "y"]).assign(sd=float("nan"))
@@ -130,21 +130,21 @@ def tick(axes: Axes, formatter: Formatter) -> None:
     axes.xaxis.set_major_formatter(formatter)
 
 
-def draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
+def _draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
     for axes, panel in zip(axes_row, panels, strict=True):
         for (kind, title), color, marker in zip(ROWS.items(), COLORS, style.MARKERS, strict=True):
             points = panel.points[panel.points["kind"] == kind]
             if len(points):
                 above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
-                draw_points(axes, points, color=color, marker=marker, label=title, **above)
+                _draw_points(axes, points, color=color, marker=marker, label=title, **above)
         if len(panel.points):
             tick(axes, EngFormatter(sep=""))
     for axes, panel in zip(axes_row, panels, strict=True):
-        place_labels(axes, panel.points["name"].isin(NAMED), panel.points)
+        _place_labels(axes, panel.points["name"].isin(NAMED), panel.points)
     style.legend_below(axes_row[0].figure, columns=4)
 
 
-def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
+def _draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
@@ -153,34 +153,34 @@ def draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
     }
     for axes, panel in zip(axes_row, panels, strict=True):
         for kind, look in looks.items():
-            draw_points(axes, panel.points[panel.points["kind"] == kind], **look)
+            _draw_points(axes, panel.points[panel.points["kind"] == kind], **look)
         low, high = axes.get_xlim()
         if len(panel.points):
             axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
             tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     for axes, panel in zip(axes_row, panels, strict=True):
-        place_labels(axes, panel.points["kind"] != "dev", panel.points)
+        _place_labels(axes, panel.points["kind"] != "dev", panel.points)
 
 
-def draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
+def _draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
     axes.plot(points["x"], points["y"], ls="none", **look)
     several, bars = points.dropna(subset="sd"), {"fmt": "none", "capsize": 2, "elinewidth": 0.8}
     axes.errorbar(several["x"], several["y"], several["sd"], ecolor=look["color"], **bars)
 
 
-def place_labels(axes: Axes, named: pd.Series, points: pd.DataFrame) -> None:
+def _place_labels(axes: Axes, named: pd.Series, points: pd.DataFrame) -> None:
     """Write the names of some points, the longest first, in the places that cover least. Limits must stay."""
     axes.figure.draw_without_rendering()  # the layout, which pixels depend on
-    reach = RADIUS * (axes.figure.dpi / 72)
+    reach = _RADIUS * (axes.figure.dpi / 72)
     taken = [
         Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
         for x, y in axes.transData.transform(points[["x", "y"]].to_numpy(float))
     ]
     for point in sorted(points[named].itertuples(index=False), key=lambda point: -len(point.name)):
-        taken.append(place_label(axes, point, taken))
+        taken.append(_place_label(axes, point, taken))
 
 
-def place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
+def _place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
     """Write one name in the best of `PLACES`. Return the box that it covers."""
     inside = axes.get_window_extent()
     text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
@@ -192,12 +192,12 @@ def place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
 
     def badness(place: tuple) -> float:
         box = moved(place)
-        out = box.width * box.height - common_area(box, inside)
-        return out + sum(common_area(box, other) for other in taken)
+        out = box.width * box.height - _common_area(box, inside)
+        return out + sum(_common_area(box, other) for other in taken)
 
     return moved(min(PLACES, key=badness))
 
 
-def common_area(one: Bbox, other: Bbox) -> float:
+def _common_area(one: Bbox, other: Bbox) -> float:
     common = Bbox.intersection(one, other)
     return common.width * common.height if common else 0.0

@@ -19,8 +19,8 @@ from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table3 import read_variations
 
-EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
-LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
+_EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
+_LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 OTHERS = "other rows of Table 3"
 
 
@@ -111,21 +111,23 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
     In the column of `params.task`, which has the paper's data, lines are the paper's results.
     """
-    logged = {Run(Path(path).parent).name: read_curve(path) for path in input.metrics}
+    logged = {Run(Path(path).parent).name: _read_curve(path) for path in input.metrics}
     gaps, paper = missing(params.expected, logged), read_variations(input.paper)
-    columns = list(dict.fromkeys(place_of(name)[0] for name in [*logged, *gaps]))
+    columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
     figure = Figure(figsize=(style.PAGE_INCHES, 4.2), layout="constrained")
-    parsers = dict.fromkeys(line for column, line in map(place_of, logged) if column == PARSER)
-    looks = EMPHASISED | dict(zip(parsers, COLORS[len(EMPHASISED) :], strict=False))
+    parsers = dict.fromkeys(line for column, line in map(_place_of, logged) if column == PARSER)
+    looks = _EMPHASISED | dict(zip(parsers, COLORS[len(_EMPHASISED) :], strict=False))
     outside = []
     # Row by row; that of parsers has the height of both.
-    panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in LOGGED]
+    panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
     for panel, axes in figure.subplot_mosaic(panels).items():
         column, metric = panel.split()
-        draw_curves(axes, {name: curve for name, curve in logged.items() if place_of(name)[0] == column}, metric, looks)
+        _draw_curves(
+            axes, {name: curve for name, curve in logged.items() if _place_of(name)[0] == column}, metric, looks
+        )
         if column == params.task:
-            outside += draw_printed(axes, paper, metric)
-        finish_panel(axes, f"{'Parsers' if column == PARSER else column.upper()}: {LOGGED[metric]}")
+            outside += _draw_printed(axes, paper, metric)
+        _finish_panel(axes, f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}")
     style.legend_below(figure, columns=3, order=[*looks, OTHERS])
     caption = (
         f"Learning curves on the dev set of {params.dev_label}: perplexity per subword, and BLEU by a beam of one on "
@@ -138,20 +140,20 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     return style.Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
 
 
-def place_of(name: str) -> tuple[str, str]:
+def _place_of(name: str) -> tuple[str, str]:
     """Return a run's column, its task or that of all parsers; and its line there, its experiment or a parser's task."""
     task, experiment, _ = name.split("/")
     return (PARSER, task) if experiment == PARSER else (task, experiment)
 
 
-def read_curve(path: str | Path) -> pd.DataFrame:
+def _read_curve(path: str | Path) -> pd.DataFrame:
     rows = [line for line in read_metrics(Path(path)) if "dev_perplexity" in line]
-    return pd.DataFrame(rows, columns=["step", *LOGGED], dtype=float)
+    return pd.DataFrame(rows, columns=["step", *_LOGGED], dtype=float)
 
 
-def draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict[str, str]) -> None:
+def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict[str, str]) -> None:
     for name, curve in logged.items():
-        _, line = place_of(name)
+        _, line = _place_of(name)
         curve = curve.dropna(subset=metric)
         if line in looks:
             shown = {"color": looks[line], "zorder": 3, "marker": ".", "label": line}
@@ -165,20 +167,20 @@ def draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks:
         axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
 
 
-def draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
+def _draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
     low, high = axes.get_ylim()
     outside = []
-    for experiment, color in EMPHASISED.items():
+    for experiment, color in _EMPHASISED.items():
         value = float(paper[metric.removeprefix("dev_")][experiment])
         text = f"{value}, the paper's {experiment}, newstest2013"
         if low <= value <= high:
             axes.axhline(value, color=color, ls="--", lw=0.8, label=text)
         else:
-            outside.append(f"{LOGGED[metric]} {text}")
+            outside.append(f"{_LOGGED[metric]} {text}")
     return outside
 
 
-def finish_panel(axes: Axes, title: str) -> None:
+def _finish_panel(axes: Axes, title: str) -> None:
     axes.set(title=title, xlabel="step")
     axes.grid(True)
     axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
@@ -190,7 +192,7 @@ def finish_panel(axes: Axes, title: str) -> None:
 def last(logged: dict[str, pd.DataFrame], emphasised: dict[str, str]) -> str:
     ends = []
     for name, curve in logged.items():
-        if place_of(name)[1] in emphasised:
-            values = (f"{title} {value:.2f}" for key, title in LOGGED.items() for value in curve[key].dropna()[-1:])
+        if _place_of(name)[1] in emphasised:
+            values = (f"{title} {value:.2f}" for key, title in _LOGGED.items() for value in curve[key].dropna()[-1:])
             ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")
     return f"At the end, {'; '.join(ends)}." if ends else ""

@@ -46,7 +46,7 @@ matplotlib.rcParams.update(
     }
 )
 
-DATELESS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+_DATELESS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
 
 
 class Drawing(NamedTuple):
@@ -96,12 +96,12 @@ def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
     return f" {why}, and so not shown: {names}." if names else ""
 
 
-def save_files(figure: Figure, output: str | Path) -> None:
+def _save_files(figure: Figure, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes.
 
     The order counts: each time, the layout comes a little closer to its limit.
     """
-    for kind, metadata in DATELESS.items():
+    for kind, metadata in _DATELESS.items():
         # The salt makes ids within the SVG, which would differ each time without it.
         with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
             figure.savefig(file, format=kind, metadata=metadata)
@@ -110,7 +110,7 @@ def save_files(figure: Figure, output: str | Path) -> None:
 def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
     """Write the figure's files, and OUTPUT.json with its description."""
     figure, caption, alt, data = drawing
-    save_files(figure, output)
+    _save_files(figure, output)
     about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth(), data=data)
     with replacing(f"{output}.json") as file:
         json.dump(about, file, indent=1, ensure_ascii=False)

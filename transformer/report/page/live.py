@@ -46,7 +46,7 @@ class _Question(TypedDict):
 
 
 @dataclass(frozen=True)
-class Trial:
+class _Trial:
     """A trained model to try: the folder of its run, its settings, and its translator."""
 
     run: Run
@@ -98,12 +98,12 @@ class Trial:
         )
 
 
-def open_trial(folder: Path) -> Trial:
+def open_trial(folder: Path) -> _Trial:
     """Open the averaged model of a run, or an exported one."""
     run = Run(folder)
     experiment = load(run.experiment)
     model = load_model(run.average, experiment.model).to(best_device())
-    return Trial(run, experiment, open_translator(folder, model, {}))
+    return _Trial(run, experiment, open_translator(folder, model, {}))
 
 
 def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:

@@ -48,7 +48,7 @@ _DETAILS_NOTES = [
 ]
 
 
-class RunCard(NamedTuple):
+class _RunCard(NamedTuple):
     """How a run was trained, as texts by heading, and how it was averaged, decoded and scored, by score file."""
 
     run: str
@@ -69,13 +69,13 @@ def read_run_records(paths: Iterable[str | Path]) -> dict[str, Trained]:
     return {run_name(run): run for run in (read_json(path, Trained) for path in paths)}
 
 
-def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[RunCard]:
+def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_RunCard]:
     """Make a card for each run; a score whose run.json is gone has its own record of the run."""
-    cards = {name: RunCard(name, _facts(run), []) for name, run in runs.items()}
+    cards = {name: _RunCard(name, _facts(run), []) for name, run in runs.items()}
     for path in scores:
         score = read_scored(path)
         run = typed(score["run"], RunRecord, f"{path}, run")
-        card = cards.setdefault(run_name(run), RunCard(run_name(run), _facts(run), []))
+        card = cards.setdefault(run_name(run), _RunCard(run_name(run), _facts(run), []))
         about = {
             "file": Path(path).name,
             "averaged": averaged_text(run["averaged_steps"]),

@@ -18,11 +18,11 @@ LEVEL = 0.05
 MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
 NO_VERDICT = "no verdict"
-WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
+_WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
 MARK, UNTESTED = "†", "?"  # of differences from base
 BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # columns of evaluation/scorefiles.py, with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": WITHIN, "level": LEVEL, "margin": MARGIN}
+CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
 CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, "untested": UNTESTED}
 
 Make = Callable[[dict], Cell]  # of the row of a frame
@@ -124,7 +124,7 @@ def from_paper(difference: str, printed: str, prefix: str = "") -> Make:
         value, papers, low, high = (row.get(prefix + name) for name in (difference, printed, "low", "high"))
         if pd.isna(value):
             return Cell("")
-        mark = f" {WITHIN}" if low <= float(papers) <= high else ""
+        mark = f" {_WITHIN}" if low <= float(papers) <= high else ""
         return ours(difference_text(value, 1) + mark, row[f"{prefix}runs"])
 
     return cell

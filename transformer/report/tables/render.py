@@ -16,12 +16,12 @@ from transformer.records import read_json
 from transformer.text import environment
 
 CODE = re.compile(r"`([^`]*)`")
-BREAKABLE = re.compile(r"[:/|+]")
-POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
+_BREAKABLE = re.compile(r"[:/|+]")
+_POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
 # What LaTeX cannot print as it stands.
-IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
-IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
-IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
+_IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
+_IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
+_IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
 PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
 
 
@@ -119,7 +119,7 @@ def markdown_grid(grid: Grid) -> str:
     """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
     if not grid.rows:
         return ""
-    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in texts_of(grid)]
+    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in _texts_of(grid)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
     columns = list(zip(pads, widths, strict=True))
@@ -135,41 +135,41 @@ def latex(table: Table) -> str:
 
     The document needs the packages booktabs and graphicx, and T1 fonts.
     """
-    body = rf"\begin{{table}}[ht]\centering\caption{{{latex_text(table.caption)}}}\label{{tab:{table.name}}}"
-    notes = [latex_note(note) for note in table.notes]
-    return "\n\n".join([f"{body}\n{latex_grid(table.grid)}\n\\end{{table}}", *notes]) + "\n"
+    body = rf"\begin{{table}}[ht]\centering\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
+    notes = [_latex_note(note) for note in table.notes]
+    return "\n\n".join([f"{body}\n{_latex_grid(table.grid)}\n\\end{{table}}", *notes]) + "\n"
 
 
-def latex_note(note: Note) -> str:
+def _latex_note(note: Note) -> str:
     if isinstance(note, str):
-        return rf"\noindent {latex_text(note)}"
+        return rf"\noindent {_latex_text(note)}"
     if isinstance(note, Grid):
         parts = [Grid(note.words, note.rows[start : start + PAGE]) for start in range(0, len(note.rows), PAGE)]
-        return "\n\n".join(rf"\noindent {latex_grid(part)}" for part in parts)
-    return "\n".join([r"\begin{itemize}", *(rf"\item {latex_text(line)}" for line in note), r"\end{itemize}"])
+        return "\n\n".join(rf"\noindent {_latex_grid(part)}" for part in parts)
+    return "\n".join([r"\begin{itemize}", *(rf"\item {_latex_text(line)}" for line in note), r"\end{itemize}"])
 
 
-def latex_grid(grid: Grid) -> str:
+def _latex_grid(grid: Grid) -> str:
     r"""Write a tabular that \resizebox shrinks to the line where it is wider; nothing if there are no rows."""
     if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    headings, *cells = [[latex_text(cell) for cell in line] for line in texts_of(grid)]
+    headings, *cells = [[_latex_text(cell) for cell in line] for line in _texts_of(grid)]
     sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
     tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
     top, head, body, end = tabular.split(r"\hline")
     return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
 
 
-def latex_text(text: str | Cell) -> str:
+def _latex_text(text: str | Cell) -> str:
     parts = CODE.split(str(text))  # texts and codes in turn
     for place, part in enumerate(parts):
         if place % 2:
             escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in part)
-            parts[place] = r"\texttt{" + BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
+            parts[place] = r"\texttt{" + _BREAKABLE.sub(r"\g<0>\\allowbreak{}", escaped) + "}"
         else:
-            raised = POWER.sub("\0\\1\0", part)
-            escaped = "".join(IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in raised)
+            raised = _POWER.sub("\0\\1\0", part)
+            escaped = "".join(_IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in raised)
             parts[place] = re.sub("\0([^\0]*)\0", r"$^{\1}$", escaped)
     return "".join(parts)
 
@@ -185,18 +185,18 @@ def html(table: Table, scrolls: str = "") -> Markup:
 
 def marked_environment(templates: Path) -> jinja2.Environment:
     jinja = environment(templates)
-    jinja.filters["marked"] = html_text
+    jinja.filters["marked"] = _html_text
     return jinja
 
 
-def html_text(text: str | Cell) -> Markup:
+def _html_text(text: str | Cell) -> Markup:
     parts = CODE.split(str(text))  # texts and codes in turn
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else Markup(POWER.sub(r"<sup>\1</sup>", str(escape(part))))
+        Markup("<code>{}</code>").format(part) if place % 2 else Markup(_POWER.sub(r"<sup>\1</sup>", str(escape(part))))
         for place, part in enumerate(parts)
     )
 
 
-def texts_of(grid: Grid) -> list[list[str | Cell]]:
+def _texts_of(grid: Grid) -> list[list[str | Cell]]:
     headings = list(grid.rows[0])
     return [headings, *([row[heading] for heading in headings] for row in grid.rows)]

@@ -12,49 +12,49 @@ from transformer.records import read_json
 from transformer.report.tables.cells import note, read_printed, titled
 from transformer.report.tables.render import Column, Grid, Row, Table, lay_out
 
-POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
+_POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
 
 
 def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table. input: paper, measured (layers.json)."""
     measured = read_json(input.measured, Measured)
-    frame = compare_layers(read_complexities(input.paper), measured)
+    frame = _compare_layers(read_complexities(input.paper), measured)
     times = pd.DataFrame(measured["times"])
     lengths = ", ".join(str(n) for n in sorted({row["n"] for row in measured["connections"]}))
     rows = frame.reset_index()
-    notes = [note("table1", "counts"), lay_out(rows, LAYER_COLUMNS, detail=True)]
+    notes = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
-    notes += [power_grid(frame), note("table1", "sequential"), note("table1", "path")]
+    notes += [_power_grid(frame), note("table1", "sequential"), note("table1", "path")]
     for size, of_size in times.groupby("grid", sort=False):
         fixed = "d" if size == "n" else "n"
-        notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", time_grid(of_size, size)]
+        notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", _time_grid(of_size, size)]
     machine = {"Hardware": measured["hardware"], "PyTorch": measured["versions"]["torch"]}
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
     caption = note("table1", "caption", lengths=lengths)
-    return titled("table1", caption, lay_out(rows, LAYER_COLUMNS), notes), frame
+    return titled("table1", caption, lay_out(rows, _LAYER_COLUMNS), notes), frame
 
 
-def lengths_of(name: str) -> Column:
+def _lengths_of(name: str) -> Column:
     return Column(
         f"{name.capitalize()}, ours",
         lambda row: ", ".join(str(value) for key, value in row.items() if key.startswith(f"{name}_")),
     )
 
 
-def time_text(row: dict) -> str:
+def _time_text(row: dict) -> str:
     return "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.1f} · d^{row['d_timed']:.1f}"
 
 
-LAYER_COLUMNS = [
+_LAYER_COLUMNS = [
     Column("Layer type", "layer", key=True),
     Column("Complexity, paper", "paper_complexity"),
     Column("Multiply-adds, ours", "multiply_adds", detail=True),
-    Column("Time, ours", time_text),
+    Column("Time, ours", _time_text),
     Column("Sequential, paper", "paper_sequential"),
-    lengths_of("sequential"),
+    _lengths_of("sequential"),
     Column("Path, paper", "paper_path"),
-    lengths_of("path"),
+    _lengths_of("path"),
 ]
 
 
@@ -63,7 +63,7 @@ def read_complexities(path: str | Path) -> pd.DataFrame:
     return read_printed(path).set_index("layer")[["complexity", "sequential", "path"]]
 
 
-def compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
+def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     """Join the paper's cells and ours, a row per layer type: powers (`n_timed`), and lengths for each n (`path_8`)."""
     printed = paper.add_prefix("paper_").reindex(list(LAYERS), fill_value="").rename_axis("layer")
     formulas = pd.Series({name: COSTS.get(name, "") for name in LAYERS}, name="multiply_adds")
@@ -90,10 +90,10 @@ def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     x, y = np.log(large), np.log(values[large.index])
     slope, _ = np.polyfit(x, y, 1)
     between = np.diff(y) / np.diff(x)
-    return tuple(round(float(b), POWER_DIGITS) for b in (slope, between.min(), between.max()))
+    return tuple(round(float(b), _POWER_DIGITS) for b in (slope, between.min(), between.max()))
 
 
-def power_grid(frame: pd.DataFrame) -> Grid:
+def _power_grid(frame: pd.DataFrame) -> Grid:
     columns = [Column("Layer type", "layer", key=True)]
     for size in "nd":
         columns += [
@@ -109,7 +109,7 @@ def power_grid(frame: pd.DataFrame) -> Grid:
     return lay_out(frame.dropna(subset="n_timed").reset_index(), columns)
 
 
-def time_grid(times: pd.DataFrame, size: str) -> Grid:
+def _time_grid(times: pd.DataFrame, size: str) -> Grid:
     rows: list[Row] = [
         {"Layer type": layer}
         | {f"{size} = {row[size]}": f"{1000 * row['seconds']:.3f}" for row in of_layer.to_dict("records")}

@@ -22,7 +22,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
         require_one("steps", seeds)
     frame = systems(read_systems(input.paper), runs, params.label, params.data_of_paper)
     compared = bool(frame.filter(regex="_difference$").notna().any(axis=None))
-    columns = columns_of(list(runs["task"].unique()), compared)
+    columns = _columns_of(list(runs["task"].unique()), compared)
     notes: list[Note] = []
     if len(runs):
         notes += [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), cells.note("table2", "flops")]
@@ -33,7 +33,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     return cells.titled("table2", caption, lay_out(frame, columns), notes), frame
 
 
-def columns_of(tasks: list[str], compared: bool) -> list[Column]:
+def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
     def one_or_each(texts: list[str]) -> str:
         return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
@@ -83,7 +83,7 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     printed = [row for row in paper if row.keys() & columns or not columns]
-    rows = our_systems(runs, printed, data_of_paper)
+    rows = _our_systems(runs, printed, data_of_paper)
     frame = pd.DataFrame(
         printed + [{"by": "ours", "label": label} | row for row in rows],
         columns=["model", "by", "label", *columns, "note"],
@@ -91,7 +91,7 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
 
 
-def our_systems(runs: pd.DataFrame, paper: list[dict], data_of_paper: bool) -> list[dict]:
+def _our_systems(runs: pd.DataFrame, paper: list[dict], data_of_paper: bool) -> list[dict]:
     rows, papers = [], {row["model"]: row for row in paper if row["by"] == "paper"}
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
         row = {"model": system_name(experiment)}

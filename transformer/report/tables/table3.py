@@ -13,8 +13,8 @@ from transformer.evaluation.scores import holm, read_scores, require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
-PRINTED = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
-AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
+_PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
+_AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", cells.NO_VERDICT: cells.UNTESTED}
 
 
@@ -27,9 +27,9 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     runs = read_last(input.score)
     frame = variations(read_variations(input.paper), runs, params.data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
-    columns = [column for column in columns_against(base) if compared or column.heading != "− paper"]
+    columns = [column for column in _columns_against(base) if compared or column.heading != "− paper"]
     rows = frame.reset_index()
-    notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True), *changes_notes(frame, params)]
+    notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True), *_changes_notes(frame, params)]
     notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
     notes += cells.fixed("table3.marks", "table3.here", "scores.chance")
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
@@ -38,7 +38,7 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     return cells.titled("table3", caption, lay_out(rows, columns), notes + cells.provenance(runs)), frame
 
 
-def columns_against(base: pd.DataFrame) -> list[Column]:
+def _columns_against(base: pd.DataFrame) -> list[Column]:
     def against_base(row: dict) -> Cell:
         if pd.isna(row["difference"]):
             return Cell("")
@@ -59,7 +59,7 @@ def columns_against(base: pd.DataFrame) -> list[Column]:
         Column("BLEU, ours", cells.mean("bleu", 1)),
         Column("95 %", cells.interval_95()),
         Column("− paper", cells.from_paper("from_paper", "paper_bleu")),
-        Column("− base, paper", papers_difference),
+        Column("− base, paper", _papers_difference),
         Column("− base, ours", against_base),
         Column("Here", lambda row: HERE.get(row["here"], "")),
         Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
@@ -71,13 +71,13 @@ def columns_against(base: pd.DataFrame) -> list[Column]:
     ]
 
 
-def papers_difference(row: dict) -> str:
+def _papers_difference(row: dict) -> str:
     return "" if row["experiment"] == "base" else cells.difference_text(row["paper_difference"], 1)
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
     """Read what the paper printed, by experiment: row, changed and `PRINTED`, all text."""
-    columns = ["experiment", "row", "changed", *PRINTED]
+    columns = ["experiment", "row", "changed", *_PRINTED_COLUMNS]
     return cells.read_printed(path)[columns].set_index("experiment")
 
 
@@ -98,7 +98,7 @@ def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
     return {experiment: cells.paired(same, base) for experiment, same in others.groupby("experiment")}
 
 
-def goes_the_same_way(ours: cells.Difference | None, papers: float) -> str:
+def _goes_the_same_way(ours: cells.Difference | None, papers: float) -> str:
     """Judge whether our difference from base goes the paper's way; blank without one of them."""
     if ours is None or pd.isna(papers) or papers == 0:
         return ""
@@ -110,24 +110,24 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
 
     `difference` is ours above base's, `paper_difference` the paper's; `from_paper` is ours above the paper's.
     """
-    means = cells.over_seeds(runs, "experiment", AVERAGED, ["parameters", "steps"])
+    means = cells.over_seeds(runs, "experiment", _AVERAGED, ["parameters", "steps"])
     differences = from_base(runs)
     tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
     tested = ["difference", "difference_low", "difference_high", "p"]
-    printed = paper.rename(columns={column: f"paper_{column}" for column in PRINTED})
+    printed = paper.rename(columns={column: f"paper_{column}" for column in _PRINTED_COLUMNS})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
     frame = printed.reindex(experiments, fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
     frame = frame.join(means.join(pd.DataFrame.from_dict(tests, orient="index", columns=tested)))
     papers = frame["paper_difference"].items()
-    frame["here"] = [goes_the_same_way(differences.get(experiment), paper) for experiment, paper in papers]
+    frame["here"] = [_goes_the_same_way(differences.get(experiment), paper) for experiment, paper in papers]
     frame["p_holm"] = holm(frame["p"])
     frame["from_paper"] = frame["bleu"] - numbers if data_of_paper else float("nan")
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
 
 
-def changes_notes(frame: pd.DataFrame, params: SimpleNamespace) -> list[Note]:
+def _changes_notes(frame: pd.DataFrame, params: SimpleNamespace) -> list[Note]:
     shrunk = {"width": params.width, "depth": params.depth}
     rows = [
         f"`{experiment}` {', '.join(f'{key}={value}' for key, value in values.items())}"

@@ -15,8 +15,8 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 # What is averaged over seeds: percentages, then numbers of sentences.
-MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
-MEANS += ["repaired", "errors_evalb"]
+_MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
+_MEANS += ["repaired", "errors_evalb"]
 WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"  # how the paper names its training
 
 
@@ -27,14 +27,14 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     task, by name what each parser learned from (`training`), is tested on (`label`), and whether it learned from trees
     that no person made (`silver`); elsewhere_label, the name of the other trees, if any; expected; data_of_paper.
     """
-    runs, tasks, elsewhere = read_f1(input.score), params.task, params.elsewhere_label
-    others = {"constrained": read_f1(input.constrained)}
+    runs, tasks, elsewhere = _read_f1(input.score), params.task, params.elsewhere_label
+    others = {"constrained": _read_f1(input.constrained)}
     if elsewhere:
-        others["elsewhere"] = read_f1(input.elsewhere)
-    frame = parsers(read_parsers(input.paper), runs, others, params)
+        others["elsewhere"] = _read_f1(input.elsewhere)
+    frame = parsers(_read_parsers(input.paper), runs, others, params)
     labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
     compared = bool(frame["difference"].notna().any())
-    columns = [column for column in PARSER_COLUMNS if compared or column.heading != "− paper"]
+    columns = [column for column in _PARSER_COLUMNS if compared or column.heading != "− paper"]
     if elsewhere:
         columns.insert(-1, Column(f"F1, constrained, on {elsewhere}", cells.mean("f1_elsewhere", 1), detail=True))
     details = lay_out(frame[frame["by"] == "ours"], columns, detail=True)
@@ -47,15 +47,15 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     return cells.titled("table4", caption, lay_out(frame, columns), notes), frame
 
 
-def repaired_cell(row: dict) -> Cell:
+def _repaired_cell(row: dict) -> Cell:
     return cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"])
 
 
-def evalb_cell(row: dict) -> Cell:
+def _evalb_cell(row: dict) -> Cell:
     return cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"])
 
 
-PARSER_COLUMNS = [
+_PARSER_COLUMNS = [
     Column("Parser", "parser", key=True),
     # Ours are named by their task, as the words for what they learned from may be many.
     Column("Training", lambda row: row["task"] if row["by"] == "ours" else row["training"], key=True),
@@ -67,32 +67,32 @@ PARSER_COLUMNS = [
     Column("− paper", cells.from_paper("difference", "paper")),
     Column("Recall", cells.mean("recall", 1), detail=True),
     Column("Precision", cells.mean("precision", 1), detail=True),
-    Column("Repaired", repaired_cell, detail=True),
+    Column("Repaired", _repaired_cell, detail=True),
     Column("F1 without repair", cells.mean("f1_without_repair", 1), detail=True),
     Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
-    Column("F1, EVALB", evalb_cell, detail=True),
+    Column("F1, EVALB", _evalb_cell, detail=True),
     Column("Seeds", lambda row: f"{row['seeds']}", detail=True),
 ]
 
 
-def read_parsers(path: str | Path) -> pd.DataFrame:
+def _read_parsers(path: str | Path) -> pd.DataFrame:
     """Read what the paper printed, all text: parser, by ("published" or "paper"), training, f1."""
     table = cells.read_printed(path)
     table["by"] = table.pop("system").replace("transformer", "paper")
     return table
 
 
-def read_f1(paths: list[str]) -> pd.DataFrame:
+def _read_f1(paths: list[str]) -> pd.DataFrame:
     """Read a row per score file of a parser's run. Raises InputError on files that do not belong in one table."""
-    columns = ["file", "name", "gold_sha256", "draws", "sentences", *MEANS, *RUN]
-    runs = pd.DataFrame([read_parse(path) for path in paths], columns=columns)
+    columns = ["file", "name", "gold_sha256", "draws", "sentences", *_MEANS, *RUN]
+    runs = pd.DataFrame([_read_parse(path) for path in paths], columns=columns)
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("gold_sha256", of_task)
     return runs
 
 
-def read_parse(path: str) -> dict:
+def _read_parse(path: str) -> dict:
     score = read_of_run(path, Parsed)
     run, every, strict = score["run"], score["scores"]["all"], score["strict"]["all"]
     row = {key: run[key] for key in RUN} | {key: score[key] for key in ("gold_sha256", "draws")}
@@ -112,7 +112,7 @@ def parsers(
 ) -> pd.DataFrame:
     """Put together a row per parser: the paper's, with its text, then ours, one a task."""
     tasks = params.task
-    rows = cells.over_seeds(runs, "task", {name: name for name in MEANS}, ["sentences", "steps", "parameters"])
+    rows = cells.over_seeds(runs, "task", {name: name for name in _MEANS}, ["sentences", "steps", "parameters"])
     low_high = [rows.pop(name) for name in ("low", "high")]
     for name, scores in others.items():
         rows = rows.join(scores.groupby("task")["f1"].agg(**{f"f1_{name}": "mean", f"f1_{name}_sd": "std"}))
@@ -124,6 +124,6 @@ def parsers(
     rows["training"] = [tasks[task]["training"] for task in rows.index]
     rows["label"] = [tasks[task]["label"] for task in rows.index]
     frame = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)
-    order = ["parser", "by", "training", "label", *(c for name in MEANS for c in (name, f"{name}_sd"))]
+    order = ["parser", "by", "training", "label", *(c for name in _MEANS for c in (name, f"{name}_sd"))]
     rest = [column for column in frame if column not in order]
     return frame[order + rest].astype(dict.fromkeys(["sentences", "steps", "parameters", "seeds"], "Int64"))

@@ -20,11 +20,11 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
 
-PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
-RUN_KEYS = ["name", "experiment", "seed"]
-SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
+_PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
+_RUN_KEYS = ["name", "experiment", "seed"]
+_SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
-Pairs = list[tuple[str, pd.DataFrame, pd.DataFrame]]  # what is compared, in words, and its two systems
+_Pairs = list[tuple[str, pd.DataFrame, pd.DataFrame]]  # what is compared, in words, and its two systems
 
 
 class Claim(NamedTuple):
@@ -47,25 +47,25 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     (runs); probes, all analyses that should be there, each as ANALYSIS:RUN.
     """
     runs = read_last(input.score)
-    analysed = {name: read_analysis(name, getattr(input, name)) for name in PAYLOADS}
-    claims = with_others(read_claims(input.paper), runs)
-    compared = [comparison for claim in claims for comparison in compare_claim(claim, runs, analysed)]
-    frame = pd.DataFrame([csv_row(comparison) for comparison in compared])
+    analysed = {name: _read_analysis(name, getattr(input, name)) for name in PAYLOADS}
+    claims = _with_others(read_claims(input.paper), runs)
+    compared = [comparison for claim in claims for comparison in _compare_claim(claim, runs, analysed)]
+    frame = pd.DataFrame([_csv_row(comparison) for comparison in compared])
     frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     rows = lines(compared)
-    notes = [cells.note("table5", "detail"), lay_out(rows, CLAIM_COLUMNS, detail=True)]
-    notes += [*cells.gaps(params.expected, runs), *missing_analyses(params.probes, analysed)]
+    notes = [cells.note("table5", "detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
+    notes += [*cells.gaps(params.expected, runs), *_missing_analyses(params.probes, analysed)]
     notes += [
         *cells.fixed("table5.how"),
         [line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]],
     ]
     notes += [*cells.fixed("scores.chance"), cells.tests_note(frame["value"], frame["p"])]
     notes += [*cells.fixed("scores.perplexity"), *published(claims)]
-    notes += analysis_notes(analysed)
+    notes += _analysis_notes(analysed)
     notes += cells.provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
     caption = cells.note("table5", "caption", label=params.dev_label)
-    return cells.titled("table5", caption, lay_out(rows, CLAIM_COLUMNS), notes), frame
+    return cells.titled("table5", caption, lay_out(rows, _CLAIM_COLUMNS), notes), frame
 
 
 def read_claims(path: str) -> list[Claim]:
@@ -74,14 +74,14 @@ def read_claims(path: str) -> list[Claim]:
     return [Claim(**line) for line in table[list(Claim._fields)].to_dict("records")]
 
 
-def with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
+def _with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
     """Add each experiment that was run and that no claim names, beside base for comparison."""
     named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
     others = [name for name in runs["experiment"].unique() if name not in named]
     return claims + [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
 
 
-def compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
+def _compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
     """Test a claim: by one comparison of trained runs, or by several of an analysis's points.
 
     Adds to the claim's values what is `compared`, the `difference`, and the `verdict`, or why there is none.
@@ -97,13 +97,13 @@ def compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataF
         difference, said = None, "not run"
         if len(own) and len(other):
             difference = cells.paired(own, other, *alike)
-            least = 0.0 if claim.row == PERPLEXITY else cells.TRANSLATES
+            least = 0.0 if claim.row == _PERPLEXITY else cells.TRANSLATES
             said = cells.verdict(claim.expected, difference, claim.effect, least)
         rows.append(claim._asdict() | {"compared": words, "difference": difference, "verdict": said})
     return rows
 
 
-def csv_row(row: dict[str, Any]) -> dict[str, Any]:
+def _csv_row(row: dict[str, Any]) -> dict[str, Any]:
     """List a comparison with all digits, for the CSV file."""
     values = dict.fromkeys(cells.Difference._fields)
     if difference := row["difference"]:
@@ -124,11 +124,11 @@ def lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def difference_column(heading: str, text: str, detail: bool = False) -> Column:
+def _difference_column(heading: str, text: str, detail: bool = False) -> Column:
     """Show a field of a difference in BLEU or perplexity, by a format that gets the fields as texts."""
 
     def cell(row: dict) -> Cell:
-        difference, decimals = row["difference"], 2 if row["row"] == PERPLEXITY else 1
+        difference, decimals = row["difference"], 2 if row["row"] == _PERPLEXITY else 1
         if difference is None:
             return Cell("")
         texts = {name: cells.difference_text(getattr(difference, name), decimals) for name in ("value", "low", "high")}
@@ -139,16 +139,16 @@ def difference_column(heading: str, text: str, detail: bool = False) -> Column:
     return Column(heading, cell, detail)
 
 
-CLAIM_COLUMNS = [
+_CLAIM_COLUMNS = [
     Column("Claim", "claim", key=True),
     Column("§", "section", key=True),
     Column("Compared", "compared", detail=True, text=True),
     Column("Expected", "expected", detail=True, text=True),
-    difference_column("First", "{score}", detail=True),
-    difference_column("Difference", "{value}"),
-    difference_column("95 %", "{low} to {high}"),
-    difference_column("p", "{p}", detail=True),
-    difference_column("Seeds", "{seeds}", detail=True),
+    _difference_column("First", "{score}", detail=True),
+    _difference_column("Difference", "{value}"),
+    _difference_column("95 %", "{low} to {high}"),
+    _difference_column("p", "{p}", detail=True),
+    _difference_column("Seeds", "{seeds}", detail=True),
     Column("Here", lambda row: cells.ours(row["verdict"], " ".join(getattr(row["difference"], "runs", ()))), text=True),
 ]
 
@@ -160,7 +160,7 @@ def published(claims: list[Claim]) -> list[Note]:
     return [cells.note("table5", "published"), grid]
 
 
-def missing_analyses(expected: list[str], analysed: dict[str, pd.DataFrame]) -> list[Note]:
+def _missing_analyses(expected: list[str], analysed: dict[str, pd.DataFrame]) -> list[Note]:
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
     names = [name.replace(":", " of ") for name in cells.missing(expected, there)]
     return [cells.note("table5", "gaps", names=", ".join(names))] if names else []
@@ -169,7 +169,7 @@ def missing_analyses(expected: list[str], analysed: dict[str, pd.DataFrame]) -> 
 # Analyses of trained runs (transformer/evaluation): what is compared, and the grids of the notes.
 
 
-def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
+def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
     """Read a row per file of an analysis: its content, `name`, `experiment`, `seed` and others of its run, and `file`.
 
     Raises InputError naming the file and what it lacks, and on files of other sentences, or of another scale.
@@ -180,7 +180,7 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
         run = content["run"]
         of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
         contents.append(content | of_run | {"file": path})
-    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *RUN_KEYS, "scale", "fidelity", "file"])
+    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *_RUN_KEYS, "scale", "fidelity", "file"])
     for key in ("scale", "fidelity", "sentences", "target_sha256"):
         require_one(key, files)
     return files
@@ -189,7 +189,7 @@ def read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
 def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
     """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
     return pd.DataFrame(
-        {name: content[name] for name in RUN_KEYS} | {"place": place} | entry
+        {name: content[name] for name in _RUN_KEYS} | {"place": place} | entry
         for content in files.to_dict("records")
         for place, entry in enumerate(content[key])
     )
@@ -198,7 +198,7 @@ def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
 # What is compared, by the name of the row in workflow/paper/table5.csv; and of which analysis.
 
 
-def averages(files: pd.DataFrame) -> Pairs:
+def averages(files: pd.DataFrame) -> _Pairs:
     pairs = []
     for experiment, same in points(files, "averages").groupby("experiment", sort=False):
         counts = dict(tuple(same.groupby("checkpoints")))
@@ -207,17 +207,17 @@ def averages(files: pd.DataFrame) -> Pairs:
     return pairs
 
 
-def smoothed(files: pd.DataFrame) -> Pairs:
+def smoothed(files: pd.DataFrame) -> _Pairs:
     by_beam = points(files, "beams").groupby("beam")
     return [(f"`base` − `smoothing-0.0`, beam {beam}", *two(same, "smoothing-0.0")) for beam, same in by_beam]
 
 
-def perplexities(files: pd.DataFrame) -> Pairs:
+def perplexities(files: pd.DataFrame) -> _Pairs:
     of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
     return [("perplexity, `base` − `smoothing-0.0`", *two(of_runs, "smoothing-0.0"))]
 
 
-def longer(files: pd.DataFrame) -> Pairs:
+def longer(files: pd.DataFrame) -> _Pairs:
     groups = points(files, "groups")
     return [
         (f"`base` − `learned-positions`, {times:g} × the longest", *two(same, "learned-positions"))
@@ -225,7 +225,7 @@ def longer(files: pd.DataFrame) -> Pairs:
     ]
 
 
-def half_masked(files: pd.DataFrame) -> Pairs:
+def _half_masked(files: pd.DataFrame) -> _Pairs:
     """Compare the model with all heads to that with the middle one of the numbers of heads that were masked."""
     heads, pairs = points(files, "bleu"), []
     for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
@@ -240,29 +240,29 @@ def two(points: pd.DataFrame, experiment: str) -> tuple[pd.DataFrame, pd.DataFra
     return points[points["experiment"] == "base"], points[points["experiment"] == experiment]
 
 
-COMPARED: dict[str, tuple[str, Callable[[pd.DataFrame], Pairs]]] = {
+COMPARED: dict[str, tuple[str, Callable[[pd.DataFrame], _Pairs]]] = {
     "averaging": ("averaging", averages),
     "smoothing": ("smoothing", smoothed),
     "perplexity": ("smoothing", perplexities),
     "lengths": ("lengths", longer),
-    "masked": ("heads", half_masked),
+    "masked": ("heads", _half_masked),
 }
 
 
 # Grids for the notes.
 
 
-def analysis_notes(analysed: dict[str, pd.DataFrame]) -> list[Note]:
+def _analysis_notes(analysed: dict[str, pd.DataFrame]) -> list[Note]:
     """Lay out each analysis that was made, with what it is, and of how many sentences."""
     notes: list[Note] = []
-    for name, grid in GRIDS.items():
+    for name, grid in _GRIDS.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
             notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
     return notes
 
 
-def averaging_grid(files: pd.DataFrame) -> Grid:
+def _averaging_grid(files: pd.DataFrame) -> Grid:
     rows: list[Row] = [
         {
             "Experiment": experiment,
@@ -275,7 +275,7 @@ def averaging_grid(files: pd.DataFrame) -> Grid:
     return Grid(("Experiment",), rows)
 
 
-def smoothing_grid(files: pd.DataFrame) -> Grid:
+def _smoothing_grid(files: pd.DataFrame) -> Grid:
     measures = pd.DataFrame(list(files["calibration"]))
     over = 100 * measures["confidence"] - 100 * measures["accuracy"]
     runs, beams, rows = files.assign(error=100 * measures["error"], over=over), points(files, "beams"), []
@@ -292,13 +292,13 @@ def smoothing_grid(files: pd.DataFrame) -> Grid:
     return Grid((), rows)
 
 
-def lengths_grid(files: pd.DataFrame) -> Grid:
+def _lengths_grid(files: pd.DataFrame) -> Grid:
     groups = points(files, "groups")
     groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
     rows: list[Row] = []
     for _, same in groups.groupby("place"):
         first = same.iloc[0]
-        row: Row = {"Sentences": joined_text(first["times"]), "Number": f"{first['sentences']}"}
+        row: Row = {"Sentences": _joined_text(first["times"]), "Number": f"{first['sentences']}"}
         row["Mean tokens"] = f"{first['tokens']:.1f}"
         for positions, of_kind in same.groupby("positions", sort=False):
             row[f"BLEU, {positions}"] = cells.mean_cell(of_kind, "bleu", 1)
@@ -307,19 +307,19 @@ def lengths_grid(files: pd.DataFrame) -> Grid:
     return Grid(("Sentences",), rows)
 
 
-def joined_text(times: float) -> str:
+def _joined_text(times: float) -> str:
     if pd.isna(times):
         return "as they are"
     return "joined, no longer than in training" if times == 1 else f"joined, {times:g} × the longest in training"
 
 
-def heads_grid(files: pd.DataFrame) -> Grid:
+def _heads_grid(files: pd.DataFrame) -> Grid:
     """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
     runs, heads, rows = " ".join(files["name"]), points(files, "bleu"), []
     for kind, words in KINDS.items():
         measures = [kinds[kind] for kinds in files["kinds"]]
         increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
-        share = sum(increase < SLIGHT for increase in increases) / len(increases)
+        share = sum(increase < _SLIGHT for increase in increases) / len(increases)
         layers = pd.DataFrame(
             [[sum(layer) / len(layer) for layer in measure["distance"]] for measure in measures]
         ).mean()
@@ -327,7 +327,7 @@ def heads_grid(files: pd.DataFrame) -> Grid:
         row: Row = {
             "Attention": words,
             "Heads": str(len(increases) // len(measures)),
-            f"Loss + < {SLIGHT}": cells.ours(f"{100 * share:.0f} %", runs),
+            f"Loss + < {_SLIGHT}": cells.ours(f"{100 * share:.0f} %", runs),
             "Loss +, at most": cells.ours(f"{max(increases):.3f}", runs),
         }
         for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
@@ -337,4 +337,4 @@ def heads_grid(files: pd.DataFrame) -> Grid:
     return Grid(("Attention",), rows)
 
 
-GRIDS = {"averaging": averaging_grid, "smoothing": smoothing_grid, "lengths": lengths_grid, "heads": heads_grid}
+_GRIDS = {"averaging": _averaging_grid, "smoothing": _smoothing_grid, "lengths": _lengths_grid, "heads": _heads_grid}

@@ -28,7 +28,7 @@ from transformer.text import read_lines, read_pairs
 
 
 @dataclass(frozen=True)
-class Configured:
+class _Configured:
     """The base model's runs on the test set, as configured: what every other choice is compared with."""
 
     runs: pd.DataFrame  # a row per seed, from scorefiles.read_scores
@@ -45,17 +45,17 @@ class Configured:
 
     def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
         """Make the row of one choice, from its scores for each run; without scores it was not run."""
-        return choice_row(
-            kind, choice, scores, mean_or_nan(scores) - mean_or_nan(self.bleu), p, list(self.runs["name"])
+        return _choice_row(
+            kind, choice, scores, _mean_or_nan(scores) - _mean_or_nan(self.bleu), p, list(self.runs["name"])
         )
 
 
-def choice_row(kind: str, choice: str, scores: list[float], difference: float, p: float, runs: list[str]) -> dict:
-    values = {"kind": kind, "choice": choice, "bleu": mean_or_nan(scores), "difference": difference, "p": p}
+def _choice_row(kind: str, choice: str, scores: list[float], difference: float, p: float, runs: list[str]) -> dict:
+    values = {"kind": kind, "choice": choice, "bleu": _mean_or_nan(scores), "difference": difference, "p": p}
     return values | {"runs": " ".join(runs) if scores else ""}
 
 
-def mean_or_nan(scores: list[float]) -> float:
+def _mean_or_nan(scores: list[float]) -> float:
     return fmean(scores) if scores else math.nan
 
 
@@ -67,9 +67,9 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
     params: label, dev_label, expected; searches, how other searches differ, by the name of their translations.
     """
     runs, dev = read_scores(input.score), read_last(input.dev_score)
-    others = of_other_system(input.measures)
-    rows = others + (of_test(input, params, runs) if len(runs) else [])
-    rows += of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
+    others = _of_other_system(input.measures)
+    rows = others + (_of_test(input, params, runs) if len(runs) else [])
+    rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
     notes = [*cells.gaps(params.expected, both), *cells.fixed("scores.chance", "why.p", "why.not_measured")]
@@ -81,59 +81,59 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
     papers = {row["model"]: row for row in read_systems(input.paper)}
     printed = papers[system_name("base")]["en-de_bleu"]
     caption = cells.note("why", "caption", printed=printed, label=params.label, dev_label=params.dev_label)
-    return cells.titled("why", caption, lay_out(frame, CHOICE_COLUMNS), notes), frame
+    return cells.titled("why", caption, lay_out(frame, _CHOICE_COLUMNS), notes), frame
 
 
-def bleu_cell(row: dict) -> Cell:
+def _bleu_cell(row: dict) -> Cell:
     return cells.ours("not run at this scale" if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}", row["runs"])
 
 
-CHOICE_COLUMNS = [
+_CHOICE_COLUMNS = [
     Column("Kind", "kind", key=True),
     Column("Choice", "choice", key=True),
-    Column("BLEU", bleu_cell),
+    Column("BLEU", _bleu_cell),
     Column("Difference", lambda row: cells.ours(cells.difference_text(row["difference"], 2), row["runs"])),
     Column("p", lambda row: cells.ours(cells.p_text(row["p"]), row["runs"])),
 ]
 
 
-def of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame) -> list[dict]:
+def _of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame) -> list[dict]:
     """Measure the rows of the test set. Raises InputError without translations."""
-    base = Configured(runs, read_all(input.hyp, input.ref), list(read_lines(input.ref)))
+    base = _Configured(runs, _read_all(input.hyp, input.ref), list(read_lines(input.ref)))
     if not base.hypotheses:
         raise InputError(f"hyp: expected the translations that {input.score[0]} is of, found none")
     averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
     rows = [base.row("configured", "as configured", base.bleu)]
     subsets = [read_translated(path)["subsets"] for path in input.score]
-    rows += of_own_text(base, Run(Path(input.score[0]).parent), subsets)
-    rows.append(of_translations(base, "averaging", averaged, read_all(input.last, input.ref)))
+    rows += _of_own_text(base, Run(Path(input.score[0]).parent), subsets)
+    rows.append(_of_translations(base, "averaging", averaged, _read_all(input.last, input.ref)))
     decoding = runs["decoding"].iloc[0]
     for search, changes in params.searches.items():
         choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-        rows.append(of_translations(base, "decoding", choice, read_all(getattr(input, search), input.ref)))
+        rows.append(_of_translations(base, "decoding", choice, _read_all(getattr(input, search), input.ref)))
     if len(runs) == 1:
         return [*rows, base.row("training", "another seed", [])]
     ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
     return rows + [base.row("training", f"the {end} of {len(runs)} seeds", [bleu]) for end, bleu in ends.items()]
 
 
-def read_all(paths: list[str], reference: str) -> list[list[str]]:
+def _read_all(paths: list[str], reference: str) -> list[list[str]]:
     return [[line for line, _ in read_pairs(path, reference)] for path in paths]
 
 
-def of_other_system(path: str | Path) -> list[dict]:
+def _of_other_system(path: str | Path) -> list[dict]:
     """List the first system's rows of scoring in the CSV of benchmarks/measures.py, the paper's metric first."""
     table = cells.read_printed(path)
     first = table[(table["system"] == table["system"].iloc[0]) & (table["kind"] != "ours")]
     values = list(first["value"].astype(float))
     kind = f"scoring of {first['system'].iloc[0]}"
     return [
-        choice_row(kind, choice, [value], value - values[0], math.nan, [])
+        _choice_row(kind, choice, [value], value - values[0], math.nan, [])
         for choice, value in zip(first["choice"], values, strict=True)
     ]
 
 
-def of_own_text(base: Configured, run: Run, subsets: list[dict]) -> list[dict]:
+def _of_own_text(base: _Configured, run: Run, subsets: list[dict]) -> list[dict]:
     """Score subwords of the runs' own vocabulary, and the test set's parts."""
     experiment, vocabulary = load(run.experiment), Subwords(run.vocabulary)
     moses = Moses(experiment.target, experiment.preparation)
@@ -141,7 +141,7 @@ def of_own_text(base: Configured, run: Run, subsets: list[dict]) -> list[dict]:
     def unjoined(hypotheses: list[str]) -> float:
         """Score ids of subwords, without EOS, in place of words."""
         sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
-        return of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
+        return _of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
 
     rows = [base.row("scoring", "subwords not joined, on both sides", [unjoined(side) for side in base.hypotheses])]
     for name, part in subsets[0].items():
@@ -151,27 +151,27 @@ def of_own_text(base: Configured, run: Run, subsets: list[dict]) -> list[dict]:
     return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
 
 
-def of_words(hypotheses: list[str], references: list[str]) -> float:
+def _of_words(hypotheses: list[str], references: list[str]) -> float:
     return measure(token_bleu(), hypotheses, references)["score"]
 
 
-def of_translations(base: Configured, kind: str, choice: str, translations: list[list[str]]) -> dict:
+def _of_translations(base: _Configured, kind: str, choice: str, translations: list[list[str]]) -> dict:
     """Score other translations by the same models, for each run; without any they were not made."""
     if not translations:
         return base.row(kind, choice, [])
     reference = paper_reference(base.references, base.language)
     words = [paper_tokens(translation, base.language) for translation in translations]
-    scores = [of_words(side, reference) for side in words]
+    scores = [_of_words(side, reference) for side in words]
     other = base.runs[["name"]].assign(bleu=scores, draws=[bleu_draws(side, reference) for side in words])
     return base.row(kind, choice, scores, cells.paired(other, base.runs).p)
 
 
-def of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
+def _of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
     differences, rows = from_base(runs), []
     for experiment in experiments:
         same, difference = runs[runs["experiment"] == experiment], differences.get(experiment)
         compared = (difference.value, difference.p) if difference else (math.nan, math.nan)
         rows.append(
-            choice_row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"]))
+            _choice_row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"]))
         )
     return rows
