@@ -1,4 +1,4 @@
-"""What every benchmark needs: timing, peers that may be missing, and a JSON file of its results."""
+"""Common parts of benchmarks: timing, peers that may be missing, and a JSON file of its results."""
 
 import importlib.metadata
 import json

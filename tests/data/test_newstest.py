@@ -1,6 +1,8 @@
 """The test sets of config.yaml that come as plain text, against what others publish of them."""
 
 import hashlib
+import os
+from pathlib import Path
 
 import pytest
 from support.mirror import CONFIG, mirrored
@@ -21,8 +23,12 @@ def test_newstest2014_is_mlperfs(language):
 
 def test_newstest2014_has_what_others_translated():
     """The sources beside the outputs: of English-German the filtered part, of English-French all, in another order."""
+    mozilla = Path(os.environ["TRANSFORMER_MIRROR"], "raw.githubusercontent.com/mozilla/firefox-translations-models")
     german, french = (lines(f"newstest2014-opus.{language}-en.en") for language in ("de", "fr"))
-    filtered, all_french = (lines(f"wmt14-mozilla.en-{language}.en") for language in ("de", "fr"))
+    filtered, all_french = (
+        next(mozilla.glob(f"*/evaluation/en-{language}/wmt14.en")).read_bytes().splitlines()
+        for language in ("de", "fr")
+    )
     assert len(filtered) == CONFIG["corpora"]["newstest2014-filtered.de-en"]["lines"]
     assert set(filtered) < set(german)
     assert sorted(all_french) == sorted(french)

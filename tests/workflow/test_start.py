@@ -18,7 +18,7 @@ def test_without_its_environment_the_workflow_says_so(tmp_path):
     for tool in ("bash", "git", "env", "which"):
         (folder / tool).symlink_to(shutil.which(tool))
     command = [sys.executable, "-m", "snakemake", "-n", "--cores", "1"]
-    for found in ("none on PATH", f"{folder / 'python'}, which lacks the project's packages"):
+    for found in ("none", folder / "python"):
         ended = subprocess.run(command, cwd=project, env=bare | {"PATH": str(folder)}, text=True, capture_output=True)
         assert ended.returncode == 1
         assert last_line(ended).startswith("Snakefile: expected `python` on PATH to be that of ")

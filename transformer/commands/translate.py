@@ -17,7 +17,7 @@ from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json
 from transformer.text import LONGEST_LINE, decode_lines, groups, split_lines
-from transformer.translation import export as exports
+from transformer.translation.export import Format, export_run
 from transformer.translation.translator import TooLong, Translator, open_translator
 
 TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
@@ -93,7 +93,7 @@ def _translations(translator: Translator, read: Iterable[list[bytes]], name: str
         before += len(lines)
 
 
-def export(*, run: Path, to: Path, format: exports.Format = "safetensors") -> None:
+def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
     """Export a trained run as a folder that translates anywhere.
 
     `translate --run DIR` needs nothing else. With --format marian the folder is also a model of the library
@@ -107,7 +107,7 @@ def export(*, run: Path, to: Path, format: exports.Format = "safetensors") -> No
         to: new folder, or an older export
         format: safetensors, or marian for Hugging Face
     """
-    exports.export(Run(run), to, format)
+    export_run(Run(run), to, format)
     print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")
 
 

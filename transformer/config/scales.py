@@ -1,4 +1,4 @@
-"""What a configuration builds: the scale with its tasks, their runs and corpora; no text is both learned and tested."""
+"""The scale that a configuration builds: its tasks, their runs and corpora; no text is both learned and tested."""
 
 import itertools
 import os
@@ -229,7 +229,7 @@ def shared_by_splits(config: dict, task: dict) -> str | None:
 
 
 class Cut(NamedTuple):
-    """What a corpus is cut from, by an identity, the first and the last number of the cut, and a file's name."""
+    """The source of a corpus, by an identity, the first and the last number of its cut, and a file's name."""
 
     key: tuple
     first: int = 0

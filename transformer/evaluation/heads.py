@@ -1,4 +1,4 @@
-"""Whether the heads are needed, and whether they look at different things (§3.2.2, §4).
+"""Two questions to the heads (§3.2.2, §4): are they needed, and do they look at different things?
 
 Masking is the test of Michel et al. (2019), Are sixteen heads really better than one? A query's distance is the mean of
 |i - j| over the keys j, by their weights, in tokens. Towards the memory it is |j - i L_source / L_target|: a key at the

@@ -49,7 +49,7 @@ _DETAILS_NOTES = [
 
 
 class _RunCard(NamedTuple):
-    """How a run was trained, as texts by heading, and how it was averaged, decoded and scored, by score file."""
+    """The training of a run, as texts by heading, and its averages, decoding and scores, by score file."""
 
     run: str
     facts: dict[str, str]

@@ -1,4 +1,4 @@
-"""What tables of scores share: texts of cells, tested differences with their verdicts, and notes for readers."""
+"""Common parts of tables of scores: texts of cells, tested differences with their verdicts, and notes for readers."""
 
 import math
 import tomllib
