@@ -23,7 +23,7 @@ Format = Literal["safetensors", "marian"]
 MANIFEST = "export.json"  # marks a folder as an export
 
 
-def _export_run(run: Run, to: Path, form: Format) -> None:
+def export_run(run: Run, to: Path, form: Format) -> None:
     """Export the averaged model to the folder `to`, which may hold an older export and nothing else."""
     experiment = load(run.experiment)
     model = load_model(run.average, experiment.model)
