@@ -28,8 +28,7 @@ from transformer.evaluation.bleu import (
     plain_quotes,
     token_bleu,
 )
-from transformer.files import InputError
-from transformer.text import read_lines, read_pairs
+from transformer.files import InputError, read_lines, read_pairs
 
 RAW = "https://raw.githubusercontent.com/"
 MOZILLA = f"{RAW}mozilla/firefox-translations-models/e7957fc407441a5e3e35bbcbf9d60d9b35764618/evaluation"

@@ -13,10 +13,9 @@ from importlib.util import find_spec
 import cyclopts
 from cyclopts import Parameter
 
-from transformer.files import InputError
+from transformer.files import InputError, out_of_memory, reason
 from transformer.process import manners
 from transformer.provenance import identity
-from transformer.text import out_of_memory, reason
 
 MODULES = {  # the subcommands, each a function of its module
     "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
@@ -25,8 +24,7 @@ MODULES = {  # the subcommands, each a function of its module
     "parse": ("treebank", "linearize", "parse", "silver"),
     "score": ("score", "evalb"),
     "analyse": ("analyse", "attend"),
-    "explain": ("explain",),
-    "record": ("record",),
+    "results": ("explain", "record"),
     "plan": ("plan",),
     "doctor": ("doctor", "doctor_node"),
 }

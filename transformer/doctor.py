@@ -15,11 +15,10 @@ import torch
 
 from transformer.config.scales import downloads_of, sources, tasks_of
 from transformer.device import DRIVER, given_gpu, reason_unusable
-from transformer.files import InputError, replacing
+from transformer.files import InputError, origin, replacing
 from transformer.pipeline import RESOURCES, Pipeline
 from transformer.plan import Speed, array_bytes, make_plan, text_bytes
 from transformer.process import take_lock
-from transformer.text import origin
 
 LEVELS = ("ok", "note", "warning", "error")
 _INSTALL = "python -m pip install -r requirements.lock, as `make` does"

@@ -1,15 +1,24 @@
-"""Files that are whole or absent, and errors that a user can act on.
+r"""Files that are whole or absent, text as bytes split on `\n` alone, and errors that a user can act on.
 
 Everything the package writes is written to a temporary file and then renamed, so that a reader never meets half a file.
+Corpora hold bare CR, NEL and U+2028 inside their sentences.
 """
 
 import errno
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import jinja2
+    import markupsafe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
 
@@ -75,3 +84,125 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
             for file, line in zip(files, row, strict=True):
                 file.write(line + "\n")
     return count
+
+
+_READ_BYTES = 2**20  # bytes
+_BOM = "\ufeff"  # with which some programs begin a file
+LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
+GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
+_FULL_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory|std::bad_alloc")
+_LONGEST_MESSAGE = 4000  # characters; a server or an archive can make names of any length
+
+
+def reason(error: BaseException) -> str:
+    """Return an error's message for a user: one printable line, also where memory is full and Python says nothing."""
+    return printable(f"not enough memory: {error}".removesuffix(": ") if out_of_memory(error) else error)
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error says that memory is full; those of torch and of C++ have no type of their own."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(_FULL_MEMORY.search(str(error))))
+
+
+def origin(error: BaseException) -> str:
+    """Return the first line of the error behind an error: compilers add pages about themselves to it."""
+    while (behind := error.__cause__ or error.__context__) is not None:
+        error = behind
+    return printable(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+
+
+def printable(message: object) -> str:
+    """Return a message as one line of text, shortened if it is very long, with every control character escaped."""
+    text = str(message)
+    if len(text) > _LONGEST_MESSAGE:
+        text = f"{text[: _LONGEST_MESSAGE // 2]} ... {text[-_LONGEST_MESSAGE // 2 :]}"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory. Raises InputError."""
+    with open_input(path) as file:
+        yield from decode_lines(split_lines(file), path)
+
+
+def split_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a binary file, in constant memory: of one that is too long, a piece that is longer yet."""
+    return iter(partial(file.readline, LONGEST_LINE + 1), b"")
+
+
+def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
+    r"""Yield the text of the `lines` of `split_lines`. Raises InputError, naming `name` and the line.
+
+    first: the number of the first line.
+    """
+    for number, line in enumerate(lines, start=first):
+        if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
+            raise InputError(f"{name}, line {number}: expected at most {LONGEST_LINE:,} bytes, found more")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
+            raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
+        if number == 1:
+            text = text.removeprefix(_BOM)  # which says that the file is UTF-8, and is no part of its text
+        yield text.removesuffix("\n").removesuffix("\r")
+
+
+def groups(items: Iterable, most: int, size: Callable[[Any], int]) -> Iterator[list]:
+    """Yield `items` in lists of at most `most`, and of fewer where their sizes, in characters, come to GROUP."""
+    group, total = [], 0
+    for item in items:
+        group.append(item)
+        total += size(item)
+        if len(group) == most or total >= GROUP:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
+
+
+def count_lines(path: str | Path) -> int:
+    """Count the lines that `read_lines` yields, without decoding them."""
+    lines, block = 0, b"\n"
+    with open_input(path) as file:
+        while found := file.read(_READ_BYTES):
+            block = found
+            lines += block.count(b"\n")
+    return lines + (not block.endswith(b"\n"))
+
+
+def draw(items: Iterable, total: int, most: int) -> Iterator:
+    """Yield at most `most` of the `total` items, at equal distances: the same ones each time."""
+    for number, item in enumerate(items):
+        if number * most // total < (number + 1) * most // total:
+            yield item
+
+
+def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of two files side by side. Raises InputError if the files are empty or of unequal length."""
+    left = right = None
+    for left, right in zip_longest(read_lines(source), read_lines(target)):  # each file once: it may be a pipe
+        if left is None or right is None:
+            found = f"{source} has {count_lines(source)}, {target} has {count_lines(target)}"
+            raise InputError(f"expected as many lines on both sides, found: {found}")
+        yield left, right
+    if left is None:
+        raise InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
+
+
+def environment(templates: Path, autoescape: bool = True) -> "jinja2.Environment":
+    """Return the environment of a folder's HTML, which escapes all but `Markup`, or of its plain text."""
+    import jinja2  # not every subcommand needs it
+
+    settings = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+    loader = jinja2.FileSystemLoader(templates)
+    jinja = jinja2.Environment(loader=loader, autoescape=autoescape, keep_trailing_newline=not autoescape, **settings)
+    jinja.filters["embedded"] = embedded
+    return jinja
+
+
+def embedded(data: Any) -> "markupsafe.Markup":
+    """Return JSON that no `</script>` in a text can end."""
+    from markupsafe import Markup
+
+    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))

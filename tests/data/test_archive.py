@@ -9,8 +9,7 @@ import pytest
 from support.commands import do, error
 
 from transformer.data.archive import Segment, find_segments
-from transformer.files import InputError
-from transformer.text import LONGEST_LINE
+from transformer.files import LONGEST_LINE, InputError
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
 LINES = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\n\nLetzte Zeile\n".encode()

@@ -11,7 +11,7 @@ import pytest
 from support.mirror import mirrored
 from support.project import ROOT, copy_project, snakemake, transformer
 
-from transformer.commands.record import OF_SCALE
+from transformer.commands.results import OF_SCALE
 from transformer.config.settings import read
 from transformer.files import sha256
 from transformer.pipeline import Pipeline

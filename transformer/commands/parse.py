@@ -14,7 +14,16 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
-from transformer.files import InputError, replacing, write_columns
+from transformer.files import (
+    InputError,
+    decode_lines,
+    draw,
+    printable,
+    read_lines,
+    replacing,
+    split_lines,
+    write_columns,
+)
 from transformer.layout import SIDES
 from transformer.parsing import treebanks
 from transformer.parsing.trees import (
@@ -28,7 +37,6 @@ from transformer.parsing.trees import (
     words,
 )
 from transformer.records import Parses, parse_json, read_parses, write_json
-from transformer.text import decode_lines, draw, printable, read_lines, split_lines
 
 _SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
 

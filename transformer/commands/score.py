@@ -8,9 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
-from transformer.files import InputError, replacing, sha256
+from transformer.files import InputError, read_lines, read_pairs, replacing, sha256
 from transformer.records import read_parses
-from transformer.text import read_lines, read_pairs
 
 # What is printed, and what each is for. The paper's is followed by what is known in a language, and its interval.
 PRINTED = {

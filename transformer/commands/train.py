@@ -10,11 +10,10 @@ from cyclopts.types import PositiveFloat, PositiveInt
 
 from transformer.config.experiment import Decoding, load, save
 from transformer.config.experiment import resolve as resolved
-from transformer.files import InputError, replacing
+from transformer.files import InputError, out_of_memory, reason, replacing
 from transformer.layout import Data, Run
 from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
 from transformer.records import parse_json
-from transformer.text import out_of_memory, reason
 
 logger = logging.getLogger(__name__)
 _EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them

@@ -12,11 +12,10 @@ from cyclopts.types import Port, PositiveInt
 
 from transformer.config.experiment import load
 from transformer.device import best_device
-from transformer.files import InputError, open_input, replacing
+from transformer.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json
-from transformer.text import LONGEST_LINE, decode_lines, groups, split_lines
 from transformer.translation.export import Format, export_run
 from transformer.translation.translator import TooLong, Translator, open_translator
 

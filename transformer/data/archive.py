@@ -19,8 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from transformer.files import InputError, open_input
-from transformer.text import decode_lines, split_lines
+from transformer.files import InputError, decode_lines, open_input, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, NotImplementedError)

@@ -28,10 +28,9 @@ import sentencepiece
 from msgspec import Meta
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.files import InputError, replacing
+from transformer.files import InputError, draw, groups, read_lines, replacing
 from transformer.process import at_once
 from transformer.records import Checksum, Count, read_json
-from transformer.text import draw, groups, read_lines
 
 logger = logging.getLogger(__name__)
 

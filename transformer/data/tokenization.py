@@ -9,8 +9,7 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import parallel
-from transformer.files import InputError, replacing
-from transformer.text import read_pairs
+from transformer.files import InputError, read_pairs, replacing
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")

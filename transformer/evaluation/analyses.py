@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import EOS, PAD, load
 from transformer.data.corpus import SPACE, Subwords
-from transformer.files import InputError
+from transformer.files import InputError, draw, read_lines
 from transformer.layout import Run
 from transformer.records import (
     Amount,
@@ -29,7 +29,6 @@ from transformer.records import (
     Share,
     run_name,
 )
-from transformer.text import draw, read_lines
 
 if TYPE_CHECKING:
     from transformer.model.transformer import Transformer

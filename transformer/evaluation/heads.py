@@ -19,9 +19,9 @@ from torch import Tensor
 
 from transformer.evaluation.analyses import Heads, HeadsOfKind, Masked
 from transformer.evaluation.subject import Subject, open_subject
+from transformer.files import draw
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer, attentions, hooked
-from transformer.text import draw
 from transformer.training.batches import Batch, ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 

@@ -18,12 +18,11 @@ from transformer.device import best_device
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
-from transformer.files import InputError, sha256
+from transformer.files import InputError, draw, read_pairs, sha256
 from transformer.layout import Data, Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, averaged_steps, load_model, require
-from transformer.text import draw, read_pairs
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator

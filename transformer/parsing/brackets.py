@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from transformer.files import InputError
+from transformer.files import InputError, count_lines, read_lines
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
-from transformer.text import count_lines, read_lines
 
 _DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 _SAME = {"PRT": "ADVP"}  # labels that count as another

@@ -11,9 +11,8 @@ from itertools import chain
 from pathlib import Path
 
 from transformer.data.archive import open_bytes, read_members
-from transformer.files import InputError
+from transformer.files import InputError, decode_lines, read_lines, split_lines
 from transformer.parsing.trees import Tree, clean, one_a_line, parse_trees
-from transformer.text import decode_lines, read_lines, split_lines
 
 LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "

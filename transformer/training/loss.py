@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from transformer.config.experiment import PAD
+from transformer.files import origin, out_of_memory
 from transformer.model.transformer import Transformer
-from transformer.text import origin, out_of_memory
 from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.

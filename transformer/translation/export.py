@@ -11,12 +11,11 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import Decoding, Experiment, load
 from transformer.data.corpus import Subwords
-from transformer.files import InputError, sha256
+from transformer.files import InputError, environment, sha256
 from transformer.layout import Run
 from transformer.model.weights import averaged_steps, load_model, read_header
 from transformer.provenance import commit, now
 from transformer.records import Trained, read_json, read_translated, variants, write_json
-from transformer.text import environment
 from transformer.translation.marian import has_own_tables, save_marian
 
 Format = Literal["safetensors", "marian"]

@@ -27,12 +27,11 @@ from starlette.routing import Route
 from transformer.config.experiment import Experiment, load
 from transformer.device import best_device
 from transformer.evaluation.analyses import describe_pair
-from transformer.files import InputError
+from transformer.files import InputError, environment, reason
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json, read_translated, run_name
 from transformer.report.figures import COLORS
-from transformer.text import environment, reason
 from transformer.translation.translator import Translator, open_translator
 
 HOST = "127.0.0.1"

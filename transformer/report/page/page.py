@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from transformer.evaluation.analyses import Attention, whole_weights
+from transformer.files import read_pairs
 from transformer.parsing.brackets import SentenceCounts, compare, read_gold_and_test
 from transformer.parsing.trees import Close, Open, Tree, bracketed, words
 from transformer.records import Description, read_json
@@ -18,7 +19,6 @@ from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
 from transformer.report.page.runs import closeness, moved_runs, read_run_records, run_cards, training_details, usage
 from transformer.report.tables.render import html, marked_environment, read_table
-from transformer.text import read_pairs
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page

@@ -11,9 +11,8 @@ import pandas as pd
 from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.files import replacing
+from transformer.files import environment, replacing
 from transformer.records import read_json
-from transformer.text import environment
 
 CODE = re.compile(r"`([^`]*)`")
 _BREAKABLE = re.compile(r"[:/|+]")

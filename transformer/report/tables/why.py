@@ -17,14 +17,13 @@ from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, read_scores
-from transformer.files import InputError
+from transformer.files import InputError, read_lines, read_pairs
 from transformer.layout import Run
 from transformer.records import read_translated
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems, system_name
 from transformer.report.tables.table3 import from_base, read_last
-from transformer.text import read_lines, read_pairs
 
 
 @dataclass(frozen=True)
