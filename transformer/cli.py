@@ -20,7 +20,8 @@ from transformer.provenance import identity
 MODULES = {  # the subcommands, each a function of its module
     "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
     "train": ("resolve", "train", "average"),
-    "translate": ("translate", "export", "serve"),
+    "translate": ("translate",),
+    "serve": ("export", "serve"),
     "parse": ("treebank", "linearize", "parse", "silver"),
     "score": ("score", "evalb"),
     "analyse": ("analyse", "attend"),

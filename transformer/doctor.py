@@ -24,7 +24,6 @@ LEVELS = ("ok", "note", "warning", "error")
 _INSTALL = "python -m pip install -r requirements.lock, as `make` does"
 SHOWN = 5  # names in one line
 ANSWER_SECONDS = 10.0  # for a server to answer
-RESULTS = Path("results")
 MIRROR = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
 _LEAST = 2**30  # bytes; the demo needs less
 _COMPILER = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
@@ -158,9 +157,10 @@ def needed_space(config: dict) -> dict[Path, int]:
     archives = sum(entry.get("size") or 0 for entry in missing_downloads(config).values())
     here = [path.stat(follow_symlinks=False) for path in pipeline.files.folder.rglob("*") if path.is_file()]
     used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
-    needed = {RESULTS: max(0, results - used), RESOURCES.folder: archives + texts}
-    if len({existing(folder).stat().st_dev for folder in needed}) == 1:
-        return {RESULTS: sum(needed.values()), RESOURCES.folder: 0}
+    folder = Path(config["results"])
+    needed = {folder: max(0, results - used), RESOURCES.folder: archives + texts}
+    if len({existing(place).stat().st_dev for place in needed}) == 1:
+        return {folder: sum(needed.values()), RESOURCES.folder: 0}
     return needed
 
 

@@ -75,5 +75,5 @@ def test_nodes_that_take_no_job_now(monkeypatch):
 
 def test_a_machine_without_slurm(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    (finding,) = slurm.check_cluster({}, 1, probes=False)
+    (finding,) = slurm.check_cluster({}, 1, results=None)
     assert str(finding).startswith("error   Slurm: no sbatch, srun, scontrol, scancel, sinfo, sacctmgr on PATH. Fix: ")

@@ -100,8 +100,7 @@ def test_python_that_make_asks_for_is_that_of_pyproject():
 
 
 def test_whatever_is_imported_is_named_in_pyproject():
-    """But for the compiler of a GPU's kernels, which .ci/run installs apart, for one test."""
-    ours = {"transformer", "benchmarks", "support", "triton"}
+    ours = {"transformer", "benchmarks", "support"}
     packages = importlib.metadata.packages_distributions()
     roots = {
         root for folder in ("transformer", "tests") for path in (ROOT / folder).rglob("*.py") for root in imports(path)

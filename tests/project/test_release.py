@@ -166,7 +166,7 @@ def test_installed_verbs_work_outside_the_checkout(programs, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["plan", "params", "doctor", "explain table2 base en-de"])
+@pytest.mark.parametrize("verb", ["plan", "doctor", "explain table2 base en-de"])
 def test_what_needs_the_project_says_so_elsewhere(verb, programs, tmp_path):
     result = installed(programs, tmp_path, *verb.split())
     problem = "config.yaml: no such file: expected in the working folder, which must be the project's"

@@ -1,1 +1,1 @@
-"""The stages of the pipeline: one verb, one module, one `main(argv)`: parse, load, one library call, write, check."""
+"""The commands: what people, torchrun and the rules call, each a function whose signature is its command line."""

@@ -25,7 +25,6 @@ from transformer.config.reading import read_yaml
 from transformer.config.scales import training_threads
 from transformer.doctor import (
     LEVELS,
-    RESULTS,
     Finding,
     check_folder,
     check_gpus,
@@ -77,7 +76,8 @@ def doctor(
     read = settings.read(configfile or [], config or [])
     jobs = read_profile(profile) if profile else None
     counts = Counter()
-    cluster = check_cluster(jobs, patience, not no_probe) if jobs else ()
+    place = None if no_probe else Path(read["results"])
+    cluster = check_cluster(jobs, patience, place) if jobs else ()
     for finding in chain(check_machine(read, read["mirror"] if mirror is None else mirror), cluster):
         print(finding, flush=True)
         counts[finding.level] += 1
@@ -109,8 +109,11 @@ class Node:
     up: bool
 
 
-def check_cluster(jobs: dict[str, Job], patience: int, probes: bool) -> Iterator[Finding]:
-    """Check that the cluster takes each rule's jobs. patience: seconds that a probe may wait for a node."""
+def check_cluster(jobs: dict[str, Job], patience: int, results: Path | None) -> Iterator[Finding]:
+    """Check that the cluster takes each rule's jobs.
+
+    patience: seconds that a probe may wait for a node. results: the folder that it looks at; None for no probes.
+    """
     yield (first := _check_slurm())
     if first.level == "error":
         return
@@ -124,8 +127,8 @@ def check_cluster(jobs: dict[str, Job], patience: int, probes: bool) -> Iterator
         yield (finding := _check_job(subject, job, nodes))
         good += [job] if finding.level != "error" else []
     good.sort(key=lambda job: ("gpus-per-node" in job, job["cpus-per-task"]))
-    for job in {job.get("partition"): job for job in good}.values() if probes else ():
-        yield from probe(job, patience)
+    for job in {job.get("partition"): job for job in good}.values() if results else ():
+        yield from probe(job, patience, results)
 
 
 def read_profile(folder: Path) -> dict[str, Job]:
@@ -273,10 +276,10 @@ def _slurm_words(job: Job) -> list[str]:
     return [f"--{key}={value}" for key, value in job.items()]
 
 
-def probe(job: Job, patience: int) -> Iterator[Finding]:
+def probe(job: Job, patience: int, results: Path) -> Iterator[Finding]:
     """Run `check_node` as a job in a partition."""
     where = f"probe of {job.get('partition', 'the default partition')}"
-    with trial(RESULTS) as place:
+    with trial(results) as place:
         gpus = count_gpus(f"gpu:{job.get('gpus-per-node', 0)}")
         program = [sys.executable, "-m", "transformer", "doctor-node", place, f"--gpus={gpus}"]
         small = job | {"nodes": 1, "ntasks": 1, "time": 10, "mem": 4000}
@@ -298,4 +301,4 @@ def _check_node(place: Path, gpus: int) -> Iterator[Finding]:
     yield ok(node, "sees the login node's files") if here else error(node, "lacks the login node's files", fix)
     yield from check_packages()
     yield from check_gpus(gpus)
-    yield check_folder(RESULTS)
+    yield check_folder(place.parent)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import yaml
 
-from transformer.config import settings
 from transformer.config.experiment import load
+from transformer.config.settings import read
 from transformer.files import InputError, read_lines, replacing
 from transformer.layout import Run, Scale
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
 from transformer.pipeline import Pipeline
-from transformer.records import RunRecord, read_json
+from transformer.records import Trained, read_json
 from transformer.report.page.runs import read_run_records, run_cards
 from transformer.report.tables.render import Cell, Grid, Row, Table, read_table
 
@@ -23,13 +23,21 @@ OF_SCALE = ("data/*/data.json", "tables/*.csv", "tables/*.md", "tables/*.tex", "
 OF_SCALE += ("layers.json", "report.html")
 
 
-def record(scale: str, /, *, to: Path, weights: list[str] | None = None) -> None:
+def record(
+    scale: str,
+    /,
+    *,
+    to: Path,
+    weights: list[str] | None = None,
+    config: list[str] | None = None,
+    configfile: list[str] | None = None,
+) -> None:
     """Keep what is small of a scale's finished runs, so that its tables can be made again.
 
         python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/3
         snakemake --cores all --configfile results/record/multi30k/config.yaml
 
-    Copies settings, log, translations, scores and analyses of every run in results/SCALE, and tables, figures and page.
+    Copies settings, log, translations, scores and analyses of every run of the scale, and tables, figures and page.
     A parser's trees come without their words, which are the treebank's. What the folder holds of other runs stays. The
     second command makes tables, figures and page again in the folder, without training.
 
@@ -37,10 +45,13 @@ def record(scale: str, /, *, to: Path, weights: list[str] | None = None) -> None
         scale: the scale whose results are kept
         to: the folder that keeps them; its name is the scale's
         weights: task/experiment/seed of runs whose averaged weights come along, rounded to 8 bits
+        config: KEY=VALUE, as Snakemake's
+        configfile: YAML files, as Snakemake's
     """
     if to.name != scale:
         raise InputError(f"--to: expected a folder named {scale}, found {to}")
-    results, chosen = Scale(f"results/{scale}"), set(weights or ())
+    results = Pipeline(read(configfile or [], [*(config or []), f"scale={scale}"])).files
+    chosen = set(weights or ())
     runs = _finished_runs(results)
     if unknown := chosen - {run.name for run in runs}:
         raise InputError(f"{results.folder}/runs: expected a trained run {min(unknown)}, found none")
@@ -58,7 +69,7 @@ def _finished_runs(results: Scale) -> list[Run]:
     """Return the finished runs. Leaves out, and says so, those whose settings have changed since they were trained."""
     found = []
     for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
-        trained = read_json(run.record, RunRecord)
+        trained = read_json(run.record, Trained)
         if load(run.experiment).digest(trained["data_sha256"]) == trained["digest"]:
             found.append(run)
         else:
@@ -91,7 +102,7 @@ def _shrink(path: Path, target: Path) -> None:
     from transformer.model import weights  # here, as it takes seconds
 
     tensors, header = weights.load(path)
-    weights.save(target, weights.int8(tensors), header | {"rounded": True})
+    weights.save(target, weights.to_int8(tensors), header | {"rounded": True})
 
 
 def _copy_without_words(path: Path, target: Path) -> None:
@@ -121,7 +132,7 @@ def explain(
         config: KEY=VALUE, as Snakemake's
         configfile: YAML files, as Snakemake's
     """
-    results = Pipeline(settings.read(configfile or [], config or [])).files
+    results = Pipeline(read(configfile or [], config or [])).files
     path = results.table(table, "json")
     cells = _find_cells(read_table(path), row.casefold(), column.casefold())
     if not cells:

@@ -1,4 +1,4 @@
-"""Translate raw text by beam search (§6.1), export trained runs, and try them on a page."""
+"""The command `translate`: raw text, by beam search (§6.1)."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
-from cyclopts.types import Port, PositiveInt
+from cyclopts.types import PositiveInt
 
 from transformer.config.experiment import load
 from transformer.device import best_device
@@ -16,7 +16,6 @@ from transformer.files import LONGEST_LINE, InputError, decode_lines, groups, op
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json
-from transformer.translation.export import Format, export_run
 from transformer.translation.translator import TooLong, Translator, open_translator
 
 TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
@@ -90,50 +89,3 @@ def _translations(translator: Translator, read: Iterable[list[bytes]], name: str
         if problem:
             raise problem
         before += len(lines)
-
-
-def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
-    """Export a trained run as a folder that translates anywhere.
-
-    `translate --run DIR` needs nothing else. With --format marian the folder is also a model of the library
-    transformers, MarianMTModel and MarianTokenizer, with README.md, a model card; CTranslate2 converts that folder
-    (docs/export.md). export.json lists the export's files with their SHA-256; run.json describes the training.
-
-    python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
-
-    Args:
-        run: folder of a trained run
-        to: new folder, or an older export
-        format: safetensors, or marian for Hugging Face
-    """
-    export_run(Run(run), to, format)
-    print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")
-
-
-def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
-    """Try a trained run on a page in the browser of this machine: translations as one types, and their attention.
-
-    Prints the page's address; Ctrl-C ends it. No other machine can reach it. The page shows the translation of a
-    sentence, the best that beam search found with their scores, and the weights of every layer and head for that very
-    sentence. RUN is the folder of a run or of an export. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
-
-    python -m transformer serve --run results/demo/runs/en-de/base/1
-
-    Args:
-        run: folder of a trained run, or an exported one
-        port: 0 takes one that is free
-        threads: processor threads; one is enough for a sentence of a small model
-    """
-    try:
-        from transformer.report.page import live
-    except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
-            raise
-        expected = 'expected the packages of the extra "serve" (pip install "CHECKOUT[serve]")'
-        raise InputError(f"{expected}, found no {error.name}") from None
-    torch.set_num_threads(threads)
-    with live.listening(port) as listener:
-        trial = live.open_trial(run)
-        server = live.server(trial.page(), trial.answer)
-        print(f"http://{live.HOST}:{listener.getsockname()[1]}/ until Ctrl-C", flush=True)
-        server.run(sockets=[listener])

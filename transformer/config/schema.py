@@ -156,7 +156,7 @@ class Silver(Keys):
     path: Maybe[Annotated[Path, says("A file on this machine with a tree on each line.")]] = UNSET
     text: Maybe[Annotated[Names, says("Corpora whose English text is parsed.")]] = UNSET
     parser: Maybe[Annotated[Name, says("The task whose parser makes the trees.")]] = UNSET
-    sentences: Maybe[Annotated[Many, says("Lines that are parsed, at most, the first ones.")]] = UNSET
+    sentences: Maybe[Annotated[Many, says("Lines that are parsed, at most, drawn evenly.")]] = UNSET
     keep: Maybe[Annotated[float, Meta(gt=0, le=1), says("Share of the trees that is kept, the surest ones.")]] = UNSET
 
     FORMS: ClassVar = ("path", "text parser sentences keep")

@@ -155,7 +155,7 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], _Header]:
     return mean, {"digest": digests.pop(), "steps": steps}
 
 
-def _to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return each matrix [m, n] in 8 bits, with its rows' steps [m, 1], for a record; vectors as they are."""
     result = {}
     for name, tensor in tensors.items():

@@ -1,4 +1,11 @@
 # What Table 5, Figures 3 to 5 and Table 1 measure, without training.
+ANALYSIS = [
+    *SEARCH,
+    *SCORES,
+    *(f"evaluation/{name}.py" for name in ("analyses", "heads", "subject")),
+    *(f"training/{name}.py" for name in ("batches", "loss")),
+    "commands/analyse.py",
+]
 
 
 rule analyse:
@@ -11,7 +18,7 @@ rule analyse:
         weights=RUN.average,
         source=ask.side("source", "dev"),
         target=ask.side("target", "dev"),
-        code=ask.code("model", "translation", "evaluation", "commands/analyse.py"),
+        code=ask.code(*ANALYSIS),
     output:
         RUN.analysis("{analysis}"),
     log:
@@ -40,7 +47,7 @@ rule attend:
         ask.base_files,
         weights=ask.base_weights,
         text=ask.base_text,
-        code=ask.code("model", "translation", "evaluation", "commands/analyse.py"),
+        code=ask.code(*ANALYSIS),
     output:
         RESULTS.attention,
     log:

@@ -1,5 +1,6 @@
 # What rules share: the questions to the configuration, the folders, and what jobs may use of a machine.
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,16 @@ from transformer.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
 
 # Paths of the project are relative in its own folder, where finished jobs have recorded them so.
 HERE = "" if ROOT.samefile(os.curdir) else str(ROOT)
-SCRIPTS = os.path.join(HERE, "workflow/scripts")
+# For the beginning of a `shell:`, in which braces are Snakemake's.
+SCRIPTS = shlex.quote(os.path.join(HERE, "workflow/scripts"))
+SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ask = Inputs(config, HERE)
+# The code on which the results of beam search depend, and scores.
+SEARCH = [
+    "model",
+    *(f"translation/{name}.py" for name in ("decoder", "search", "translator")),
+]
+SCORES = ["evaluation/bleu.py", "evaluation/scores.py"]
 RESOURCES = layout.Resources("resources")
 RESULTS = layout.Scale(f"{config['results']}/{{scale}}")
 DATA = RESULTS.data("{task}")

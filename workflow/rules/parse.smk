@@ -8,7 +8,7 @@ rule parse:
         PARSER_RUN.vocabulary,
         PARSER_RUN.average,
         words=DATA.tokens("{split}", "source"),
-        code=ask.code("model", "translation", "parsing", "commands/parse.py"),
+        code=ask.code(*SEARCH, "parsing", "commands/parse.py"),
     output:
         trees=PARSER_RUN.trees("{split}", "{search}"),
         parses=PARSER_RUN.parses("{split}", "{search}"),
@@ -41,7 +41,7 @@ rule evalb:
         gold=ask.trees,
         test=PARSER_RUN.trees("{split}", "{search}"),
         parses=PARSER_RUN.parses("{split}", "{search}"),
-        code=ask.code("parsing", "evaluation", "commands/score.py"),
+        code=ask.code(*SCORES, "parsing", "commands/score.py"),
     output:
         PARSER_RUN.scores("{split}", "{search}"),
     log:

@@ -29,7 +29,14 @@ rule table:
 rule figure:
     input:
         unpack(ask.figure_files),
-        code=ask.code("report", "evaluation", "model", "registry.py"),
+        code=ask.code(
+            "report/figures",
+            "report/tables",
+            "evaluation",
+            "model",
+            "training/step.py",
+            "registry.py",
+        ),
     output:
         [RESULTS.figure("{figure}", ending) for ending in ("pdf", "png", "json")],
         svg=report(

@@ -23,7 +23,7 @@ rule translate:
         RUN.vocabulary,
         weights=ask.weights,
         text=ask.side("source"),
-        code=ask.code("model", "translation", "commands/translate.py"),
+        code=ask.code(*SEARCH, "commands/translate.py"),
     output:
         RUN.translation("{split}", "{suffix}"),
     log:
@@ -57,7 +57,7 @@ rule score:
         ref=ask.side("target"),
         subsets=ask.subsets,
         weights=ask.weights,
-        code=ask.code("evaluation", "commands/score.py"),
+        code=ask.code(*SCORES, "commands/score.py"),
     output:
         f"{RUN.folder}/{{split}}{{suffix}}.json",
     log:

@@ -1,0 +1,71 @@
+"""What `record` keeps of a scale makes the same tables, figures and page again where it lies, without training."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from support.project import snakemake, transformer
+
+from transformer.commands.results import OF_SCALE
+from transformer.files import sha256
+from transformer.model import weights
+
+RECORD, BASE = Path("results/record/small"), Path("runs/en-de/base/1")
+
+
+def made_files(folder: Path) -> dict[str, str]:
+    paths = sorted(path for pattern in OF_SCALE for path in folder.glob(pattern))
+    return {str(path.relative_to(folder)): sha256(path) for path in paths}
+
+
+@pytest.fixture(scope="module")
+def recorded(small, tmp_path_factory) -> Path:
+    """Record a project in which all was made, with the weights of one run; nothing else is left of its results."""
+    project = shutil.copytree(small, tmp_path_factory.mktemp("recorded") / "project")
+    result = transformer(project, "record", "small", "--to", str(RECORD), "--weights", "en-de/base/1")
+    assert result.returncode == 0, result.stderr
+    shutil.rmtree(project / "results/small")
+    return project
+
+
+def test_a_record_makes_its_tables_again_byte_for_byte(small, recorded):
+    expected = made_files(small / "results/small")
+    assert {"report.html", "tables/table5.md", "figures/figure3.svg", "attention.json"} < expected.keys()
+    for name in ("tables", "figures"):
+        shutil.rmtree(recorded / RECORD / name)
+    result = snakemake(recorded, "--configfile", str(RECORD / "config.yaml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+    ran = set(re.findall(r"^(?:local)?rule (\w+):", result.stdout + result.stderr, re.MULTILINE))
+    assert ran <= {"fetch", "unpack", "generate", "treebank", "table", "figure", "page", "all"}
+    assert made_files(recorded / RECORD) == expected
+
+
+def test_recorded_weights_are_in_8_bits(small, recorded):
+    (kept, header), (whole, expected) = (
+        weights.load(folder / BASE / "average.safetensors") for folder in (recorded / RECORD, small / "results/small")
+    )
+    assert header == expected | {"rounded": True}
+    assert kept["embedding.weight"].dtype == torch.int8
+    assert whole["embedding.weight"].dtype == torch.float32
+    assert [path.parent for path in (recorded / RECORD).rglob("*.safetensors")] == [recorded / RECORD / BASE]
+
+
+def test_parses_are_recorded_without_their_words(recorded):
+    paths = sorted((recorded / RECORD / "runs").rglob("*.trees"))
+    assert len(paths) >= 2
+    for path in paths:
+        assert {word for line in path.read_text().splitlines() for word in re.findall(r" ([^ ()]+)\)", line)} == {"_"}
+
+
+def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
+    """The weights that were recorded before are gone from the run."""
+    project = shutil.copytree(small, tmp_path / "project")
+    shutil.copytree(recorded / RECORD, project / RECORD)
+    (project / "results/small" / BASE / "average.safetensors").unlink()
+    before = {path: path.read_bytes() for path in (project / RECORD / BASE).iterdir()}
+    result = transformer(project, "record", "small", "--to", str(RECORD))
+    assert result.returncode == 1
+    assert f"{BASE}/average.safetensors" in result.stderr
+    assert {path: path.read_bytes() for path in (project / RECORD / BASE).iterdir()} == before

@@ -1,0 +1,57 @@
+"""The commands `export` and `serve`: a trained run elsewhere, and on a page."""
+
+from pathlib import Path
+
+import torch
+from cyclopts.types import Port, PositiveInt
+
+from transformer.files import InputError
+from transformer.layout import Run
+from transformer.translation.export import Format, export_run
+
+
+def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
+    """Export a trained run as a folder that translates anywhere.
+
+    `translate --run DIR` needs nothing else. With --format marian the folder is also a model of the library
+    transformers, MarianMTModel and MarianTokenizer, with README.md, a model card; CTranslate2 converts that folder
+    (docs/export.md). export.json lists the export's files with their SHA-256; run.json describes the training.
+
+    python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
+
+    Args:
+        run: folder of a trained run
+        to: new folder, or an older export
+        format: safetensors, or marian for Hugging Face
+    """
+    export_run(Run(run), to, format)
+    print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")
+
+
+def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
+    """Try a trained run on a page in the browser of this machine: translations as one types, and their attention.
+
+    Prints the page's address; Ctrl-C ends it. No other machine can reach it. The page shows the translation of a
+    sentence, the best that beam search found with their scores, and the weights of every layer and head for that very
+    sentence. RUN is the folder of a run or of an export. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
+
+    python -m transformer serve --run results/demo/runs/en-de/base/1
+
+    Args:
+        run: folder of a trained run, or an exported one
+        port: 0 takes one that is free
+        threads: processor threads; one is enough for a sentence of a small model
+    """
+    try:
+        from transformer.report.page import live
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        expected = 'expected the packages of the extra "serve" (pip install "CHECKOUT[serve]")'
+        raise InputError(f"{expected}, found no {error.name}") from None
+    torch.set_num_threads(threads)
+    with live.listening(port) as listener:
+        trial = live.open_trial(run)
+        server = live.server(trial.page(), trial.answer)
+        print(f"http://{live.HOST}:{listener.getsockname()[1]}/ until Ctrl-C", flush=True)
+        server.run(sockets=[listener])
