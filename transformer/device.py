@@ -4,7 +4,7 @@
 
 NCCL connects GPUs, gloo processors. If a process ends early, gloo's sums fail in the others at once. NCCL's wait:
 torchrun ends the processes of the same node within half a minute, but those of other nodes are only ended after
-TIMEOUT, by NCCL's own watchdog, with its words instead of ours.
+_TIMEOUT, by NCCL's own watchdog, with its words instead of ours.
 """
 
 import logging

@@ -192,7 +192,7 @@ def check_downloads(config: dict, mirror: str) -> Iterator[Finding]:
 
 
 def refusal(entry: dict, mirror: str) -> str | None:
-    """Return why no address of a download, or no place in the mirror, has it; None if one does."""
+    """Return the reason that no address or mirror has a download; None if one does."""
     for edition in [entry, *entry.get("alternatives", [])]:
         for url in edition["urls"]:
             if mirror:
@@ -208,7 +208,7 @@ def refusal(entry: dict, mirror: str) -> str | None:
 
 
 def _silence(url: str) -> str | None:
-    """Return why a server does not give a file; None if it does."""
+    """Return the reason that a server refuses a file; None if it serves it."""
     try:
         response = requests.head(url, timeout=ANSWER_SECONDS, allow_redirects=True)
     except requests.RequestException as failure:

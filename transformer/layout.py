@@ -83,7 +83,7 @@ class Run(Folder):
         return self.folder / f"{split}{suffix}.json"
 
     def analysis(self, name: str) -> Path:
-        """Return what an analysis of the trained model found (Table 5)."""
+        """Return the results of an analysis of the trained model (Table 5)."""
         return self.folder / f"{name}.json"
 
 

@@ -40,7 +40,7 @@ class Pipeline:
 
     @property
     def partial(self) -> bool:
-        """Return whether tables and page show the runs that are there and name the others."""
+        """Return true if tables and page show finished runs alone and name the others."""
         return self.config["partial"]
 
     @property
@@ -70,17 +70,17 @@ class Pipeline:
 
     @property
     def label(self) -> str:
-        """Return what the test set is called in tables."""
+        """Return the name of the test set in tables."""
         return self.entry["label"]
 
     @property
     def dev_label(self) -> str:
-        """Return what the dev set is called in Tables 3 and 5."""
+        """Return the name of the dev set in Tables 3 and 5."""
         return f"{self.name}: {self.tasks[self.first_task]['dev']}"
 
     @property
     def data_of_paper(self) -> bool:
-        """Return whether the data are the paper's, so that scores can be compared with its own."""
+        """Return true if the data are the paper's: scores are then compared with its own."""
         return self.entry.get("data_of_paper", False)
 
     @property
@@ -138,12 +138,12 @@ class Pipeline:
 
     @property
     def base_is_trained(self) -> bool:
-        """Return whether there is, or will be, a base model to look into."""
+        """Return true if the base model is trained, or will be."""
         return not self.partial or self.base_file(lambda run: run.average).exists()
 
     @property
     def attention_is_known(self) -> bool:
-        """Return whether the attention of the base model is there, or can be computed."""
+        """Return true if the attention of the base model is there, or can be computed."""
         return self.base_is_trained or self.files.attention.exists()
 
 

@@ -118,7 +118,7 @@ def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
 
 
 def _why_files(pipeline: Pipeline) -> Files:
-    """Return what the table `why` reads; of a partial page, another search's translations all or none."""
+    """Return the files of the table `why`; of a partial page, another search's translations all or none."""
     base = [run for run in _runs_of_why(pipeline) if run.experiment == "base"]
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
@@ -321,7 +321,7 @@ def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
 
 
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
-    """Return why tables, figures and the attention viewer cannot be made, by name."""
+    """Return the obstacles of tables, figures and the attention viewer, by name."""
     found = {name: entry.obstacle(pipeline) for name, entry in [*TABLES.items(), *FIGURES.items()]}
     found["attention"] = _unknown_attention(pipeline)
     return {name: reason for name, reason in found.items() if reason}

@@ -277,7 +277,7 @@ def _slurm_words(job: Job) -> list[str]:
 
 
 def probe(job: Job, patience: int, results: Path) -> Iterator[Finding]:
-    """Run `check_node` as a job in a partition."""
+    """Run `_check_node` as a job in a partition."""
     where = f"probe of {job.get('partition', 'the default partition')}"
     with trial(results) as place:
         gpus = count_gpus(f"gpu:{job.get('gpus-per-node', 0)}")

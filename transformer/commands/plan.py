@@ -90,7 +90,7 @@ def cost(planned: Plan, name: str, runs: Collection[RunName], price: float | Non
 
 
 def notes(planned: Plan) -> str:
-    """Return how to read the table."""
+    """Return the notes under the table."""
     longest = max(planned.runs, key=lambda run: planned.hours([run]))
     together = _duration(planned.hours(planned.runs) / planned.units)
     lines = [

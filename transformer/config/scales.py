@@ -26,7 +26,7 @@ def scale_of(config: dict) -> dict:
 
 
 def parsing_of(config: dict) -> dict:
-    """Return what the scale parses, which may be nothing."""
+    """Return the parsing section of the scale, or an empty one."""
     return scale_of(config).get("parsing", {"seeds": [], "parser": {}, "tasks": {}})
 
 
@@ -88,7 +88,7 @@ def experiments_of(config: dict) -> dict[str, dict]:
 
 
 def parts(config: dict, run: RunName) -> dict:
-    """Return what config.yaml says of one run, for `transformer.config.experiment.resolve`.
+    """Return the parts of config.yaml for one run, as input of `transformer.config.experiment.resolve`.
 
     The workflow passes them on as JSON, by which Snakemake knows whether a run has changed: their order is kept.
     """
@@ -135,7 +135,7 @@ def own_values(config: dict, task: str) -> dict[str, dict]:
 
 
 def preparation_of(config: dict, task: str) -> dict:
-    """Return how the text of a task is prepared; a translation task may add to what holds for all."""
+    """Return the preparation of a task's text; a translation task may add to the common settings."""
     own = scale_of(config)["tasks"].get(task, {})
     return config["preparation"] | {key: value for key, value in own.items() if key == "decapitalize"}
 
@@ -242,7 +242,7 @@ def meet(one: Cut, two: Cut) -> bool:
 
 
 def _cuts_of(config: dict, corpus: dict, sides: tuple) -> list[Cut]:
-    """Return what is read of a corpus: files in these languages, or a part of the grammar or of a treebank."""
+    """Return the parts of a corpus that are read: files in these languages, or a cut of the grammar or a treebank."""
     if "grammar" in corpus:
         seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
         return [Cut(("grammar", seed), skip, skip + take - 1)]

@@ -41,7 +41,7 @@ class Version:
     size: int | None = None
 
     def difference(self, path: Path) -> str | None:
-        """Return what is wrong with a file, or None."""
+        """Return the fault of a file, or None."""
         if length(path) == 0:
             return "found an empty file"
         if self.size not in (None, length(path)):

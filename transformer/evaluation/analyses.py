@@ -203,7 +203,7 @@ def _of_figures(figures: dict[str, dict]) -> list[dict]:
 
 
 def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
-    """Return the tokens and the weights of a `Pair`, rounded. Raises InputError if a weight is no finite number."""
+    """Return the tokens and the weights of a `_Pair`, rounded. Raises InputError if a weight is no finite number."""
     from transformer.model.transformer import attention_weights
 
     target = [*target, EOS]

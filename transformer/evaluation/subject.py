@@ -190,7 +190,7 @@ def predict(model: Transformer, text: ParallelText) -> _Predictions:
 
 
 def _judged(output: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
-    """Return the columns of `Predictions` for the decoder's output: [3, n]. Few of the [n, V] logits exist at once.
+    """Return the columns of `_Predictions` for the decoder's output: [3, n]. Few of the [n, V] logits exist at once.
 
     output: [n, d_model]. weight: [V, d_model], of the softmax. labels: [n] the true tokens.
     """
@@ -248,7 +248,7 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
 
 
 def groups_by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:
-    """Return the sentences in GROUPS groups of equal number, the shortest first."""
+    """Return the sentences in _GROUPS groups of equal number, the shortest first."""
     if len(sentences) < _GROUPS:
         raise InputError(f"expected {_GROUPS} sentences at least, one for each group, found {len(sentences)}")
     ordered = sorted(sentences, key=lambda sentence: sentence.tokens)

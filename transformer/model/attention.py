@@ -17,7 +17,7 @@ from transformer.config.experiment import Model
 from transformer.model.packed import BLOCK, Blocks, Packed, Pad, Unpad
 
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
-_LOWEST = -80  # e^LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
+_LOWEST = -80  # e^_LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 
 # The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
 # 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
@@ -77,7 +77,7 @@ def attention(
     """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1): [B, h, L_q, d_v].
 
     Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. mask: broadcast to [B, h, L_q, L_k]. causal: position
-    i sees positions up to i (§3.2.3). scale: instead of 1 / sqrt(d_k). additive: for `additive_scores`.
+    i sees positions up to i (§3.2.3). scale: instead of 1 / sqrt(d_k). additive: for `_additive_scores`.
     """
     scale = Q.shape[-1] ** -0.5 if scale is None else scale
     if Q.is_cuda and additive is None:  # one fused kernel; on a CPU the equation itself is faster
@@ -127,7 +127,7 @@ def _block_attention(
 
 
 def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell whether `block_attention` can train this model there: it knows dot products, 16 bits, and no dropout."""
+    """Tell whether `_block_attention` can train this model there: it knows dot products, 16 bits, and no dropout."""
     heads = all(16 <= width <= 256 for width in (model.d_k, model.d_v))  # narrower: no kernel; wider: one, but slow
     plain = model.attention == "dot" and model.P_drop_attention == 0
     return plain and heads and device.type == "cuda" and dtype == torch.bfloat16

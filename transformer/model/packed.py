@@ -121,7 +121,7 @@ def reach(lengths: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def listed(first: np.ndarray, last: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many blocks each row has, and the rows: numbers from `first` on, `width` of them below `width`."""
+    """Return the number of blocks of each row, and the rows: numbers from `first` on, `width` of them below `width`."""
     numbers = np.minimum(first[:, None] + np.arange(width), width - 1)
     return tuple(x.astype(np.int32)[None, None] for x in (last - first + 1, numbers))
 

@@ -1,6 +1,6 @@
 """§6.3 English constituency parsing: words to trees, by the same model and search that translate.
 
-The paper's search may write anything; `linearization.decode` repairs it. A constrained search writes trees alone: any
+The paper's search may write anything; `trees.decode` repairs it. A constrained search writes trees alone: any
 other symbol gets probability zero. A tag takes the next word; a closing bracket closes the innermost constituent, which
 must hold something; EOS follows when all is closed and no word is left. Only the search's limit on the length can cut
 such a tree short.

@@ -67,7 +67,7 @@ def train_and_publish(
 
 
 class TrainingRun:
-    """One training: `Run(...).train(stop)` goes on from the newest state in `folder` to the last step."""
+    """One training: `TrainingRun(...).train(stop)` goes on from the newest state in `folder` to the last step."""
 
     def __init__(
         self,

@@ -214,7 +214,7 @@ def _keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[
 
 
 def _padding(source: Packed) -> Tensor | None:
-    """Return the mask of the source's padding, and of the places that `keys_values` adds: [B, 1, 1, L]."""
+    """Return the mask of the source's padding, and of the places that `_keys_values` adds: [B, 1, 1, L]."""
     B, L = source.shape
     if source.mask is None and L >= CACHE_BLOCK:
         return None

@@ -4,7 +4,7 @@ The exported model computes the same. Where Marian's model differs, the weights 
 
 - Its sinusoids are all sines, then all cosines: the axis d_model is put in that order in every tensor. Other tables,
   such as those of paper-code, whose frequencies differ, are written beside the weights.
-- Its LayerNorm adds EPSILON to the variance; ours less. Inputs of a LayerNorm are WIDER times as large there, which
+- Its LayerNorm adds _EPSILON to the variance; ours less. Inputs of a LayerNorm are _WIDER times as large there, which
   changes no output. Its own sinusoids cannot be made larger: with them, the first LayerNorm of each stack differs, by
   less than a part in 10,000 if the variance is 0.05 or more.
 - Its heads are d_model / h wide and its scores are divided by that width's root: narrower heads are padded with zeros,
@@ -176,7 +176,7 @@ class _Rearranged:
                 self.tensors[f"model.{stack}.embed_positions.weight"] = table * self.embedded
 
     def set_layer(self, name: str, layer: EncoderLayer | DecoderLayer, given: float, gives: float) -> None:
-        """Set §3.1. given, gives: the scales of input and output; in between it is WIDER."""
+        """Set §3.1. given, gives: the scales of input and output; in between it is _WIDER."""
         inner = layer.feed_forward.inner
         self.set_attention(f"{name}.self_attn", layer.self_attention, given)
         self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, _WIDER)

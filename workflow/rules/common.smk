@@ -69,7 +69,7 @@ def memory(small, large=None, each_thread=0):
 
 
 def shared_cores():
-    """Return how many processors all jobs share; None on a cluster, where each job has its own."""
+    """Return the number of processors that all jobs share; None on a cluster, where each job has its own."""
     return None if workflow.remote_exec else workflow.global_resources["_cores"].value
 
 
@@ -104,7 +104,7 @@ def prepare_threads(wildcards):
 
 @cache
 def gpus_of_run(wildcards):
-    """Return how many of this machine's GPUs a run takes: one, if there are any. A cluster's profile says its own."""
+    """Return the number of this machine's GPUs for a run: one, if there are any. A cluster's profile says its own."""
     count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
     return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))
 

@@ -74,7 +74,7 @@ def layer_of(layers: int) -> int:
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return words and the weights [h, words, words] between them, from weights [h, tokens, tokens]; see `READING`."""
+    """Return words and the weights [h, words, words] between them, from weights [h, tokens, tokens]; see `_READING`."""
     starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
     words = [
         "".join(token.removesuffix(CONTINUED) for token in tokens[start:end])

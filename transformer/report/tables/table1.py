@@ -79,7 +79,7 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
 
 
 def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
-    """Fit b of values ~ sizes^b; find the least and the greatest b between neighbouring sizes, to `POWER_DIGITS`.
+    """Fit b of values ~ sizes^b; find the least and the greatest b between neighbouring sizes, to `_POWER_DIGITS`.
 
     b is fitted by least squares between logarithms, over the larger half of the sizes: the middle one of an odd number
     counts as large. Raises InputError where these are fewer than two.

@@ -30,7 +30,7 @@ from transformer.report.tables.table3 import from_base, read_last
 class _Configured:
     """The base model's runs on the test set, as configured: what every other choice is compared with."""
 
-    runs: pd.DataFrame  # a row per seed, from scorefiles.read_scores
+    runs: pd.DataFrame  # a row per seed, from scores.read_scores
     hypotheses: list[list[str]]  # of each run
     references: list[str]
 
