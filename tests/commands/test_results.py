@@ -59,6 +59,15 @@ def test_parses_are_recorded_without_their_words(recorded):
         assert {word for line in path.read_text().splitlines() for word in re.findall(r" ([^ ()]+)\)", line)} == {"_"}
 
 
+def test_a_record_is_not_recorded_into_itself(recorded):
+    own = ["--configfile", str(RECORD / "config.yaml")]
+    result = transformer(recorded, "record", "small", "--to", str(RECORD), *own)
+    assert result.returncode == 1
+    assert result.stderr.strip().endswith(
+        "expected another folder than that of the results, found results/record/small"
+    )
+
+
 def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
     """The weights that were recorded before are gone from the run."""
     project = shutil.copytree(small, tmp_path / "project")

@@ -100,6 +100,18 @@ def test_a_module_without_changes_takes_the_projects_configuration(tmp_path):
     assert "results/demo/report.html" in listing(work, "attention_all")
 
 
+def test_a_prefix_is_refused_in_one_line(tmp_path):
+    """Snakemake would move inputs and outputs below it, and no path in a parameter."""
+    (checkout := tmp_path / "checkout").mkdir()
+    copy_project(checkout)
+    work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {})
+    text = (work / "Snakefile").read_text()
+    (work / "Snakefile").write_text(text.replace("    config:\n", '    prefix:\n        "made"\n    config:\n', 1))
+    result = run_warm(work, "-m", "snakemake", "--dry-run")
+    assert result.returncode == 1
+    assert last_line(result).startswith("Snakefile: expected a module without `prefix:`")
+
+
 def test_a_wrong_configuration_of_a_module_is_refused_in_one_line(tmp_path):
     (checkout := tmp_path / "checkout").mkdir()
     copy_project(checkout)

@@ -51,6 +51,8 @@ def record(
     if to.name != scale:
         raise InputError(f"--to: expected a folder named {scale}, found {to}")
     results = Pipeline(read(configfile or [], [*(config or []), f"scale={scale}"])).files
+    if to.resolve() == results.folder.resolve():
+        raise InputError(f"--to: expected another folder than that of the results, found {to}")
     chosen = set(weights or ())
     runs = _finished_runs(results)
     if unknown := chosen - {run.name for run in runs}:
