@@ -8,9 +8,9 @@ from typing import Any
 
 from transformer import registry
 from transformer.config.scales import PARSER, RunName, at, experiments_of, parts, preparation_of, source_of
-from transformer.layout import Run
+from transformer.layout import Data, Run
 from transformer.pipeline import RESOURCES, Pipeline
-from transformer.registry import FIGURES, SEARCHES, TABLES
+from transformer.registry import ANALYSES, FIGURES, SEARCHES, TABLES
 
 Paths = list[Path]
 _Options = list[str | int | float | Path]
@@ -38,6 +38,14 @@ class Inputs:
     def task(self, wildcards: _Wildcards) -> dict:
         """Return a task's entry in config.yaml."""
         return self.at(wildcards.scale).tasks[wildcards.task]
+
+    def data(self, wildcards: _Wildcards) -> Data:
+        """Return the folder of a task's data."""
+        return self.at(wildcards.scale).files.data(wildcards.task)
+
+    def run(self, wildcards: _Wildcards) -> Run:
+        """Return the folder of a run."""
+        return self.at(wildcards.scale).files.run(wildcards.task, wildcards.experiment, wildcards.seed)
 
     def names_of_tasks(self, parsing: bool) -> list[str]:
         """Return the tasks of all scales that translate, or that parse."""
@@ -81,19 +89,16 @@ class Inputs:
         options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
         return [*options, "--output", output[0]]
 
-    def archive(self, wildcards: _Wildcards) -> str:
-        """Return the file that holds one language of a corpus."""
-        return source_of(self.file(wildcards))
-
     def file(self, wildcards: _Wildcards) -> dict:
         """Return the entry in config.yaml of one language of a corpus."""
         return self.config["corpora"][wildcards.corpus]["files"][wildcards.language]
 
-    def other_languages(self, wildcards: _Wildcards) -> list[str]:
-        """Return the file of another language, if both are in WMT's format, which numbers its sentences."""
-        return [source_of(entry) for entry in self.numbered(wildcards)]
+    def archive(self, wildcards: _Wildcards) -> str:
+        """Return the file that holds one language of a corpus."""
+        return source_of(self.file(wildcards))
 
     def numbered(self, wildcards: _Wildcards) -> list[dict]:
+        """Return the entry of another language, if both are in WMT's format, which numbers its sentences."""
         files = self.config["corpora"][wildcards.corpus]["files"]
         others = [entry for name, entry in files.items() if name != wildcards.language and "format" in entry]
         return others[:1] if "format" in self.file(wildcards) else []
@@ -127,8 +132,8 @@ class Inputs:
             options += ["--format", "gum", "--split", treebank["split"]]
         else:
             options += ["--format", "lines"]
-        checks = {"lines": corpus, "sha256": treebank}
-        return options + flatten((f"--{key}", holder[key]) for key, holder in checks.items() if key in holder)
+        options += ["--lines", corpus["lines"]] if "lines" in corpus else []
+        return options + (["--sha256", treebank["sha256"]] if "sha256" in treebank else [])
 
     def trees(self, wildcards: _Wildcards) -> Paths:
         """Return the treebanks of a split of a parsing task."""
@@ -139,7 +144,7 @@ class Inputs:
         silver = self.task(wildcards).get("silver")
         if silver is None or wildcards.split != "train":
             return []
-        return [silver.get("path", self.at(wildcards.scale).data(wildcards.task).silver)]
+        return [silver.get("path", self.data(wildcards).silver)]
 
     def mix_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the options that mix treebanks, their phrases and silver trees."""
@@ -150,28 +155,12 @@ class Inputs:
             options += ["--repeat", task["silver"]["repeat"], "--silver", *input.silver]
         return options
 
-    def silver_parser(self, wildcards: _Wildcards) -> Run:
-        """Return the run that makes a task's silver trees: the one with the first seed."""
-        scale = self.at(wildcards.scale)
-        seed = scale.entry["parsing"]["seeds"][0]
-        return scale.files.run(self.task(wildcards)["silver"]["parser"], PARSER, seed)
-
-    def silver_parser_files(self, wildcards: _Wildcards) -> Paths:
-        """Return the files of that run by which it parses."""
-        run = self.silver_parser(wildcards)
-        return [run.experiment, run.vocabulary, run.average]
-
-    def silver_decoding(self, wildcards: _Wildcards) -> Path:
-        """Return the settings of beam search of that run."""
-        return self.silver_parser(wildcards).decoding
-
-    def silver_search(self) -> str:
-        """Return as JSON the search of parsers that make silver trees."""
-        return json.dumps(self.config["parsing"]["silver"])
-
-    def silver_text(self, wildcards: _Wildcards) -> Paths:
-        """Return the plain text that is parsed."""
-        return [RESOURCES.corpus(name, "en") for name in self.task(wildcards)["silver"]["text"]]
+    def silver_files(self, wildcards: _Wildcards) -> registry.Files:
+        """Return what makes a task's silver trees: the files of a run, that with the first seed, and plain text."""
+        scale, silver = self.at(wildcards.scale), self.task(wildcards)["silver"]
+        run = scale.files.run(silver["parser"], PARSER, scale.entry["parsing"]["seeds"][0])
+        text = [RESOURCES.corpus(name, "en") for name in silver["text"]]
+        return {"run": [run.experiment, run.vocabulary, run.average], "decoding": run.decoding, "text": text}
 
     # ------------------------------------------------------------------ preparation (§5.1)
 
@@ -187,21 +176,23 @@ class Inputs:
         """Return as JSON how a task's text is prepared."""
         return json.dumps(preparation_of(at(self.config, wildcards.scale), wildcards.task))
 
+    def parts(self, wildcards: _Wildcards) -> dict[str, Path]:
+        """Return by name the references of the parts of a test set that are scored on their own."""
+        task = self.task(wildcards)
+        corpora = task.get("subsets", {}) if wildcards.split == "test" else {}
+        return {name: RESOURCES.corpus(corpus, task["target"]) for name, corpus in corpora.items()}
+
     def subsets(self, wildcards: _Wildcards) -> Paths:
-        """Return the references of the parts of a test set that are scored on their own; other splits have none."""
-        return [RESOURCES.corpus(corpus, self.task(wildcards)["target"]) for corpus in self.parts(wildcards).values()]
+        """Return the references of these parts; splits but the test set have none."""
+        return list(self.parts(wildcards).values())
 
-    def parts(self, wildcards: _Wildcards) -> dict[str, str]:
-        return self.task(wildcards).get("subsets", {}) if wildcards.split == "test" else {}
-
-    def subset_options(self, wildcards: _Wildcards, input: Any) -> _Options:
+    def subset_options(self, wildcards: _Wildcards) -> _Options:
         """Return names and references of these parts as options of `score`."""
-        pairs = zip(self.parts(wildcards), input.subsets, strict=True)
-        return flatten(("--subset", name, path) for name, path in pairs)
+        return flatten(("--subset", name, path) for name, path in self.parts(wildcards).items())
 
     def checked_subsets(self, wildcards: _Wildcards) -> Paths:
         """Return the file that shows that a task's subsets are parts of its test set, if it has any."""
-        return [self.at(wildcards.scale).data(wildcards.task).subsets] if "subsets" in self.task(wildcards) else []
+        return [self.data(wildcards).subsets] if "subsets" in self.task(wildcards) else []
 
     def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
@@ -224,7 +215,7 @@ class Inputs:
 
     def weights(self, wildcards: _Wildcards) -> Path:
         """Return the weights that a translation is made with."""
-        run = self.at(wildcards.scale).files.run(wildcards.task, wildcards.experiment, wildcards.seed)
+        run = self.run(wildcards)
         return run.last if wildcards.suffix == ".last" else run.average
 
     def search(self, wildcards: _Wildcards) -> str:
@@ -233,62 +224,36 @@ class Inputs:
 
     def analysed(self, wildcards: _Wildcards) -> list[Path]:
         """Return the files that an analysis reads besides a run's weights and the dev set."""
-        scale = self.at(wildcards.scale)
-        run = scale.files.run(wildcards.task, wildcards.experiment, wildcards.seed)
-        offsets = scale.data(wildcards.task).offsets("train", "source")
-        return {"averaging": [run.checkpoints], "lengths": [offsets]}.get(wildcards.analysis, [])
+        return ANALYSES[wildcards.analysis].reads(self.run(wildcards), self.data(wildcards))
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
         """Return an analysis's own options."""
-        scale = self.at(wildcards.scale)
-        settings = self.config["probes"] | scale.entry.get("probes", {})
-        own = {
-            "averaging": ["--checkpoints", *settings["checkpoints"]],
-            "heads": ["--choose", settings["choose"]],
-            "lengths": ["--data", scale.data(wildcards.task).folder, "--times", *settings["times"]],
-            "smoothing": ["--beams", *settings["beams"]],
-        }
-        return ["--sentences", settings["sentences"], *own[wildcards.analysis]]
+        settings = self.config["probes"] | self.at(wildcards.scale).entry.get("probes", {})
+        setting = ANALYSES[wildcards.analysis].setting
+        values = settings[setting] if isinstance(settings[setting], list) else [settings[setting]]
+        reads = ["--data", self.data(wildcards).folder] if wildcards.analysis == "lengths" else []
+        return ["--sentences", settings["sentences"], *reads, f"--{setting}", *values]
 
     # ------------------------------------------------------------------ tables, figures, the page
 
-    def base_files(self, wildcards: _Wildcards) -> Paths:
-        """Return the files of the base model that translates."""
-        run = self.base_run(wildcards)
-        return [run.experiment, run.decoding, run.vocabulary]
-
-    def base_run(self, wildcards: _Wildcards) -> Run:
+    def attended(self, wildcards: _Wildcards) -> registry.Files:
+        """Return the files of the base model that translates, and the text that it translates."""
         scale = self.at(wildcards.scale)
-        return scale.run(scale.base())
-
-    def base_weights(self, wildcards: _Wildcards) -> Path:
-        """Return the weights of the base model."""
-        return self.base_run(wildcards).average
-
-    def base_text(self, wildcards: _Wildcards) -> Paths:
-        """Return the test set of the base model in its source language."""
-        scale = self.at(wildcards.scale)
-        return scale.text(scale.first_task, "test", "source")
+        run = scale.run(scale.base())
+        text = scale.text(scale.first_task, "test", "source")
+        return {"run": [run.experiment, run.decoding, run.vocabulary], "weights": run.average, "text": text}
 
     def figure_sentences(self, wildcards: _Wildcards) -> str:
         """Return as JSON the sentences of Figures 3 to 5."""
         return json.dumps(self.at(wildcards.scale).entry.get("figures", {}))
 
-    def table_files(self, wildcards: _Wildcards) -> registry.Files:
-        """Return the files that a table is made from."""
-        return TABLES[wildcards.table].files(self.at(wildcards.scale))
+    def files_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], registry.Files]:
+        """Return an input function: the files that a table or figure is made from."""
+        return lambda wildcards: entries[getattr(wildcards, wildcard)].files(self.at(wildcards.scale))
 
-    def table_params(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the parameters of a table."""
-        return TABLES[wildcards.table].params(self.at(wildcards.scale))
-
-    def figure_files(self, wildcards: _Wildcards) -> registry.Files:
-        """Return the files that a figure is drawn from."""
-        return FIGURES[wildcards.figure].files(self.at(wildcards.scale))
-
-    def figure_params(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the parameters of a figure."""
-        return FIGURES[wildcards.figure].params(self.at(wildcards.scale))
+    def params_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], dict[str, Any]]:
+        """Return a function of its parameters."""
+        return lambda wildcards: entries[getattr(wildcards, wildcard)].params(self.at(wildcards.scale))
 
     def page_files(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files that the page is made from; of a partial page those that are there."""
@@ -306,8 +271,7 @@ class Inputs:
             "attention": scale.fixed(scale.files.attention) if scale.attention_is_known else [],
         }
 
-    @staticmethod
-    def reported(scale: Pipeline) -> list[RunName]:
+    def reported(self, scale: Pipeline) -> list[RunName]:
         """Return the runs that the page describes."""
         return distinct(run for name in registry.scored_tables(scale) for run in TABLES[name].runs(scale))
 

@@ -1,7 +1,6 @@
 """One scale of a configuration: its tasks, its trainings, and which of their files are there."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -16,72 +15,31 @@ from transformer.config.scales import (
     seeds_of,
     tasks_of,
 )
-from transformer.layout import Data, Resources, Run, Scale
+from transformer.layout import Resources, Run, Scale
 
 RESOURCES = Resources("resources")
 
 
-@dataclass(frozen=True)
 class Pipeline:
-    """A scale: `config` with its name under `scale`, and `project`, the folder of the paper's numbers ("" for here)."""
+    """A scale, as the configuration has it: its entry, its tasks, and the folder of its results."""
 
-    config: dict
-    project: str = ""
-
-    @property
-    def name(self) -> str:
-        """Return the scale's name."""
-        return self.config["scale"]
-
-    @property
-    def entry(self) -> dict:
-        """Return the scale's entry in config.yaml."""
-        return scale_of(self.config)
-
-    @property
-    def partial(self) -> bool:
-        """Return true if tables and page show finished runs alone and name the others."""
-        return self.config["partial"]
-
-    @property
-    def files(self) -> Scale:
-        """Return the folder of the scale's results."""
-        return Scale(f"{self.config['results']}/{self.name}")
-
-    @cached_property
-    def tasks(self) -> dict[str, dict]:
-        """Return all tasks, of translation and of parsing."""
-        return tasks_of(self.config)
-
-    @property
-    def parsing(self) -> dict[str, dict]:
-        """Return the tasks of parsing."""
-        return parsing_of(self.config)["tasks"]
-
-    @property
-    def first_task(self) -> str:
-        """Return the task that Tables 3 and 5 are about: en-de in the paper."""
-        return next(iter(self.entry["tasks"]))
+    def __init__(self, config: dict, project: str = ""):
+        """Take a configuration with the scale's name under `scale`, and the project's folder if it is not here."""
+        self.config, self.project = config, project
+        self.name, self.entry = config["scale"], scale_of(config)
+        self.files = Scale(f"{config['results']}/{self.name}")
+        self.partial = config["partial"]  # tables and page show finished runs alone, and name the others
+        self.tasks = tasks_of(config)  # of translation and of parsing
+        self.parsing = parsing_of(config)["tasks"]
+        self.first_task = next(iter(self.entry["tasks"]))  # that of Tables 3 and 5: en-de in the paper
+        self.label = self.entry["label"]  # of the test set, in tables
+        self.dev_label = f"{self.name}: {self.tasks[self.first_task]['dev']}"  # in Tables 3 and 5
+        self.data_of_paper = self.entry.get("data_of_paper", False)  # then scores are compared with the paper's
 
     @property
     def own_values(self) -> dict[str, dict]:
         """Return by experiment of Table 3 the values that the scale sets in place of the paper's."""
         return own_values(self.config, self.first_task)
-
-    @property
-    def label(self) -> str:
-        """Return the name of the test set in tables."""
-        return self.entry["label"]
-
-    @property
-    def dev_label(self) -> str:
-        """Return the name of the dev set in Tables 3 and 5."""
-        return f"{self.name}: {self.tasks[self.first_task]['dev']}"
-
-    @property
-    def data_of_paper(self) -> bool:
-        """Return true if the data are the paper's: scores are then compared with its own."""
-        return self.entry.get("data_of_paper", False)
 
     @property
     def absent_treebank(self) -> str | None:
@@ -96,19 +54,11 @@ class Pipeline:
         """Return the folder of a run."""
         return self.files.run(*run)
 
-    def data(self, task: str) -> Data:
-        """Return the folder of a task's data."""
-        return self.files.data(task)
-
-    def corpora(self, task: str, split: str) -> list[str]:
-        """Return the corpora of a split of a task."""
-        corpora = self.tasks[task][split]
-        return corpora if isinstance(corpora, list) else [corpora]
-
     def text(self, task: str, split: str, side: str) -> list[Path]:
         """Return the plain text of one side of a split; `trees` is the side of treebanks."""
-        language = self.tasks[task].get(side, side)
-        return [RESOURCES.corpus(corpus, language) for corpus in self.corpora(task, split)]
+        entry = self.tasks[task]
+        corpora = entry[split] if isinstance(entry[split], list) else [entry[split]]
+        return [RESOURCES.corpus(corpus, entry.get(side, side)) for corpus in corpora]
 
     def fixed(self, path: Path) -> Path:
         """Return the path; of a partial page the absolute one of a file that is there: no rule makes that anew."""

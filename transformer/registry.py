@@ -11,17 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config.scales import TABLE_2, WHY, RunName, parser_runs, runs_of, trained_claims
-from transformer.layout import Run
+from transformer.layout import Data, Run
 from transformer.pipeline import RESOURCES, Pipeline, names
 
 Files = dict[str, Path | list[Path]]
 
-# What is measured on trained runs for Table 5, and on which experiments.
+
+@dataclass(frozen=True)
+class _Analysis:
+    """What is measured for Table 5 on trained runs of these experiments."""
+
+    function: str  # module:function in transformer.evaluation
+    experiments: tuple[str, ...]
+    setting: str  # a key of `probes` in config.yaml, and the option for it
+    reads: Callable[[Run, Data], list[Path]] = lambda run, data: []  # besides the run's weights and the dev set
+
+
 ANALYSES = {
-    "averaging": ("base", "big"),
-    "heads": ("base",),
-    "lengths": ("base", "learned-positions", "no-positions"),
-    "smoothing": ("base", "smoothing-0.0", "smoothing-0.2"),
+    "averaging": _Analysis("subject:averaging", ("base", "big"), "checkpoints", lambda run, data: [run.checkpoints]),
+    "heads": _Analysis("heads:heads", ("base",), "choose"),
+    "lengths": _Analysis(
+        "subject:lengths",
+        ("base", "learned-positions", "no-positions"),
+        "times",
+        lambda run, data: [data.offsets("train", "source")],
+    ),
+    "smoothing": _Analysis("subject:smoothing", ("base", "smoothing-0.0", "smoothing-0.2"), "beams"),
 }
 # Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
@@ -110,7 +125,7 @@ def no_treebank(pipeline: Pipeline) -> str | None:
 
 
 def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    return [run for run in _runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis]]
+    return [run for run in _runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis].experiments]
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:

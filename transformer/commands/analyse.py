@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -10,10 +11,11 @@ from typing import Any, Literal
 from cyclopts.types import PositiveInt
 
 from transformer.files import replacing
+from transformer.registry import ANALYSES
 
 
 def analyse(
-    name: Literal["averaging", "heads", "lengths", "smoothing"],
+    name: Literal[tuple(ANALYSES)],
     /,
     *,
     run: Path,
@@ -49,9 +51,8 @@ def analyse(
         beams: smoothing: widths of the beam
     """
     options = SimpleNamespace(**locals())
-    from transformer.evaluation import heads, subject
-
-    measured = _measure(getattr(heads if name == "heads" else subject, name), options)
+    module, function = ANALYSES[name].function.split(":")
+    measured = _measure(getattr(import_module(f"transformer.evaluation.{module}"), function), options)
     _write(measured, output, f"{name}, {measured['sentences']} sentences")
 
 

@@ -44,9 +44,7 @@ rule analyse:
 
 rule attend:
     input:
-        ask.base_files,
-        weights=ask.base_weights,
-        text=ask.base_text,
+        unpack(ask.attended),
         code=ask.code(*ANALYSIS),
     output:
         RESULTS.attention,

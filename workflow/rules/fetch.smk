@@ -18,7 +18,7 @@ rule fetch:
 
 rule unpack:
     input:
-        ask.other_languages,
+        lambda wildcards: [source_of(entry) for entry in ask.numbered(wildcards)],
         archive=ask.archive,
     output:
         RESOURCES.corpus("{corpus}", "{language}"),

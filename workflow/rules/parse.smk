@@ -63,9 +63,7 @@ rule evalb:
 # surest of.
 rule silver_parse:
     input:
-        ask.silver_parser_files,
-        decoding=ask.silver_decoding,
-        text=ask.silver_text,  # and no code: what is learned from is not prepared again after an edit
+        unpack(ask.silver_files),  # and no code: what is learned from is not prepared again after an edit
     output:
         trees=DATA.parsed,
         parses=DATA.parsed_scores,
@@ -81,7 +79,7 @@ rule silver_parse:
         launch="here",
     params:
         run=subpath(input.decoding, parent=True),
-        decoding=ask.silver_search(),
+        decoding=json.dumps(config["parsing"]["silver"]),
         most=lookup(
             "scales/{scale}/parsing/tasks/{task}/silver/sentences", within=config
         ),

@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        unpack(ask.table_files),
+        unpack(ask.files_of(TABLES, "table")),
         code=ask.code("report/tables", "evaluation", "registry.py"),
     output:
         [RESULTS.table("{table}", ending) for ending in ("csv", "md", "tex", "json")],
@@ -21,14 +21,14 @@ rule table:
         mem_mb=memory(1500),
     params:
         title=lambda wildcards: TABLES[wildcards.table].title,
-        table=ask.table_params,
+        table=ask.params_of(TABLES, "table"),
     script:
         "../scripts/table.py"
 
 
 rule figure:
     input:
-        unpack(ask.figure_files),
+        unpack(ask.files_of(FIGURES, "figure")),
         code=ask.code(
             "report/figures",
             "report/tables",
@@ -53,7 +53,7 @@ rule figure:
         mem_mb=memory(1500),
     params:
         title=lambda wildcards: FIGURES[wildcards.figure].title,
-        figure=ask.figure_params,
+        figure=ask.params_of(FIGURES, "figure"),
     script:
         "../scripts/figure.py"
 

@@ -17,7 +17,7 @@ from transformer.evaluation.scores import holm, require_one
 from transformer.records import read_of_run, run_name
 from transformer.registry import TABLE_5
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Grid, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
 
 _PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
@@ -48,21 +48,30 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     """
     runs = read_last(input.score)
     analysed = {name: _read_analysis(name, getattr(input, name)) for name in PAYLOADS}
-    claims = _with_others(read_claims(input.paper), runs)
-    compared = [comparison for claim in claims for comparison in _compare_claim(claim, runs, analysed)]
-    frame = pd.DataFrame([_csv_row(comparison) for comparison in compared])
-    frame = frame.astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
-    rows = lines(compared)
-    notes = [cells.note("table5", "detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
-    notes += [*cells.gaps(params.expected, runs), *_missing_analyses(params.probes, analysed)]
-    notes += [
-        *cells.fixed("table5.how"),
-        [line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]],
+    claims = read_claims(input.paper)
+    named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
+    others = [name for name in runs["experiment"].unique() if name not in named]  # the user's own rows
+    tested = claims + [
+        Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others
     ]
+    compared = [comparison for claim in tested for comparison in _compare_claim(claim, runs, analysed)]
+    frame = _frame_of(compared)
+    rows = _lines(compared)
+    there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
+    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(params.probes, there))
+    published = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
+    notes = [cells.note("table5", "detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
+    notes += cells.gaps(params.expected, runs)
+    notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []
+    notes += cells.fixed("table5.how")
+    notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
     notes += [*cells.fixed("scores.chance"), cells.tests_note(frame["value"], frame["p"])]
-    notes += [*cells.fixed("scores.perplexity"), *published(claims)]
-    notes += _analysis_notes(analysed)
+    notes += cells.fixed("scores.perplexity", "table5.published")
+    notes.append(lay_out(published, _PUBLISHED_COLUMNS))
+    for name, grid in _GRIDS.items():
+        if len(files := analysed[name]):
+            sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
+            notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
     notes += cells.provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
     caption = cells.note("table5", "caption", label=params.dev_label)
     return cells.titled("table5", caption, lay_out(rows, _CLAIM_COLUMNS), notes), frame
@@ -72,13 +81,6 @@ def read_claims(path: str) -> list[Claim]:
     table = cells.read_printed(path)
     table["effect"] = pd.to_numeric(table["effect"]).fillna(cells.MARGIN)
     return [Claim(**line) for line in table[list(Claim._fields)].to_dict("records")]
-
-
-def _with_others(claims: list[Claim], runs: pd.DataFrame) -> list[Claim]:
-    """Add each experiment that was run and that no claim names, beside base for comparison."""
-    named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
-    others = [name for name in runs["experiment"].unique() if name not in named]
-    return claims + [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
 
 
 def _compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
@@ -103,16 +105,21 @@ def _compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.Data
     return rows
 
 
-def _csv_row(row: dict[str, Any]) -> dict[str, Any]:
-    """List a comparison with all digits, for the CSV file."""
-    values = dict.fromkeys(cells.Difference._fields)
-    if difference := row["difference"]:
-        values = difference._asdict() | {"runs": " ".join(difference.runs)}
-    start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
-    return start | values | {"verdict": row["verdict"]}
+def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
+    """List a row per comparison with all digits, for the CSV file."""
+    rows = []
+    for row in compared:
+        values = dict.fromkeys(cells.Difference._fields)
+        if difference := row["difference"]:
+            values = difference._asdict() | {"runs": " ".join(difference.runs)}
+        start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
+        rows.append(start | values | {"verdict": row["verdict"]})
+    frame = pd.DataFrame(rows).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
+    return frame
 
 
-def lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
+def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
     """List a line per comparison; several of one claim are named by what they compare, below a line of the claim."""
     rows = []
     for _, same in groupby(compared, key=itemgetter(*Claim._fields)):
@@ -153,18 +160,8 @@ _CLAIM_COLUMNS = [
 ]
 
 
-def published(claims: list[Claim]) -> list[Note]:
-    rows = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
-    columns = {"§": "section", "Claim": "claim", "Published": "published", "Source": "source"}
-    grid = lay_out(rows, [Column(heading, name, text=True) for heading, name in columns.items()])
-    return [cells.note("table5", "published"), grid]
-
-
-def _missing_analyses(expected: list[str], analysed: dict[str, pd.DataFrame]) -> list[Note]:
-    there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
-    names = [name.replace(":", " of ") for name in cells.missing(expected, there)]
-    return [cells.note("table5", "gaps", names=", ".join(names))] if names else []
-
+_PUBLISHED_COLUMNS = [Column(name, name.lower(), text=True) for name in ("Claim", "Published", "Source")]
+_PUBLISHED_COLUMNS.insert(0, Column("§", "section", text=True))
 
 # Analyses of trained runs (transformer/evaluation): what is compared, and the grids of the notes.
 
@@ -186,7 +183,7 @@ def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
     return files
 
 
-def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
+def _points(files: pd.DataFrame, key: str) -> pd.DataFrame:
     """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
     return pd.DataFrame(
         {name: content[name] for name in _RUN_KEYS} | {"place": place} | entry
@@ -195,39 +192,18 @@ def points(files: pd.DataFrame, key: str) -> pd.DataFrame:
     )
 
 
-# What is compared, by the name of the row in workflow/paper/table5.csv; and of which analysis.
-
-
-def averages(files: pd.DataFrame) -> _Pairs:
+def _averages(files: pd.DataFrame) -> _Pairs:
     pairs = []
-    for experiment, same in points(files, "averages").groupby("experiment", sort=False):
+    for experiment, same in _points(files, "averages").groupby("experiment", sort=False):
         counts = dict(tuple(same.groupby("checkpoints")))
         last = counts.pop(1, same[:0])
         pairs += [(f"`{experiment}`, {count} checkpoints − the last", own, last) for count, own in counts.items()]
     return pairs
 
 
-def smoothed(files: pd.DataFrame) -> _Pairs:
-    by_beam = points(files, "beams").groupby("beam")
-    return [(f"`base` − `smoothing-0.0`, beam {beam}", *two(same, "smoothing-0.0")) for beam, same in by_beam]
-
-
-def perplexities(files: pd.DataFrame) -> _Pairs:
-    of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
-    return [("perplexity, `base` − `smoothing-0.0`", *two(of_runs, "smoothing-0.0"))]
-
-
-def longer(files: pd.DataFrame) -> _Pairs:
-    groups = points(files, "groups")
-    return [
-        (f"`base` − `learned-positions`, {times:g} × the longest", *two(same, "learned-positions"))
-        for times, same in groups[groups["times"] > 1].groupby("times")
-    ]
-
-
 def _half_masked(files: pd.DataFrame) -> _Pairs:
     """Compare the model with all heads to that with the middle one of the numbers of heads that were masked."""
-    heads, pairs = points(files, "bleu"), []
+    heads, pairs = _points(files, "bleu"), []
     for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
         counts = sorted(of_kind["masked"].unique())
         half = counts[(len(counts) - 1) // 2]
@@ -236,30 +212,37 @@ def _half_masked(files: pd.DataFrame) -> _Pairs:
     return pairs
 
 
-def two(points: pd.DataFrame, experiment: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return points[points["experiment"] == "base"], points[points["experiment"] == experiment]
+def _with_and_without(points: pd.DataFrame, part: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return points[points["experiment"] == "base"], points[points["experiment"] == part]
 
 
+def _smoothed(files: pd.DataFrame) -> _Pairs:
+    by_beam = _points(files, "beams").groupby("beam")
+    words = "`base` − `smoothing-0.0`, beam"
+    return [(f"{words} {beam}", *_with_and_without(same, "smoothing-0.0")) for beam, same in by_beam]
+
+
+def _perplexities(files: pd.DataFrame) -> _Pairs:
+    of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
+    return [("perplexity, `base` − `smoothing-0.0`", *_with_and_without(of_runs, "smoothing-0.0"))]
+
+
+def _longer(files: pd.DataFrame) -> _Pairs:
+    groups = _points(files, "groups")
+    return [
+        (f"`base` − `learned-positions`, {times:g} × the longest", *_with_and_without(same, "learned-positions"))
+        for times, same in groups[groups["times"] > 1].groupby("times")
+    ]
+
+
+# By the name of the row in workflow/paper/table5.csv: the analysis, and what is compared in it.
 COMPARED: dict[str, tuple[str, Callable[[pd.DataFrame], _Pairs]]] = {
-    "averaging": ("averaging", averages),
-    "smoothing": ("smoothing", smoothed),
-    "perplexity": ("smoothing", perplexities),
-    "lengths": ("lengths", longer),
+    "averaging": ("averaging", _averages),
+    "smoothing": ("smoothing", _smoothed),
+    "perplexity": ("smoothing", _perplexities),
+    "lengths": ("lengths", _longer),
     "masked": ("heads", _half_masked),
 }
-
-
-# Grids for the notes.
-
-
-def _analysis_notes(analysed: dict[str, pd.DataFrame]) -> list[Note]:
-    """Lay out each analysis that was made, with what it is, and of how many sentences."""
-    notes: list[Note] = []
-    for name, grid in _GRIDS.items():
-        if len(files := analysed[name]):
-            sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
-            notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
-    return notes
 
 
 def _averaging_grid(files: pd.DataFrame) -> Grid:
@@ -270,7 +253,7 @@ def _averaging_grid(files: pd.DataFrame) -> Grid:
             "BLEU": cells.mean_cell(same, "bleu", 2),
             "Perplexity": cells.mean_cell(same, "perplexity", 3),
         }
-        for (experiment, count), same in points(files, "averages").groupby(["experiment", "checkpoints"])
+        for (experiment, count), same in _points(files, "averages").groupby(["experiment", "checkpoints"])
     ]
     return Grid(("Experiment",), rows)
 
@@ -278,7 +261,7 @@ def _averaging_grid(files: pd.DataFrame) -> Grid:
 def _smoothing_grid(files: pd.DataFrame) -> Grid:
     measures = pd.DataFrame(list(files["calibration"]))
     over = 100 * measures["confidence"] - 100 * measures["accuracy"]
-    runs, beams, rows = files.assign(error=100 * measures["error"], over=over), points(files, "beams"), []
+    runs, beams, rows = files.assign(error=100 * measures["error"], over=over), _points(files, "beams"), []
     for epsilon, same in runs.groupby("epsilon_ls"):
         row: Row = {"ε": f"{epsilon:g}", "Perplexity": cells.mean_cell(same, "perplexity", 2)}
         row |= {
@@ -293,13 +276,18 @@ def _smoothing_grid(files: pd.DataFrame) -> Grid:
 
 
 def _lengths_grid(files: pd.DataFrame) -> Grid:
-    groups = points(files, "groups")
+    groups = _points(files, "groups")
     groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
     rows: list[Row] = []
     for _, same in groups.groupby("place"):
         first = same.iloc[0]
-        row: Row = {"Sentences": _joined_text(first["times"]), "Number": f"{first['sentences']}"}
-        row["Mean tokens"] = f"{first['tokens']:.1f}"
+        joined = (
+            "joined, no longer than in training"
+            if first["times"] == 1
+            else f"joined, {first['times']:g} × the longest in training"
+        )
+        sentences = "as they are" if pd.isna(first["times"]) else joined
+        row: Row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
         for positions, of_kind in same.groupby("positions", sort=False):
             row[f"BLEU, {positions}"] = cells.mean_cell(of_kind, "bleu", 1)
             row[f"Words, {positions}"] = cells.mean_cell(of_kind, "length_ratio", 2)
@@ -307,15 +295,9 @@ def _lengths_grid(files: pd.DataFrame) -> Grid:
     return Grid(("Sentences",), rows)
 
 
-def _joined_text(times: float) -> str:
-    if pd.isna(times):
-        return "as they are"
-    return "joined, no longer than in training" if times == 1 else f"joined, {times:g} × the longest in training"
-
-
 def _heads_grid(files: pd.DataFrame) -> Grid:
     """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
-    runs, heads, rows = " ".join(files["name"]), points(files, "bleu"), []
+    runs, heads, rows = " ".join(files["name"]), _points(files, "bleu"), []
     for kind, words in KINDS.items():
         measures = [kinds[kind] for kinds in files["kinds"]]
         increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
