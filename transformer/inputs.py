@@ -97,19 +97,11 @@ class Inputs:
         """Return the file that holds one language of a corpus."""
         return source_of(self.file(wildcards))
 
-    def numbered(self, wildcards: _Wildcards) -> list[dict]:
-        """Return the entry of another language, if both are in WMT's format, which numbers its sentences."""
-        files = self.config["corpora"][wildcards.corpus]["files"]
-        others = [entry for name, entry in files.items() if name != wildcards.language and "format" in entry]
-        return others[:1] if "format" in self.file(wildcards) else []
-
     def unpack_options(self, wildcards: _Wildcards) -> _Options:
         """Return the options that get one language of a corpus out of its archive."""
         entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
         options = ["--format", entry.get("format", "text")]
         options += ["--member", entry["member"]] if "member" in entry else []
-        for other in self.numbered(wildcards):
-            options += ["--beside", source_of(other), *([other["member"]] if "member" in other else [])]
         return options + (["--lines", corpus["lines"]] if "lines" in corpus else [])
 
     # ------------------------------------------------------------------ treebanks (§6.3)

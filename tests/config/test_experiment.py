@@ -118,7 +118,7 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
         (
             ("model", "positions"),
             "learnt",
-            "model.positions: expected learned or none or sinusoid or words, found 'learnt'; did you mean 'learned'?",
+            "model.positions: expected sinusoid or learned or words or none, found 'learnt'; did you mean 'learned'?",
         ),
         (("training", "steps"), 4, "training: steps: expected 5 at least, for 3 checkpoints, found 4"),
         (("model", "d_kk"), 4, "model: unknown key 'd_kk'; did you mean 'd_k'?"),

@@ -202,7 +202,6 @@ def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place
     [
         ("base:\n  N: 2\n  h: 4\n  'N': 3\n", "line 4: expected each key once in a mapping, found 'N' again"),
         ("base: [\n", "not YAML: "),
-        ("base: {P_drop: .nan}\n", "line 1: expected a number of at most 9223372036854775808, found '.nan'"),
         ("base: caf\xe9\n", "not YAML: "),
         ("- 1\n", "expected a mapping, found list"),
         (None, "no such file"),

@@ -209,11 +209,9 @@ def parse(
 
 
 def _input_lines(paths: list[Path] | None) -> Iterator[str]:
-    from transformer.data.corpus import noting_spaces
-
     if not paths:
-        return noting_spaces(decode_lines(split_lines(sys.stdin.buffer), "standard input"), "standard input")
-    return chain.from_iterable(noting_spaces(read_lines(path), path) for path in paths)
+        return decode_lines(split_lines(sys.stdin.buffer), "standard input")
+    return chain.from_iterable(map(read_lines, paths))
 
 
 def silver(

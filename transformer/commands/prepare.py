@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from cyclopts.types import PositiveInt
+from cyclopts.types import NonNegativeInt, PositiveInt
 
 from transformer.config.experiment import Preparation
 from transformer.files import InputError, replacing, sha256, write_columns
@@ -57,7 +57,6 @@ def unpack(
     output: Path,
     format: Literal["text", "sgm"],
     member: str | None = None,
-    beside: list[str] | None = None,
     lines: PositiveInt | None = None,
 ) -> None:
     """Unpack one side of a corpus as plain text: UTF-8, one sentence a line. Lines end at a line feed alone.
@@ -70,20 +69,13 @@ def unpack(
         output: the text to write
         format: plain lines, or WMT's <seg> elements
         member: the path of the text within an archive; unpacked, too, if it ends in .gz
-        beside: FILE [MEMBER], the other side of a test set of format sgm, whose <seg> must have the same numbers
         lines: the number of lines that must be there
     """
-    from transformer.data.archive import find_segments, in_order, member_named, read_text
+    from transformer.data.archive import find_segments, member_named, read_text
 
-    if beside and (len(beside) > 2 or format != "sgm"):
-        raise InputError("--beside: expected FILE [MEMBER], with --format sgm only")
     name, text, count = member_named(input, member), read_text(input, member), 0
     if format == "sgm":
-        segments = find_segments(text, name)
-        if beside:
-            other = member_named(*beside)
-            segments = in_order(segments, find_segments(read_text(*beside), other), name, other)
-        text = (segment.text for segment in segments)
+        text = find_segments(text, name)
     with replacing(output) as file:
         for count, line in enumerate(text, start=1):
             if lines and count > lines:  # an endless text must not fill the disk
@@ -94,7 +86,7 @@ def unpack(
     print(f"{output}: {count} lines")
 
 
-def generate(*, seed: int, skip: int, take: int, output: Path) -> None:
+def generate(*, seed: int, skip: NonNegativeInt, take: PositiveInt, output: Path) -> None:
     """Write sentences of the demo grammar: OUTPUT.en, OUTPUT.de, OUTPUT.fr and the English trees, OUTPUT.trees.
 
     Ranges that do not overlap share no sentence in any language.

@@ -15,17 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from transformer.files import InputError, decode_lines, open_input, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, NotImplementedError)
 _ARCHIVE_PIECE = 1 << 20  # bytes read at a time
-START = re.compile(r"<seg\b", re.IGNORECASE)
-_ELEMENT = re.compile(r"<seg\b(?P<tag>[^<>]*)>(?P<text>.*?)</seg>|<doc\b(?P<document>[^<>]*)>", re.IGNORECASE)
+_SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
+_SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
 
 
 @contextmanager
@@ -35,8 +34,7 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
     Leaving the block reads on to the end, where checksums are kept. Raises InputError, naming `path`.
     """
     if str(path).endswith(ARCHIVES) != bool(member):
-        expected = f"an archive ({', '.join(ARCHIVES)}) to hold the member {member}" if member else "a member's name"
-        raise InputError(f"{path}: expected {expected}")
+        raise InputError(f"{path}: expected a member's name with an archive ({', '.join(ARCHIVES)}), else none")
     with _open_member(path, member) if member else open_input(path) as content, _undamaged(path):
         stream = gzip.GzipFile(fileobj=content) if str(member or path).endswith(".gz") else content
         yield stream
@@ -61,7 +59,6 @@ def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[
 
 @contextmanager
 def _open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
-    """Open `member` of an archive. Raises InputError naming the nearest ones if there is none."""
     names = []
     with _open_archive(path) as members:
         for name, open_it in members:
@@ -77,7 +74,7 @@ def _open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
 def _open_archive(path: str | Path) -> Iterator[Iterator[tuple[str, Callable[[], IO[bytes]]]]]:
     """Open a .tar, plain or through gzip, or a .zip: each regular file's path, and a function that opens it.
 
-    Leaving the block reads a .tar to its end. Raises InputError, naming `path`.
+    Leaving the block reads a .tar to its end.
     """
     with open_input(path) as file, _undamaged(path):
         start = file.read(2)
@@ -108,53 +105,10 @@ def drain(stream: IO[bytes]) -> None:
         pass
 
 
-# WMT's test sets: sentences as `<seg>` elements, numbered within documents.
-
-
-class Segment(NamedTuple):
-    """A sentence of a WMT .sgm file, with its document's name and its number there; None where the file gives none."""
-
-    document: str | None
-    id: str | None
-    text: str
-
-
-def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[Segment]:
-    """Yield the `<seg>` elements of a WMT .sgm file, with entities resolved and without spaces around the text.
-
-    Raises InputError, naming `name`, if there is none, or one that does not end on its line.
-    """
-    document, empty = None, True
+def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
+    """Yield the sentences of a WMT .sgm file. Raises InputError, naming `name`, if one does not end on its line."""
     for number, line in enumerate(lines, start=1):
-        elements = list(_ELEMENT.finditer(line))
-        if sum(element["text"] is not None for element in elements) != len(START.findall(line)):
+        segments = _SEGMENT.findall(line)
+        if len(segments) != len(_SEGMENT_START.findall(line)):
             raise InputError(f"{name}, line {number}: expected every <seg> to end with </seg> on its line")
-        for element in elements:
-            if element["text"] is None:
-                document = attribute(element["document"], "docid")
-            else:
-                empty = False
-                text = html.unescape(element["text"]).replace("\n", " ").strip()  # &#10; would break the line
-                yield Segment(document, attribute(element["tag"], "id"), text)
-    if empty:
-        raise InputError(f"{name}: expected <seg> elements, found none")
-
-
-def attribute(tag: str, key: str) -> str | None:
-    match = re.search(rf"""\b{key}\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", tag, re.IGNORECASE)
-    return html.unescape(match[1].strip("\"'")) if match else None
-
-
-def in_order(
-    segments: Iterable[Segment], references: Iterable[Segment], name: str | Path, reference: str | Path
-) -> Iterator[Segment]:
-    """Yield the segments of the file `name`. Raises InputError if they are not those of the file `reference`.
-
-    Documents and ids are compared if both files give them.
-    """
-    for number, (here, there) in enumerate(zip_longest(segments, references), start=1):
-        ids = zip(here[:2], there[:2], strict=True) if here and there else [("one", "none")]
-        if any(None not in pair and pair[0] != pair[1] for pair in ids):
-            expected, found = (f"document {it.document}, id {it.id}" if it else "none" for it in (there, here))
-            raise InputError(f"{name}, <seg> {number}: expected {expected} as in {reference}, found {found}")
-        yield here
+        yield from (html.unescape(text).replace("\n", " ").strip() for text in segments)  # &#10; would break the line

@@ -9,7 +9,6 @@ import hashlib
 import io
 import itertools
 import json
-import logging
 import multiprocessing
 import os
 import signal
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any, Self, TypedDict
@@ -32,8 +31,6 @@ from transformer.files import InputError, draw, groups, read_lines, replacing
 from transformer.process import at_once
 from transformer.records import Checksum, Count, read_json
 
-logger = logging.getLogger(__name__)
-
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 OFFSET = np.dtype("<i8")
 CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
@@ -43,11 +40,11 @@ _SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a s
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 
-assigned: list[Callable[[list], object]] = []  # a worker process's task
+_assigned: list[Callable[[list], object]] = []  # a worker process's task
 
 
 class Counts(TypedDict):
-    """The numbers of pairs of a split. That of tokenised text has "read", too, that of a treebank others."""
+    """The numbers of pairs of a split; tokenised text and treebanks have others, too."""
 
     kept: Count
 
@@ -61,7 +58,6 @@ class _Manifest(TypedDict):
 
 
 def checksum_of(files: dict[str, str]) -> str:
-    """Return the checksum of data with these files."""
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
@@ -71,9 +67,6 @@ def read_manifest(path: Path) -> _Manifest:
     if manifest["sha256"] != (expected := checksum_of(manifest["files"])):
         raise InputError(f"{path}, sha256: expected {expected}, which its files make, found {manifest['sha256']}")
     return manifest
-
-
-# Subwords.
 
 
 def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
@@ -124,21 +117,6 @@ def evenly(texts: list[Path], most: int) -> Iterator[str]:
     return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
 
 
-def noting_spaces(lines: Iterable[str], name: str | Path) -> Iterator[str]:
-    """Yield the lines. Warns how many of them hold SPACE, which SentencePiece takes for a space."""
-    count = 0
-    for line in lines:
-        count += SPACE in line
-        yield line
-    _note_spaces(count, name)
-
-
-def _note_spaces(count: int, name: str | Path) -> None:
-    if count:
-        lines = "1 line holds" if count == 1 else f"{count:,} lines hold"
-        logger.warning("%s: %s %s (U+2581), which is read as a space", name, lines, SPACE)
-
-
 class Subwords:
     """A learned vocabulary. Raises InputError where its special ids are not this project's."""
 
@@ -155,7 +133,7 @@ class Subwords:
             raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {ids}")
 
     def fitting(self, rows: int) -> Self:
-        """Return these subwords. Raises InputError where a model whose embedding has so many rows lacks some."""
+        """Return these subwords. Raises InputError if there are more than a model's rows."""
         if len(self) > rows:
             raise InputError(f"{self.path}: expected {rows} subwords at most, the model's rows, found {len(self)}")
         return self
@@ -168,7 +146,7 @@ class Subwords:
         return self.processor.encode(lines, add_eos=True, num_threads=1)
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
-        """Turn ids (with or without EOS) into tokenised sentences."""
+        """Turn ids, with or without EOS, into tokenised sentences."""
         return self.processor.decode(sentences)
 
     @cached_property
@@ -194,9 +172,6 @@ class Subwords:
         return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(_SYMBOL) for token in ids]
 
 
-# Worker processes and token arrays.
-
-
 def parallel(
     task: Callable[[list], object], items: Iterable, processes: int, size: Callable[[Any], int] = lambda item: 1
 ) -> Iterator:
@@ -209,11 +184,11 @@ def parallel(
         yield from map(task, chunks)
         return
     context = multiprocessing.get_context("spawn")  # forking a process whose libraries run threads can deadlock
-    pool = ProcessPoolExecutor(processes, context, initializer=start, initargs=(task,))
+    pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(task,))
     waiting: deque[Future] = deque()
     try:
         for chunk in chunks:
-            waiting.append(pool.submit(work, chunk))
+            waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft().result()
         yield from (future.result() for future in waiting)
@@ -223,39 +198,32 @@ def parallel(
         pool.shutdown(cancel_futures=True)
 
 
-def start(task: Callable[[list], object]) -> None:
+def _start(task: Callable[[list], object]) -> None:
     """Prepare a worker: it leaves Ctrl-C, which a terminal sends to all, to its parent, and exits when that does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    assigned.append(task)
+    _assigned.append(task)
 
 
-def work(chunk: list) -> object:
-    return assigned[0](chunk)
+def _work(chunk: list) -> object:
+    return _assigned[0](chunk)
 
 
-class Encode:
-    """A worker's task: turn lines of text, or of a parser's symbols, into token ids with EOS at the end of each."""
-
-    def __init__(self, vocabulary: Path, symbols: bool):
-        subwords = Subwords(vocabulary)
-        self.encode = subwords.encode_symbols if symbols else subwords.encode
-
-    def __call__(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids end to end and the sentences' lengths: arrays, as processes exchange lists far more slowly."""
-        sentences = self.encode(lines)
-        ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
-        return ids, np.fromiter(map(len, sentences), OFFSET)
+def _encode(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids end to end and the sentences' lengths: arrays, as processes exchange lists far more slowly."""
+    sentences = encode(lines)
+    ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
+    return ids, np.fromiter(map(len, sentences), OFFSET)
 
 
 def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> None:
     """Encode a tokenised text file into the files of a `TokenArray`. symbols: the lines are linearised trees."""
-    end = 0
-    lines = noting_spaces(read_lines(text), text)
+    end, subwords = 0, Subwords(vocabulary)
+    task = partial(_encode, subwords.encode_symbols if symbols else subwords.encode)
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
         offset_file.write(np.zeros(1, OFFSET).tobytes())
-        for chunk, lengths in parallel(Encode(vocabulary, symbols), lines, processes, len):
+        for chunk, lengths in parallel(task, read_lines(text), processes, len):
             id_file.write(chunk.tobytes())
             ends = end + np.cumsum(lengths)
             offset_file.write(ends.tobytes())

@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -102,11 +103,11 @@ def download(url: str, part: Path, size: int | None) -> None:
 
     Without a size, each attempt begins again.
     """
-    failures, farthest, complete = 0, length(part), length(part) >= (size or 1 << 63)
-    while not complete:
+    failures, farthest = 0, length(part)
+    while length(part) < (size or 1 << 63):
         try:
-            transfer(url, part, length(part) if size else 0, size)
-            complete = True
+            _transfer(url, part, length(part) if size else 0, size)
+            return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
             failures = 1 if length(part) > farthest else failures + 1
             farthest = max(farthest, length(part))
@@ -119,35 +120,31 @@ def download(url: str, part: Path, size: int | None) -> None:
             raise _Refused(f"{type(error).__name__}: {error}") from error
 
 
-def transfer(url: str, part: Path, start: int, size: int | None) -> None:
-    """Send one request for the bytes from `start` on. Raises ConnectionError for what may pass, else Refused."""
+def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
+    """Write what one request gives from the byte `start` on. Raises ConnectionError for what may pass, else Refused."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUTS) as response:
         status = f"HTTP {response.status_code} {response.reason}"
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        refused = start and not ranged and response.status_code in (206, 416)
-        if refused:
+        if refused := start and not ranged and response.status_code in (206, 416):
             part.unlink()  # the server cannot go on from there
         if refused or response.status_code in _PASSING:
             raise requests.ConnectionError(status)
         if response.status_code not in (200, 206):
             raise _Refused(status)
-        receive(response, part, start if ranged else 0, size)
-
-
-def receive(response: requests.Response, part: Path, start: int, size: int | None) -> None:
-    """Write the body to `part` from `start` on, not decoded, and at most a piece more than `size`."""
-    announced = response.headers.get("Content-Length", "")
-    total = start + int(announced) if announced.isdecimal() else size
-    if None not in (size, total) and total != size:
-        raise _Refused(f"expected {size} bytes, found {total}")
-    seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
-    bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
-    with bar, naming(part), open(part, "ab" if start else "wb") as file:
-        while (piece := response.raw.read1(_DOWNLOAD_PIECE, decode_content=False)) and file.tell() <= (size or 1 << 63):
-            bar.update(file.write(piece))
-        file.flush()
-        os.fsync(file.fileno())
+        start = start if ranged else 0
+        announced = response.headers.get("Content-Length", "")
+        total = start + int(announced) if announced.isdecimal() else size
+        if None not in (size, total) and total != size:
+            raise _Refused(f"expected {size} bytes, found {total}")
+        seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
+        bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
+        with bar, naming(part), open(part, "ab" if start else "wb") as file:
+            read = partial(response.raw.read1, _DOWNLOAD_PIECE, decode_content=False)
+            while (piece := read()) and file.tell() <= (size or 1 << 63):
+                bar.update(file.write(piece))
+            file.flush()
+            os.fsync(file.fileno())
     if length(part) < (total or 0):
         raise requests.ConnectionError(f"ended after {length(part)} of {total} bytes")
 

@@ -14,25 +14,21 @@ import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from transformer.files import InputError
-
-# Words. Kinds: p person, a animal, t thing, x abstract; an adjective has the kinds of noun that it describes.
-
-_Noun = namedtuple("Noun", "kind en de_gender de de_plural fr_gender fr")
-_Adjective = namedtuple("Adjective", "kinds en de fr fr_feminine fr_side")
-_Verb = namedtuple("Verb", "en_singular en de_singular de fr_singular fr_plural fr")  # "de" is infinitive and plural
+Pick = Callable[[Any], Any]  # draws one of several choices, each with the same probability
 
 
-def rows(kind: type, table: str) -> list:
-    """Return the rows of a table as named tuples; "-" is an absent word."""
-    return [kind(*(cell.strip("-") for cell in line.split())) for line in table.strip().split("\n")]
+def rows(table: str) -> list:
+    """Return the rows of a table as named tuples; its first line names the columns, "-" is an absent word."""
+    columns, *lines = table.strip().split("\n")
+    row = namedtuple("Row", columns.split())
+    return [row(*(cell.strip("-") for cell in line.split())) for line in lines]
 
 
-NOUNS = rows(
-    _Noun,
-    """
+# Kinds: p person, a animal, t thing, x abstract; an adjective has the kinds of noun that it describes.
+NOUNS = rows("""
+    kind en de_gender de de_plural fr_gender fr
     p king     m König     Könige     m roi
     p queen    f Königin   Königinnen f reine
     p father   m Vater     Väter      m père
@@ -55,11 +51,9 @@ NOUNS = rows(
     x question f Frage     Fragen     f question
     x problem  n Problem   Probleme   m problème
     x plan     m Plan      Pläne      m plan
-    """,
-)
-_ADJECTIVES = rows(
-    _Adjective,
-    """
+    """)
+_ADJECTIVES = rows("""
+    kinds en de fr fr_feminine fr_side
     pat big         groß        grand     grande     before
     pat small       klein       petit     petite     before
     pa  young       jung        jeune     jeune      before
@@ -72,11 +66,10 @@ _ADJECTIVES = rows(
     x   useful      nützlich    utile     utile      after
     x   popular     beliebt     populaire populaire  after
     x   complicated kompliziert compliqué compliquée after
-    """,
-)
-VERBS = rows(
-    _Verb,
-    """
+    """)
+# A German infinitive is the plural, too.
+*VERBS, MUST, CAN, BE, MAKE = rows("""
+    en_singular en de_singular de fr_singular fr_plural fr
     sees    see    sieht     sehen      voit    voient    voir
     finds   find   findet    finden     trouve  trouvent  trouver
     loves   love   liebt     lieben     aime    aiment    aimer
@@ -85,14 +78,14 @@ VERBS = rows(
     hears   hear   hört      hören      entend  entendent entendre
     cleans  clean  putzt     putzen     lave    lavent    laver
     forgets forget vergisst  vergessen  oublie  oublient  oublier
-    """,
-)
-_MODALS = rows(_Verb, "must must muss müssen doit doivent devoir\ncan can kann können peut peuvent pouvoir")
-BE, MAKE = rows(_Verb, "is are ist sind est sont être\nmakes make macht machen rend rendent rendre")
-_Determiner = namedtuple("Determiner", "owner tag en en_plural de ending fr")  # owner: whom a possessive refers to
-_DETERMINERS = rows(  # German by form, with the ending of adjectives; French for masculine, feminine, plural
-    _Determiner,
-    """
+    must    must   muss      müssen     doit    doivent   devoir
+    can     can    kann      können     peut    peuvent   pouvoir
+    is      are    ist       sind       est     sont      être
+    makes   make   macht     machen     rend    rendent   rendre
+    """)
+# German by form, with the ending of adjectives; French for masculine, feminine, plural. A possessive has an owner.
+_DETERMINERS = rows("""
+    owner tag en en_plural de ending fr
     -      DT   the   the   der/den/die/das/die            e/en/e/e/en   le/la/les
     -      DT   this  these dieser/diesen/diese/dieses/diese e/en/e/e/en ce/cette/ces
     -      DT   a     -     ein/einen/eine/ein/            er/en/e/es/en un/une/
@@ -103,14 +96,11 @@ _DETERMINERS = rows(  # German by form, with the ending of adjectives; French fo
     af     PRP$ its   its   ihr/ihren/ihre/ihr/ihre        er/en/e/es/en son/sa/ses
     an     PRP$ its   its   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
     plural PRP$ their their ihr/ihren/ihre/ihr/ihre        er/en/e/es/en leur/leur/leurs
-    """,
-)
-_MOST_WORDS = 12  # English words
+    """)
 FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
 _DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
 _PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
-
-# The stream of sentences
+_MOST_WORDS = 12  # English words
 
 
 class Item(NamedTuple):
@@ -123,12 +113,7 @@ class Item(NamedTuple):
 
 
 def take(seed: int, skip: int, count: int) -> list[Item]:
-    """Return items `skip` to `skip + count` of `sentences(seed)`: slices that do not overlap share no sentence.
-
-    Raises InputError if `skip` or `count` is negative.
-    """
-    if skip < 0 or count < 0:
-        raise InputError(f"grammar: skip and take must be at least 0, found {skip} and {count}")
+    """Return items `skip` to `skip + count` of `sentences(seed)`: slices that do not overlap share no sentence."""
     return list(islice(sentences(seed), skip, skip + count))
 
 
@@ -145,82 +130,61 @@ def sentences(seed: int) -> Iterator[Item]:
             yield item
 
 
-# Phrases in three languages at once; `pick` draws one of several choices, each with the same probability.
-
-
 class _Phrase(NamedTuple):
-    """A noun phrase; the English one is its tree."""
+    """A noun phrase in three languages; the English one is its tree."""
 
     en: str
     de: str
     fr: str
-    noun: _Noun
+    noun: Any  # a row of NOUNS
     plural: bool
 
 
-def _draw_sentence(pick: Callable) -> Item:
-    """Draw a sentence: a subject and a predicate."""
-    actions = (action, "pa"), (action, "pa"), (_modal_action, "pa"), (_modal_action, "pa")
-    predicate, kinds = pick((*actions, (comparison, "px"), (description, "patx")))
-    subject = _noun_phrase(pick, kinds)
-    english, german, french = predicate(pick, subject)
-    bracketed = tree("S", subject.en, tree("VP", english), "(. .)")
+def _draw_sentence(pick: Pick) -> Item:
+    form = pick(("action", "action", "modal", "modal", "comparison", "description"))
+    subject = _draw_phrase(pick, {"comparison": "px", "description": "patx"}.get(form, "pa"))
+    match form:
+        case "action":  # "hides a key"
+            verb, rest = pick(VERBS), _draw_object(pick, "pat", subject)[:3]
+        case "modal":  # "must hide a key", where the German infinitive comes last
+            verb, infinitive, thing = pick((MUST, CAN)), pick(VERBS), _draw_object(pick, "pat", subject)
+            english = tree("VP", tree("VB", infinitive.en), thing.en)
+            rest = english, join(thing.de, infinitive.de), join(infinitive.fr, thing.fr)
+        case "comparison":  # "makes the task more difficult"
+            verb, thing, adjective = MAKE, _draw_object(pick, "x", subject), _draw_adjective(pick, "x")
+            english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
+            french = join(thing.fr, "plus", _french_adjective(adjective, thing.noun, thing.plural))
+            rest = english, f"{thing.de} {adjective.de}er", french
+        case "description":  # "is too hungry"
+            verb, (en, de, fr), adjective = BE, pick(_DEGREES), _draw_adjective(pick, subject.noun.kind)
+            english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
+            rest = english, join(de, adjective.de), join(fr, _french_adjective(adjective, subject.noun, subject.plural))
+    tag = "MD" if form == "modal" else "VBP" if subject.plural else "VBZ"
+    singular, plural = (verb.en_singular, verb.de_singular, verb.fr_singular), (verb.en, verb.de, verb.fr_plural)
+    english, german, french = plural if subject.plural else singular
+    bracketed = tree("S", subject.en, tree("VP", tree(tag, english), rest[0]), "(. .)")
     bracketed = re.sub(r" [^(]", lambda match: match[0].upper(), bracketed, count=1)
-    texts = join(*re.findall(r" (\w+)\)", bracketed)), f"{subject.de} {german}", f"{subject.fr} {french}"
+    plain = join(*re.findall(r" (\w+)\)", bracketed))
+    texts = plain, join(subject.de, german, rest[1]), join(subject.fr, french, rest[2])
     return Item(*(f"{text[0].upper()}{text[1:]}." for text in texts), bracketed)
 
 
-def action(pick: Callable, subject: _Phrase) -> list[str]:
-    """Draw "hides a key"."""
-    return _by_language(_conjugated(pick(VERBS), subject), objects(pick, "pat", subject)[:3])
-
-
-def _modal_action(pick: Callable, subject: _Phrase) -> list[str]:
-    """Draw "must hide a key", where the German infinitive comes last."""
-    modal, verb, thing = pick(_MODALS), pick(VERBS), objects(pick, "pat", subject)
-    _, german, french = _conjugated(modal, subject)
-    english = join(tree("MD", modal.en), tree("VP", tree("VB", verb.en), thing.en))
-    return [english, join(german, thing.de, verb.de), join(french, verb.fr, thing.fr)]
-
-
-def comparison(pick: Callable, subject: _Phrase) -> list[str]:
-    """Draw "makes the task more difficult"."""
-    thing, adjective = objects(pick, "x", subject), quality(pick, "x")
-    english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
-    french = join(thing.fr, "plus", _french_adjective(adjective, thing.noun, thing.plural))
-    return _by_language(_conjugated(MAKE, subject), (english, f"{thing.de} {adjective.de}er", french))
-
-
-def description(pick: Callable, subject: _Phrase) -> list[str]:
-    """Draw "is too hungry"."""
-    (en, de, fr), adjective = pick(_DEGREES), quality(pick, subject.noun.kind)
-    english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
-    french = join(fr, _french_adjective(adjective, subject.noun, subject.plural))
-    return _by_language(_conjugated(BE, subject), (english, join(de, adjective.de), french))
-
-
-def _conjugated(verb: _Verb, subject: _Phrase) -> tuple[str, str, str]:
-    if subject.plural:
-        return tree("VBP", verb.en), verb.de, verb.fr_plural
-    return tree("VBZ", verb.en_singular), verb.de_singular, verb.fr_singular
-
-
-def objects(pick: Callable, kinds: str, subject: _Phrase) -> _Phrase:
+def _draw_object(pick: Pick, kinds: str, subject: _Phrase) -> _Phrase:
     """Draw "a red key" or "a red key for its queen"."""
-    phrase = _noun_phrase(pick, kinds, subject)
+    phrase = _draw_phrase(pick, kinds, subject)
     if pick((False, True)):
         return phrase
-    (en, de, fr), other = pick(_PREPOSITIONS), _noun_phrase(pick, "pa", subject)
+    (en, de, fr), other = pick(_PREPOSITIONS), _draw_phrase(pick, "pa", subject)
     english = tree("NP", phrase.en, tree("PP", tree("IN", en), other.en))
     return phrase._replace(en=english, de=join(phrase.de, de, other.de), fr=join(phrase.fr, fr, other.fr))
 
 
-def _noun_phrase(pick: Callable, kinds: str, subject: _Phrase | None = None) -> _Phrase:
+def _draw_phrase(pick: Pick, kinds: str, subject: _Phrase | None = None) -> _Phrase:
     """Draw a subject, or the object of one: in the accusative, and maybe with a possessive of the subject."""
     noun, plural = pick([noun for noun in NOUNS if noun.kind in kinds]), pick((False, False, True))
     owner = subject and ("plural" if subject.plural else subject.noun.kind + subject.noun.de_gender)
     choices = [row for row in _DETERMINERS if row.owner in ("", owner) and (row.en_plural if plural else row.en)]
-    determiner, adjective = pick(choices), quality(pick, noun.kind) if pick((False, True)) else None
+    determiner, adjective = pick(choices), _draw_adjective(pick, noun.kind) if pick((False, True)) else None
     form = FORMS.index("p" if plural else "a" if subject and noun.de_gender == "m" else noun.de_gender)
     english = tree("NNS", f"{noun.en}s") if plural else tree("NN", noun.en)
     german, french = noun.de_plural if plural else noun.de, noun.fr + "s" * plural
@@ -235,16 +199,12 @@ def _noun_phrase(pick: Callable, kinds: str, subject: _Phrase | None = None) -> 
     return _Phrase(english, german, french, noun, plural)
 
 
-def quality(pick: Callable, kind: str) -> _Adjective:
+def _draw_adjective(pick: Pick, kind: str) -> Any:
     return pick([adjective for adjective in _ADJECTIVES if kind in adjective.kinds])
 
 
-def _french_adjective(adjective: _Adjective, noun: _Noun, plural: bool) -> str:
+def _french_adjective(adjective: Any, noun: Any, plural: bool) -> str:
     return (adjective.fr if noun.fr_gender == "m" else adjective.fr_feminine) + "s" * plural
-
-
-def _by_language(*parts: tuple[str, str, str]) -> list[str]:
-    return [join(*words) for words in zip(*parts, strict=True)]
 
 
 def tree(label: str, *children: str) -> str:

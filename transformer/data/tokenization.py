@@ -3,6 +3,7 @@
 import itertools
 import re
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -21,7 +22,11 @@ class _Normalizer(MosesPunctNormalizer):
 
     def __init__(self, language: str):
         super().__init__(language)
-        self.rules = [(_mark_of(pattern), re.compile(pattern), new) for pattern, new in self.substitutions]
+        self.rules = []  # each with a character that text must have for it to match
+        for pattern, new in self.substitutions:
+            literal = _SYNTAX.sub("", pattern).replace(r"\r", "\r")
+            mark = "  " if pattern == " +" else MARK.search(literal).group()
+            self.rules.append((mark, re.compile(pattern), new))
 
     def normalize(self, text: str) -> str:
         """Normalise the punctuation of a line."""
@@ -30,26 +35,16 @@ class _Normalizer(MosesPunctNormalizer):
         return text.strip()
 
 
-def _mark_of(pattern: str) -> str:
-    """Return the character that text must have for this pattern of the normaliser to match."""
-    literal = _SYNTAX.sub("", pattern).replace(r"\r", "\r")
-    return "  " if pattern == " +" else MARK.search(literal).group()
-
-
 class _Tokenizer(MosesTokenizer):
     """sacremoses' tokeniser, made fast: it builds its sets of letters once, not at every abbreviation."""
 
     def __init__(self, language: str):
         super().__init__(language)
-        self.alpha, self.lower = frozenset(self.IsAlpha), frozenset(self.IsLower)  # of this language
-
-    def islower(self, text: str) -> bool:
-        """Return whether all characters are lower-case letters of this language."""
-        return self.lower.issuperset(text)
+        self.islower, self.letters = frozenset(self.IsLower).issuperset, frozenset(self.IsAlpha)
 
     def isanyalpha(self, text: str) -> bool:
         """Return whether any character is a letter of this language."""
-        return not self.alpha.isdisjoint(text)
+        return not self.letters.isdisjoint(text)
 
 
 class Moses:
@@ -96,10 +91,10 @@ def write_tokenized(
     pair is left.
     """
     counts = {"read": 0, "kept": 0}
+    task = partial(_tokenize, [Moses(language, preparation) for language in languages], clean)
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in outputs]
         pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
-        task = _Tokenize(languages, preparation, clean)
         for read, kept in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
             counts["read"] += read
             counts["kept"] += len(kept)
@@ -110,14 +105,8 @@ def write_tokenized(
     return counts
 
 
-class _Tokenize:
-    """A worker's task: turn pairs of raw lines into their number and the tokenised pairs that stay."""
-
-    def __init__(self, languages: tuple[str, str], preparation: Preparation, clean: bool):
-        self.moses = [Moses(language, preparation) for language in languages]
-        self.preparation, self.clean = preparation, clean
-
-    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
-        source, target = self.moses
-        tokenized = [(source.tokenize(left), target.tokenize(right)) for left, right in pairs]
-        return len(pairs), [pair for pair in tokenized if not self.clean or keep(*pair, self.preparation)]
+def _tokenize(moses: list[Moses], clean: bool, pairs: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
+    """Return the number of pairs and, tokenised, those that stay."""
+    source, target = moses
+    tokenized = [(source.tokenize(left), target.tokenize(right)) for left, right in pairs]
+    return len(pairs), [pair for pair in tokenized if not clean or keep(*pair, source.preparation)]

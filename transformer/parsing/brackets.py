@@ -87,15 +87,12 @@ def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
 
 def _with_deletions_of(gold: Tree, test: Tree) -> Tree:
     """Tag the test tree so that the same words are left out as in gold; no other tag becomes right or wrong."""
-    tags = (leaf.tag for leaf in _leaves(gold))
-
-    def tagged(leaf: Leaf) -> Leaf:
-        tag = next(tags)
-        if tag not in _DELETED:
-            tag = _NEVER_RIGHT if leaf.tag in _DELETED else leaf.tag
-        return replace(leaf, tag=tag)
-
-    return [tagged(event) if isinstance(event, Leaf) else event for event in test]
+    tags, result = iter([leaf.tag for leaf in _leaves(gold)]), []
+    for event in test:
+        if isinstance(event, Leaf) and ((tag := next(tags)) in _DELETED or event.tag in _DELETED):
+            event = replace(event, tag=tag if tag in _DELETED else _NEVER_RIGHT)
+        result.append(event)
+    return result
 
 
 def _constituents(tree: Tree) -> list[_Constituent]:
@@ -143,11 +140,8 @@ def evalb_summary(sentences: list[SentenceCounts]) -> dict:
     Two differences: a value is None if its denominator is 0, and F1 is 0 if no bracket matches.
     """
     valid = [sentence for sentence in sentences if sentence.status == "ok"]
-
-    def total(name: str) -> int:
-        return sum(getattr(sentence, name) for sentence in valid)
-
-    gold, test, matched = total("gold"), total("test"), total("matched")
+    names = ("gold", "test", "matched", "crossing", "words", "right_tags")
+    gold, test, matched, crossing, words, right_tags = (sum(getattr(s, name) for s in valid) for name in names)
     recall, precision = _percentage(matched, gold), _percentage(matched, test)
     return {
         "sentences": len(sentences),
@@ -158,10 +152,10 @@ def evalb_summary(sentences: list[SentenceCounts]) -> dict:
         "precision": precision,
         "f1": 2 * precision * recall / (precision + recall) if matched else _percentage(0, gold + test),
         "complete": _percentage(sum(s.gold == s.test == s.matched for s in valid), len(valid)),
-        "crossing": total("crossing") / len(valid) if valid else None,
+        "crossing": crossing / len(valid) if valid else None,
         "no_crossing": _percentage(sum(s.crossing == 0 for s in valid), len(valid)),
         "two_or_less_crossing": _percentage(sum(s.crossing <= 2 for s in valid), len(valid)),
-        "tagging": _percentage(total("right_tags"), total("words")),
+        "tagging": _percentage(right_tags, words),
     }
 
 

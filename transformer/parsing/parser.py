@@ -8,7 +8,6 @@ such a tree short.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,9 +55,14 @@ class Parser:
         short = [index for index, sentence in enumerate(ids) if len(sentence) <= POSITIONS]
         symbols = SPECIAL + len(self.vocabulary.symbols)
         lengths = torch.tensor([len(sentences[index]) for index in short])
-        outputs = search(
-            self.model, symbols, [ids[index] for index in short], self.decoding, partial(self.steer, lengths)
-        )
+
+        def steered(decoder: Decoder, batch: list[int]) -> Decoder:
+            if not self.constrained:
+                return decoder
+            words = lengths[batch].to(self.model.embedding.weight.device)
+            return TreeDecoder(decoder, words, self.vocabulary.symbols)
+
+        outputs = search(self.model, symbols, [ids[index] for index in short], self.decoding, steered)
         parses = [Parse(decode([], words)[0], TOO_LONG, None) for words in sentences]
         for index, (output, score) in zip(short, outputs, strict=True):
             parses[index] = Parse(*decode(self.vocabulary.decode_symbols(output), sentences[index]), score)
@@ -70,12 +74,6 @@ class Parser:
         while chunk := list(islice(sentences, SENTENCES_AT_ONCE)):
             parses = iter(self.parse([words for words in chunk if words]))
             yield from (next(parses) if words else None for words in chunk)
-
-    def steer(self, lengths: Tensor, decoder: Decoder, batch: list[int]) -> Decoder:
-        """Constrain the decoder of the sentences `batch`, if the search is constrained."""
-        if not self.constrained:
-            return decoder
-        return TreeDecoder(decoder, lengths[batch].to(self.model.embedding.weight.device), self.vocabulary.symbols)
 
 
 def open_parser(run: Path, weights: Path | None, changes: dict[str, Any], constrained: bool) -> Parser:
@@ -122,11 +120,6 @@ class TreeDecoder:
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append `tokens` [B, K]. Returns log-probabilities [B, K, V], -inf for symbols that would break the tree."""
-        self.follow(tokens)
-        return self.decoder.step(tokens).masked_fill(~self.allowed(), -torch.inf)
-
-    def follow(self, tokens: Tensor) -> None:
-        """Update the state of each hypothesis with its next symbol."""
         closing = self.closing[tokens][:, :, None]
         opens = closing > 0
         place = self.depth.clamp(max=_DEEPEST - 1)[:, :, None]
@@ -135,16 +128,14 @@ class TreeDecoder:
         self.empty = opens[:, :, 0]
         depth = self.depth + self.empty.long() - self.closes[tokens].long()
         self.depth = depth.clamp(0, _DEEPEST)  # a hypothesis that could not continue may contain any symbol
-
-    def allowed(self) -> Tensor:
-        """Tell which symbols may follow: [B, K, V]."""
         left, depth = self.left[:, :, None], self.depth[:, :, None]
         innermost = self.owed.gather(2, (depth - 1).clamp(min=0))
-        return (
+        allowed = (
             (left > 0) & (self.tags | (self.closing > 0) & (depth < _DEEPEST))
             | (depth > 0) & ~self.empty[:, :, None] & (self.ids == innermost)
             | (left == 0) & (depth == 0) & (self.ids == EOS)
         )
+        return self.decoder.step(tokens).masked_fill(~allowed, -torch.inf)
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
         """Keep these sentences and hypotheses: [b] and [b, K]."""

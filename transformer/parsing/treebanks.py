@@ -18,10 +18,11 @@ LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
+_PENN_FILE = re.compile(r"wsj_(\d\d)\d\d\.mrg", re.IGNORECASE)  # a CD may have the names in capitals
 _GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
+_GUM_SPLIT = re.compile(r"^## +(\S+)\s*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_GUM_DOCUMENT = re.compile(r"^ *\* +(\S+)", re.MULTILINE)
 _GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents whose words are withheld
-_SPLIT_HEADING = re.compile(r"## +(\S+)")
-DOCUMENT = re.compile(r" *\* +(\S+)")
 
 
 def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
@@ -31,25 +32,16 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     Raises InputError like `parse_trees` and, before anything is read, if a section has no files. A missing file is not
     noticed, as the treebank's own numbering has gaps: count the trees.
     """
-    files = {f"{number:02}": _section_files(Path(path), f"{number:02}") for number in range(first, last + 1)}
-    missing = [section for section in files if not files[section]]
+    named = [(_PENN_FILE.fullmatch(file.name), file) for file in Path(path).rglob("*")]
+    files = sorted((name[0], int(name[1]), file) for name, file in named if name and first <= int(name[1]) <= last)
+    missing = [f"{section:02}" for section in sorted({*range(first, last + 1)} - {section for _, section, _ in files})]
     if missing:
         example = f"{missing[0]}/wsj_{missing[0]}01.mrg or wsj_{missing[0]}01.mrg"
         raise InputError(
             f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
             f"found none for {', '.join(missing)}; {LICENCE}"
         )
-    return chain.from_iterable(_cleaned(read_lines(file), file) for file in chain(*files.values()))
-
-
-def _section_files(path: Path, section: str) -> list[Path]:
-    """List the files of a section, in its own folder or else in `path`. A CD may have their names in capitals."""
-    name = re.compile(rf"wsj_{section}\d\d\.mrg", re.IGNORECASE)
-    for folder in (path / section, path):
-        files = [file for file in folder.glob("*") if name.fullmatch(file.name)]
-        if files:
-            return sorted(files)
-    return []
+    return chain.from_iterable(_cleaned(read_lines(file), file) for _, _, file in files)
 
 
 def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
@@ -59,7 +51,10 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     of each split in splits.md. Raises InputError on other archives, naming what is missing.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, _GUM_MEMBER.fullmatch)}
-    documents = _split_documents(path, contents.get("splits.md"), split)
+    splits = dict(_GUM_SPLIT.findall(contents.get("splits.md", b"").decode("utf-8", "replace")))
+    if split not in splits:
+        raise InputError(f"{path}: expected a split {split} in GUM's splits.md, found {', '.join(splits) or 'none'}")
+    documents = _GUM_DOCUMENT.findall(splits[split])
     without = [document for document in documents if _GUM_WITHOUT_WORDS in document]
     files = {document: f"const/{document}.ptb" for document in documents if document not in without}
     missing = [document for document, file in files.items() if file not in contents]
@@ -67,22 +62,6 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
     texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
     return chain.from_iterable(_cleaned(decode_lines(texts[name], name), name) for name in texts), without
-
-
-def _split_documents(path: str | Path, table: bytes | None, split: str) -> list[str]:
-    """List the documents that GUM's splits.md has under `## SPLIT`."""
-    if table is None:
-        raise InputError(f"{path}: expected the repository of GUM, found no splits.md in its outermost folder")
-    documents: dict[str, list[str]] = {}
-    listed: list[str] = []
-    for line in decode_lines(split_lines(io.BytesIO(table)), f"{path}: splits.md"):
-        if heading := _SPLIT_HEADING.match(line):
-            listed = documents.setdefault(heading[1], [])
-        elif item := DOCUMENT.match(line):
-            listed.append(item[1])
-    if split not in documents:
-        raise InputError(f"{path}: splits.md: expected a split {split}, found {', '.join(documents) or 'none'}")
-    return documents[split]
 
 
 def read_plain(path: str | Path) -> Iterator[Tree]:

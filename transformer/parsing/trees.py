@@ -16,9 +16,11 @@ A parser may write what is no tree over these words. `decode` then makes one, an
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from transformer.files import InputError
@@ -29,9 +31,10 @@ TRACE = "-NONE-"  # the tag of an empty category
 _WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
 
 _BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+")
-_BARE = re.compile(r"[^-=|]+")  # a label up to its function tags
+_BARE = re.compile(r"[^-=|]+|.+")  # a label up to its function tags; one that begins with a hyphen (-LRB-) as a whole
+_ESCAPES = ("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")
 _UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
-WRITTEN = re.compile(r"(?P<bracket>[()]?)(?P<label>[^\s()]+)")
+_SYMBOL = re.compile(r"([()]?)([^\s()]+)")  # bracket and label, or a tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,9 @@ def clean(tree: Tree) -> Tree:
             case Open(label) | Close(label) if label in _TOPS:
                 pass
             case Leaf(tag, word) if tag != TRACE:
-                kept.append(Leaf(_bare(tag), _unescape(word)))
+                for escaped, plain in _ESCAPES:
+                    word = word.replace(escaped, plain)
+                kept.append(Leaf(_bare(tag), word))
             case Open(label):
                 kept.append(Open(_bare(label)))
             case Close(label) if isinstance(kept[-1], Open):
@@ -161,15 +166,8 @@ def clean(tree: Tree) -> Tree:
 
 @cache
 def _bare(label: str) -> str:
-    """Cut function tags: NP-SBJ-1, NP=2 and NP|NX become NP. A label that begins with a hyphen (-LRB-) stays."""
-    match = _BARE.match(label)
-    return match[0] if match else label
-
-
-def _unescape(word: str) -> str:
-    for escaped, plain in (("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")):
-        word = word.replace(escaped, plain)
-    return word
+    """Cut function tags: NP-SBJ-1, NP=2 and NP|NX become NP."""
+    return _BARE.match(label)[0]
 
 
 def phrases(tree: Tree, least: int) -> Iterator[Tree]:
@@ -210,73 +208,47 @@ def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
     TOP. What is still open is closed. Dropped are: a closing bracket without its constituent, tags beyond the last
     word, constituents without a word, and symbols with an empty label, or with brackets or spaces in it.
     """
-    builder = _Builder(sentence)
-    for text in symbols:
-        builder.follow(text)
-    return builder.finished(), "; ".join(dict.fromkeys(builder.faults)) or None
+    tree: Tree = [Open(TOP)]
+    labels: list[str] = []  # of the constituents that are open, except TOP
+    left, faults = deque(sentence), []
 
-
-class _Builder:
-    """A tree under construction, and the faults of the symbols so far."""
-
-    def __init__(self, sentence: list[str]):
-        self.left = sentence[::-1]  # the words without a tag yet, next one last
-        self.tree: Tree = [Open(TOP)]
-        self.open: list[str] = []  # labels of the constituents that are open, except TOP
-        self.roots = 0  # constituents and words directly under TOP
-        self.faults: list[str] = []
-
-    def follow(self, text: str) -> None:
-        match = WRITTEN.fullmatch(text)
-        if not match:
-            self.faults.append("an unreadable symbol")
-        elif match["bracket"] == "(":
-            self.roots += not self.open
-            self.open.append(match["label"])
-            self.tree.append(Open(match["label"]))
-        elif match["bracket"] == ")":
-            self.close(match["label"])
-        elif self.left:
-            self.tag_next(match["label"])
+    def close_last() -> str:
+        """Close the innermost constituent, or drop it if it holds nothing. Returns its label."""
+        label = labels.pop()
+        if isinstance(tree[-1], Open):
+            faults.append(f"an empty {label}")
+            tree.pop()
         else:
-            self.faults.append("more tags than words")
-
-    def tag_next(self, tag: str) -> None:
-        self.roots += not self.open
-        self.tree.append(Leaf(tag, self.left.pop()))
-
-    def close(self, label: str) -> None:
-        """Close the innermost constituent with this label, and all in it that are open."""
-        if label not in self.open:
-            self.faults.append(f"a ){label} that closes nothing")
-            return
-        if self.open[-1] != label:
-            self.faults.append(f"a ){label} that closes a {self.open[-1]}")
-        while self.close_last() != label:
-            pass
-
-    def close_last(self) -> str:
-        """Close the innermost constituent, or drop it if it holds nothing."""
-        label = self.open.pop()
-        if isinstance(self.tree[-1], Open):
-            self.faults.append(f"an empty {label}")
-            self.tree.pop()
-            self.roots -= not self.open
-        else:
-            self.tree.append(Close(label))
+            tree.append(Close(label))
         return label
 
-    def finished(self) -> Tree:
-        if self.open:
-            self.faults.append("brackets left open")
-        if self.left:
-            self.faults.append("fewer tags than words")
-            while len(self.open) > 1:
-                self.close_last()
-            if not self.open and self.roots == 1 and isinstance(self.tree[-1], Close):
-                self.open.append(self.tree.pop().label)
-            while self.left:
-                self.tag_next(_UNTAGGED)
-        while self.open:
-            self.close_last()
-        return [*self.tree, Close(TOP)]
+    for text in symbols:
+        symbol = _SYMBOL.fullmatch(text)
+        bracket, label = symbol.groups() if symbol else ("", "")
+        if not symbol:
+            faults.append("an unreadable symbol")
+        elif bracket == "(":
+            labels.append(label)
+            tree.append(Open(label))
+        elif bracket and label in labels:
+            faults += [f"a ){label} that closes a {labels[-1]}"] if labels[-1] != label else []
+            while close_last() != label:
+                pass
+        elif bracket:
+            faults.append(f"a ){label} that closes nothing")
+        elif left:
+            tree.append(Leaf(label, left.popleft()))
+        else:
+            faults.append("more tags than words")
+    faults += ["brackets left open"] if labels else []
+    if left:
+        faults.append("fewer tags than words")
+        while len(labels) > 1:
+            close_last()
+        depths = list(accumulate(isinstance(event, Open) - isinstance(event, Close) for event in tree[1:]))
+        if not labels and isinstance(tree[-1], Close) and depths.count(0) == 1:  # one constituent holds all
+            labels.append(tree.pop().label)
+        tree += [Leaf(_UNTAGGED, word) for word in left]
+    while labels:
+        close_last()
+    return [*tree, Close(TOP)], "; ".join(dict.fromkeys(faults)) or None

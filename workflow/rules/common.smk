@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from transformer.config.scales import PARSER, all_runs, source_of, training_threads
+from transformer.config.scales import PARSER, all_runs, training_threads
 from transformer.inputs import DECODINGS, Inputs
 from transformer import layout
 from transformer.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES

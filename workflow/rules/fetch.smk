@@ -18,7 +18,6 @@ rule fetch:
 
 rule unpack:
     input:
-        lambda wildcards: [source_of(entry) for entry in ask.numbered(wildcards)],
         archive=ask.archive,
     output:
         RESOURCES.corpus("{corpus}", "{language}"),
