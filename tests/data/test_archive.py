@@ -143,7 +143,14 @@ def test_segments():
         '<p>\n<seg id="2"> &amp;quot; stays an entity </seg><seg id="3">x\u2028y</seg>\n'
         '<SEG Id = "4">b <doc docid=no> c</SEG></doc>\n<seg>a&#10;b</seg>\n<seg id=6></seg></p></doc></srcset>\n'
     )
-    expected = ['Fish & chips <3, he said: "über"', "&quot; stays an entity", "x\u2028y", "b <doc docid=no> c", "a b", ""]
+    expected = [
+        'Fish & chips <3, he said: "über"',
+        "&quot; stays an entity",
+        "x\u2028y",
+        "b <doc docid=no> c",
+        "a b",
+        "",
+    ]
     assert list(find_segments(sgm.split("\n"), "a.sgm")) == expected
 
 
