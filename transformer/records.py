@@ -135,7 +135,6 @@ class Description(TypedDict):  # the JSON beside a figure's files
     caption: str
     alt: str  # for those who cannot see the figure
     inches: Above0  # its width
-    data: dict[str, Any]  # the numbers behind it
 
 
 class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.py

@@ -83,7 +83,7 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
     for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00")):
         (folder / f"{name}.svg").write_text(SVG.format(color=color))
         about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
-        size = {"data": {}, "inches": 7.2 if name == "curves" else 3.5}
+        size = {"inches": 7.2 if name == "curves" else 3.5}
         (folder / f"{name}.json").write_text(json.dumps(about | size))
     (folder / "attention.json").write_text(json.dumps(attention()))
     texts = {

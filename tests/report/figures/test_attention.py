@@ -76,9 +76,8 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(drawn):
     drawing, texts, rays = drawn(figure3, figure3=ITS)
     expected = [(COLORS[0], 0.8), (COLORS[0], 0.2), (COLORS[1], 0.3), (COLORS[1], 0.7), (COLORS[2], 0.46)]
     assert rays == [*expected, (COLORS[2], 0.5)]  # 0.04 is too faint
-    assert (drawing.data["shares"], drawing.data["layer"]) == ([0.2, 0.7, 0.5], 2)
-    assert "head 2 most, 0.70" in drawing.caption
+    assert "give “bird” 0.47 of it, head 2 most, 0.70" in drawing.caption
+    assert set(texts) == {"from “its”, all heads", "The", "bird", "its", "<EOS>"}
     other, _, _ = drawn(figure4, figure4=ITS)
-    assert other.data["heads"] == [2, 3]
+    assert "alone, in heads 2 and 3." in other.caption
     assert "0.70 and 0.50" in other.caption
-    assert {"from “its”, all heads", *drawing.data["words"]} == set(texts)

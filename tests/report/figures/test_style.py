@@ -28,7 +28,7 @@ def test_files_are_the_same_each_time(tmp_path):
         figure, axes = new(2, 1)
         axes.plot([1, 2], [3, 4], marker="o")
         axes.set_xlabel("α")
-        save_drawing(Drawing(figure, "C", "A", {"n": 1}), "T", tmp_path / folder / "name")
+        save_drawing(Drawing(figure, "C", "A"), "T", tmp_path / folder / "name")
     names = {"name.pdf", "name.png", "name.svg", "name.json"}
     assert {path.name for path in (tmp_path / "one").iterdir()} == names
     for name in names:
@@ -38,7 +38,7 @@ def test_files_are_the_same_each_time(tmp_path):
     assert "<dc:date>" not in svg
     assert imread(tmp_path / "one/name.png").shape[:2] == (300, 600)
     about = json.loads((tmp_path / "one/name.json").read_text())
-    assert about == Description(title="T", caption="C", alt="A", inches=2, data={"n": 1})
+    assert about == Description(title="T", caption="C", alt="A", inches=2)
 
 
 def linear(color: str) -> np.ndarray:

@@ -11,7 +11,7 @@ from support.commands import do, error
 from support.page import about_run
 from support.project import ROOT
 
-from transformer.report.page.runs import closeness, moved_runs, run_cards, usage
+from transformer.report.page.runs import closeness, run_cards, usage
 
 HEADINGS = ["Model", "Task", "Paper", "Ours", "95 %"]
 COLUMNS = "by,training,f1,f1_sd,low,high,paper,difference,runs"
@@ -24,9 +24,6 @@ def test_hours_are_time_by_cores_or_by_gpus():
     gpu, core = usage(runs)
     assert tuple(gpu.values()) == ("GPU", 4.0, 1, ["NVIDIA H200"])
     assert tuple(core.values()) == ("core", 2.0, 2, ["Abacus"])
-    assert moved_runs(runs) == []
-    there, here = about_run()["starts"][0], gpus[0]
-    assert moved_runs({"a": about_run(starts=[there, there]), "b": about_run(starts=[there, here])}) == ["b"]
 
 
 def test_how_close(tmp_path: Path):

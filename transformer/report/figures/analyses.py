@@ -20,8 +20,6 @@ _MAPS = {  # colours, title, decimals
     "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
 }
 _NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
-_CELL_POINTS = 5.5  # size of these numbers
-_DARK = 0.75  # from this share of the largest value on, a number is white
 LAYER_INCHES, AROUND_INCHES, CURVES_INCHES = 0.2, 0.75, 2.3  # heights: a layer of a map, its surroundings, the curves
 LINES = {  # titles by the model's positions
     "sinusoid": "sinusoids",
@@ -30,7 +28,6 @@ LINES = {  # titles by the model's positions
     "words": "sinusoids that count words, too",
 }
 _APART = 1.025  # factor between the same length of two runs, so that no bar hides another
-_DRAWN = ("times", "sentences", "tokens", "bleu", "low", "high")  # keys of a group
 PARTS = {  # looks of the groups of single and of joined sentences
     "single": {},
     "joined": {"linestyle": "--", "markerfacecolor": "white"},
@@ -45,26 +42,8 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))
     for row, name in zip(maps, _MAPS, strict=True):
         _draw_maps(row, found, name)
-    losses, bleu = curves.subplots(1, 2)
-    _draw_losses(losses, found)
-    _draw_bleu(bleu, found)
-    for axes in (losses, bleu):
-        axes.set(xlabel="heads of this kind masked")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(axis="y")
-    losses.legend()
-    kinds = {kind: found["kinds"][kind] for kind in KINDS}
-    run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
-    means = {kind: np.mean(of_kind["distance"], axis=1).tolist() for kind, of_kind in kinds.items()}
-    numbers = {
-        "run": run,
-        **{name: {kind: of_kind[name] for kind, of_kind in kinds.items()} for name in _MAPS},
-        "mean_distance": {kind: [round(mean, 4) for mean in of_kind] for kind, of_kind in means.items()},
-        "equal": {kind: of_kind["equal"] for kind, of_kind in kinds.items()},
-        "loss": {kind: _losses_of(found, kind) for kind in kinds},
-        "bleu": [{key: score[key] for key in ("kind", "masked", "bleu", "low", "high")} for score in found["bleu"]],
-    }
-    return Drawing(figure, _heads_caption(found, run, means), _heads_alt(found), numbers)
+    _draw_masking(curves, found)
+    return Drawing(figure, *_describe_heads(found))
 
 
 def _draw_maps(row: SubFigure, found: Heads, name: str) -> None:
@@ -84,124 +63,106 @@ def _draw_maps(row: SubFigure, found: Heads, name: str) -> None:
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         for (layer, head), value in np.ndenumerate(table) if h <= _NUMBERED else ():
-            color = "white" if value > _DARK * most else "black"
-            axes.text(
-                head, layer, short_number(value, decimals), ha="center", va="center", size=_CELL_POINTS, color=color
-            )
+            color = "white" if value > 0.75 * most else "black"
+            axes.text(head, layer, short_number(value, decimals), ha="center", va="center", size=5.5, color=color)
     panels[0].set_ylabel("layer")
     row.suptitle(title, size=MEDIUM, weight="bold")
     row.colorbar(image, ax=panels, aspect=10, pad=0.01, ticks=MaxNLocator(2))
 
 
 def short_number(value: float, decimals: int) -> str:
-    """Return a number with so many decimals, or with one if it is large; of three, without the zero before them."""
+    """Write a number with so many decimals, or with one if it is large; of three, without the zero before them."""
     text = f"{abs(value):.{decimals if abs(value) < 1 else 1}f}"
     if float(text) == 0:
         return "0"
     return ("−" if value < 0 else "") + (text.removeprefix("0") if decimals > 1 else text)
 
 
-def _losses_of(found: Heads, kind: str) -> list[float]:
-    return [found["loss"], *(step["loss"] for step in found["kinds"][kind]["curve"])]
-
-
-def _draw_losses(axes: Axes, found: Heads) -> None:
-    for (kind, label), color, marker in zip(KINDS.items(), COLORS, MARKERS, strict=False):
-        losses = _losses_of(found, kind)
-        axes.plot(range(len(losses)), losses, color=color, marker=marker, markersize=3, label=label)
-    axes.set(ylabel="loss, nats per token")
-
-
-def _draw_bleu(axes: Axes, found: Heads) -> None:
+def _draw_masking(row: SubFigure, found: Heads) -> None:
+    """Draw loss, and BLEU with bars that hold 95 %, over the number of masked heads of each kind."""
+    losses, bleu = row.subplots(1, 2)
     steps = found["layers"] * found["heads"]
-    for number, (kind, color, marker) in enumerate(zip(KINDS, COLORS, MARKERS, strict=False)):
+    for number, ((kind, label), color, marker) in enumerate(zip(KINDS.items(), COLORS, MARKERS, strict=False)):
+        curve = [found["loss"], *(step["loss"] for step in found["kinds"][kind]["curve"])]
+        losses.plot(range(len(curve)), curve, color=color, marker=marker, markersize=3, label=label)
         scores = [score for score in found["bleu"] if score["kind"] in (None, kind)]
         # Side by side, so that a bar does not hide another.
         x = [score["masked"] + steps * (number - 1) / 100 for score in scores]
         y = np.array([score["bleu"] for score in scores])
         bars = np.array([[score["bleu"] - score["low"], score["high"] - score["bleu"]] for score in scores]).T
-        axes.errorbar(x, y, bars.clip(min=0), color=color, marker=marker, capsize=2, elinewidth=0.8)
-    axes.set(ylabel="BLEU", ylim=(0, None), xlim=(-0.05 * steps, 1.05 * steps))
+        bleu.errorbar(x, y, bars.clip(min=0), color=color, marker=marker, capsize=2, elinewidth=0.8)
+    losses.set(ylabel="loss, nats per token")
+    bleu.set(ylabel="BLEU", ylim=(0, None), xlim=(-0.05 * steps, 1.05 * steps))
+    for axes in (losses, bleu):
+        axes.set(xlabel="heads of this kind masked")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y")
+    losses.legend()
 
 
-def _heads_caption(found: Heads, run: str, means: dict[str, list[float]]) -> str:
-    far = "; ".join(
-        f"{title} {', '.join(f'{mean:.1f}' for mean in means[kind])} (equal weights: "
-        f"{found['kinds'][kind]['equal']:.1f})"
-        for kind, title in KINDS.items()
-    )
-    return (
-        f"The heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: by how much the "
-        f"loss, {found['loss']:.3f} nats per target token, rises where this head alone is masked, its output set to "
-        "zero. Middle: how many tokens away from its own place a head looks, the mean by its weights; from decoder to "
-        "encoder, away from the place at the same share of the source sentence. The means of layers, from the lowest, "
-        f"beside the distance of a head that weighs alike all that it may see: {far}. Bottom: loss and BLEU (bars hold "
-        "95 %) with more and more heads of one kind masked, in each step the one that raises the loss least, which was "
-        "chosen on some of the sentences."
-    )
-
-
-def _heads_alt(found: Heads) -> str:
-    sentences = []
+def _describe_heads(found: Heads) -> tuple[str, str]:
+    """Write caption and alternative text."""
+    distances, strongest = [], []
     for kind, title in KINDS.items():
-        table = np.array(found["kinds"][kind]["increase"])
+        measured = found["kinds"][kind]
+        by_layer = ", ".join(f"{distance:.1f}" for distance in np.mean(measured["distance"], axis=1))
+        distances.append(f"{title} {by_layer} (equal weights: {measured['equal']:.1f})")
+        table = np.array(measured["increase"])
         layer, head = np.unravel_index(table.argmax(), table.shape)
-        sentences.append(
+        strongest.append(
             f"{title}: head {head + 1} of layer {layer + 1} matters most, {table.max():.3f} nats; with all heads "
-            f"masked the loss is {_losses_of(found, kind)[-1]:.3f}"
+            f"masked the loss is {measured['curve'][-1]['loss']:.3f}"
         )
     bleu = "; ".join(
         f"{score['bleu']:.1f} with {score['masked']} {KINDS.get(score['kind'], '')} heads masked".replace("  ", " ")
         for score in found["bleu"]
     )
-    return f"Heat maps and lines. {'; '.join(sentences)}. BLEU {bleu}."
+    run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
+    caption = (
+        f"The heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: by how much the "
+        f"loss, {found['loss']:.3f} nats per target token, rises where this head alone is masked, its output set to "
+        "zero. Middle: how many tokens away from its own place a head looks, the mean by its weights; from decoder to "
+        "encoder, away from the place at the same share of the source sentence. The means of layers, from the lowest, "
+        f"beside the distance of a head that weighs alike all that it may see: {'; '.join(distances)}. Bottom: loss "
+        "and BLEU (bars hold 95 %) with more and more heads of one kind masked, in each step the one that raises the "
+        "loss least, which was chosen on some of the sentences."
+    )
+    return caption, f"Heat maps and lines. {'; '.join(strongest)}. BLEU {bleu}."
 
 
 def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw a line for each run."""
+    """Draw a line for each run: single sentences filled, joined ones hollow."""
     contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
     runs = {run_name(content["run"]): content for content in contents}
-    gaps = missing(params.expected, runs)
-    limits = sorted({content["longest"] for content in runs.values()})
+    limits = sorted({content["longest"] for content in contents})
     figure, axes = new(PAGE_INCHES, 2.8)
-    for number, content in enumerate(runs.values()):
-        _draw_run(axes, content, _APART ** (number - (len(runs) - 1) / 2))
+    for number, content in enumerate(contents):
+        kind, shift = list(LINES).index(content["positions"]), _APART ** (number - (len(runs) - 1) / 2)
+        for part, own in PARTS.items():
+            groups = _groups_of(content, part).sort_values("tokens", kind="stable").astype(float)
+            bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
+            look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | own
+            axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
     for limit in limits:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
-    _finish_lengths(axes, {content["positions"] for content in runs.values()})
-    numbers = [
-        {"run": name, "positions": content["positions"], "longest": content["longest"]}
-        | {"groups": [{key: group[key] for key in _DRAWN} for group in content["groups"]]}
-        for name, content in runs.items()
-    ]
-    caption = _lengths_caption(runs, limits, params.dev_label) + not_shown(gaps)
-    return Drawing(figure, caption, _lengths_alt(runs), {"gaps": gaps, "runs": numbers})
+    axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
+    axes.grid(axis="y")
+    if runs:
+        _finish_lengths(axes, {content["positions"] for content in contents})
+    else:
+        empty(axes, "no runs")
+    caption, alt = _describe_lengths(runs, limits, params.dev_label)
+    return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
 
 
 def _groups_of(content: GroupedByLength, part: str) -> pd.DataFrame:
-    """Return the groups of single or of joined sentences, in the order of the file."""
+    """List the groups of single or of joined sentences, in the order of the file."""
     groups = [group for group in content["groups"] if (group["times"] is not None) == (part == "joined")]
-    return pd.DataFrame(groups, columns=_DRAWN[1:])
-
-
-def _draw_run(axes: Axes, content: GroupedByLength, shift: float) -> None:
-    """Draw one run: single sentences filled, joined ones hollow. shift: a factor of their lengths."""
-    kind = list(LINES).index(content["positions"])
-    for part, own in PARTS.items():
-        groups = _groups_of(content, part).sort_values("tokens", kind="stable").astype(float)
-        bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
-        look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | own
-        axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
+    return pd.DataFrame(groups, columns=["tokens", "bleu", "low", "high"])
 
 
 def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
-    axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
-    axes.grid(axis="y")
-    if not drawn:
-        axes.set(xticks=[], yticks=[])
-        axes.minorticks_off()
-        empty(axes, "no runs")
-        return
+    """Set the ticks, and add a legend of these kinds of positions."""
     low, high = axes.get_xlim()
     ticks = [tick for power in (1, 10, 100, 1000) for tick in (power, 2 * power, 5 * power) if low <= tick <= high]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -215,26 +176,25 @@ def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
     axes.figure.legend(handles=handles, loc="outside right upper")
 
 
-def _lengths_caption(runs: dict[str, GroupedByLength], limits: list[int], label: str) -> str:
-    text = (
+def _describe_lengths(runs: dict[str, GroupedByLength], limits: list[int], label: str) -> tuple[str, str]:
+    """Write caption and alternative text."""
+    caption = (
         f"BLEU by the length of sentences of the dev set of {label}. Filled: single sentences, in groups by length; "
         "hollow: neighbours joined until their tokens are a multiple of the longest source sentence in training. Bars "
         "hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: lines can be "
         "compared at one length."
     )
-    if limits:
-        text += f" Dotted: the longest source sentence in training, {' and '.join(map(str, limits))} tokens."
+    if not runs:
+        return caption, "Lines of BLEU over length. No runs."
+    caption += f" Dotted: the longest source sentence in training, {' and '.join(map(str, limits))} tokens."
     shown = "; ".join(f"{LINES[content['positions']]}: {name}" for name, content in runs.items())
-    text += f" Runs: {shown}." if shown else ""
-    skipped = "; ".join(f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"])
-    return text + (f" Left out, as the model has too few positions: joined sentences, {skipped}." if skipped else "")
-
-
-def _lengths_alt(runs: dict[str, GroupedByLength]) -> str:
+    caption += f" Runs: {shown}."
+    if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
+        caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
     lines = []
     for name, content in runs.items():
         for part in PARTS:
             groups = _groups_of(content, part).itertuples()
             points = ", ".join(f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups)
             lines.append(f"{LINES[content['positions']]} ({name}), {part} sentences: {points or 'none'}")
-    return f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
+    return caption, f"Lines of BLEU over length. {'; '.join(lines)}."

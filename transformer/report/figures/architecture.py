@@ -39,39 +39,46 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     _draw_embedding(axes, ENCODER, "Input", -1, model)
     _draw_embedding(axes, DECODER, "Output", 1, model)
     memory = _draw_stack(axes, ENCODER, -1, model, ENCODER_LAYER)
-    _draw_output(axes, _draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory), model)
+    top = _draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory)
+    for text, tint in (("Linear\n(shared matrix)" if model.tied else "Linear", "linear"), ("Softmax", "softmax")):
+        _arrow(axes, (DECODER, top), (DECODER, top + GAP + 0.04))
+        top = box(axes, DECODER, top + GAP + 0.04, WIDTH, text, tint)
+    _arrow(axes, (DECODER, top), (DECODER, top + GAP + 0.04))
+    label(axes, DECODER, top + GAP + 0.2, "Output\nProbabilities")
     if model.tied:
         segment(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
         label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
-    words = described(model)
-    caption = f"The Transformer (§3), drawn from the modules of {run}: {words}"
-    return Drawing(figure, caption, f"Block diagram: {words}", {"run": run})
+    words = _described(model)
+    return Drawing(figure, f"The Transformer (§3), drawn from the modules of {run}: {words}", f"Block diagram: {words}")
 
 
 def _model_of(input: SimpleNamespace) -> tuple[Model, str]:
-    """Return the model that `input.experiment` configures, and the run's name."""
+    """Read the model that `input.experiment` configures, and the run's name."""
     experiment = load(input.experiment)
     return experiment.model, run_name(asdict(experiment))
 
 
-def described(model: Model) -> str:
-    stacks = (
-        f"{name}, {model.N} layers of {', '.join(_sublayer_words(model, sublayer) for sublayer in layer)}"
-        for name, layer in (("encoder", ENCODER_LAYER), ("decoder", DECODER_LAYER))
-    )
-    norm = " Each stack ends with norm." if model.norm == "pre" else ""
-    rows = f"One matrix of {model.embedding_rows:,} × {model.d_model:,} embeds source and target and is the softmax' "
+def _described(model: Model) -> str:
+    """List the parts: `encoder, 6 layers of multi-head attention (add & norm after it), …`."""
+    stacks = []
+    for stack, layer in (("encoder", ENCODER_LAYER), ("decoder", DECODER_LAYER)):
+        sublayers = []
+        for sublayer in layer:
+            parts = blocks(model, sublayer)
+            (name,) = (text.lower().replace("\n", " ").replace("$", "") for text, tint in parts if tint != "norm")
+            around = " and ".join(text.lower() for text, tint in parts if tint == "norm")
+            place = "after" if model.norm == "post" else "round" if model.residual else "before"
+            cross = "cross " if sublayer == "cross" else ""
+            sublayers.append(f"{cross}{name} ({around} {place} it)".replace("d_\\mathrm{ff}", "d_ff"))
+        stacks.append(f"{stack}, {model.N} layers of {', '.join(sublayers)}")
+    text = f"{'; '.join(stacks)}."
+    if model.norm == "pre":
+        text += " Each stack ends with norm."
+    if model.tied:
+        rows = f"{model.embedding_rows:,} × {model.d_model:,}"
+        text += f" One matrix of {rows} embeds source and target and is the softmax' weights."
     positions = _POSITION_TEXTS[model.positions].lower().replace("\n", " ") or "no positions"
-    return f"{'; '.join(stacks)}.{norm} {f'{rows}weights. ' if model.tied else ''}Added to the embeddings: {positions}."
-
-
-def _sublayer_words(model: Model, sublayer: str) -> str:
-    """Return `masked multi-head attention (add & norm after it)`."""
-    own, *_ = (text for text, tint in blocks(model, sublayer) if tint != "norm")
-    around = " and ".join(text.lower() for text, tint in blocks(model, sublayer) if tint == "norm")
-    before = "round" if model.residual else "before"
-    name = own.lower().replace("\n", " ").replace("$", "").replace("d_\\mathrm{ff}", "d_ff")
-    return f"{'cross ' * (sublayer == 'cross')}{name} ({around} {before if model.norm == 'pre' else 'after'} it)"
+    return f"{text} Added to the embeddings: {positions}."
 
 
 def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
@@ -87,7 +94,7 @@ def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
 
 
 def _gap_below(number: int, tint: str) -> float:
-    """Return the space below a sub-layer's box `number`, from 0; an attention's inputs need more."""
+    """Give the space below a sub-layer's box `number`, from 0; an attention's inputs need more."""
     return FORK if number == 0 or tint == "attention" else GAP
 
 
@@ -114,62 +121,48 @@ def _draw_sublayer(
     axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float | None
 ) -> float:
     """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
-    fork, top = y + FORK / 4, y
+    top = y
     for number, (text, tint) in enumerate(blocks(model, sublayer)):
-        below = _gap_below(number, tint)
-        if tint == "attention":
-            _draw_inputs(axes, x, top, top + below, memory if sublayer == "cross" else None)
+        bottom, top = top, top + _gap_below(number, tint)
+        if tint != "attention":
+            _arrow(axes, (x, bottom), (x, top))
         else:
-            _arrow(axes, (x, top), (x, top + below))
-        top = box(axes, x, top + below, WIDTH, text, tint)
+            level = top - GAP
+            if sublayer == "cross":  # values and keys come from the memory
+                _arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
+                between, over = (ENCODER + DECODER) / 2, memory + GAP
+                route = [(ENCODER, memory), (ENCODER, over), (between, over), (between, level)]
+                ends = x - SPREAD, x - SPREAD / 2
+            else:
+                _arrow(axes, (x, bottom), (x, top))
+                route, ends = [(x, level)], (x - SPREAD, x + SPREAD)
+            for end in ends:
+                _arrow(axes, *route, (end, level), (end, top))
+        top = box(axes, x, top, WIDTH, text, tint)
     if model.residual:
+        fork, middle = y + FORK / 4, top - _height_of("Add") / 2
         edge, outside = x + side * WIDTH / 2, x + side * (WIDTH + MARGIN) / 2
-        middle = top - _height_of("Add") / 2
         _arrow(axes, (x, fork), (outside, fork), (outside, middle), (edge, middle))
     return top
-
-
-def _draw_inputs(axes: Axes, x: float, bottom: float, top: float, memory: float | None) -> None:
-    """Draw an attention's values, keys and queries, all from below, or all but the queries from the memory."""
-    level = top - GAP
-    if memory is None:
-        _arrow(axes, (x, bottom), (x, top))
-        route, ends = [(x, level)], (x - SPREAD, x + SPREAD)
-    else:
-        _arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
-        between, over = (ENCODER + DECODER) / 2, memory + GAP
-        route, ends = (
-            [(ENCODER, memory), (ENCODER, over), (between, over), (between, level)],
-            (x - SPREAD, x - SPREAD / 2),
-        )
-    for end in ends:
-        _arrow(axes, *route, (end, level), (end, top))
 
 
 def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> None:
     label(axes, x, 0.1, "Outputs (shifted right)" if side > 0 else "Inputs")
     _arrow(axes, (x, 0.17), (x, 0.29))
     above = box(axes, x, 0.29, WIDTH, f"{name}\nEmbedding", "embedding")
-    y = above + 0.24
+    y, wave, radius = above + 0.24, x + side * 0.35, 0.07
     segment(axes, (x, above), (x, BOTTOM))
     language = "+ language" if model.target_spaces and side < 0 else ""
     if added := "\n".join(filter(None, (_POSITION_TEXTS[model.positions], language))):
-        plus(axes, x, y)
-        wave = x + side * 0.35
+        axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=LINE, zorder=3))
+        segment(axes, (x - radius, y), (x + radius, y), zorder=4)
+        segment(axes, (x, y - radius), (x, y + radius), zorder=4)
         segment(axes, (x, y), (wave, y))
         axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=LINE, zorder=3))
         if model.positions in ("sinusoid", "words"):
             t = np.linspace(-1, 1, 50)
             axes.plot(wave + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=LINE, zorder=4)
         label(axes, x + side * 0.72, y, added)
-
-
-def _draw_output(axes: Axes, y: float, model: Model) -> None:
-    for text, tint in (("Linear\n(shared matrix)" if model.tied else "Linear", "linear"), ("Softmax", "softmax")):
-        _arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
-        y = box(axes, DECODER, y + GAP + 0.04, WIDTH, text, tint)
-    _arrow(axes, (DECODER, y), (DECODER, y + GAP + 0.04))
-    label(axes, DECODER, y + GAP + 0.2, "Output\nProbabilities")
 
 
 def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
@@ -179,18 +172,17 @@ def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     _draw_dot_product(axes, 0.72, model)
     _draw_heads(axes, 2.42, model, name)
-    sizes = {symbol: getattr(model, symbol) for symbol in ("h", "d_k", "d_v", "d_model")}
-    listed = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+    sizes = ", ".join(f"{symbol} = {getattr(model, symbol)}" for symbol in ("h", "d_k", "d_v", "d_model"))
     caption = (
         f"Left: {name.lower()} (§3.2.1). The mask hides padding and, in the decoder, what is not yet written. "
-        f"Right: multi-head attention (§3.2.2), h of them side by side, as {run} has it: {listed}."
+        f"Right: multi-head attention (§3.2.2), h of them side by side, as {run} has it: {sizes}."
     )
     alt = (
         f"Block diagrams. Left, upwards: MatMul of Q and K, {'scale, ' * model.scaled}mask, softmax, MatMul with V. "
         "Right, upwards: V, K and Q, a linear projection of each for each head, attention in "
         f"{model.h} heads, Concat, a linear projection."
     )
-    return Drawing(figure, caption, alt, {"run": run} | sizes)
+    return Drawing(figure, caption, alt)
 
 
 def _draw_dot_product(axes: Axes, x: float, model: Model) -> None:
@@ -266,9 +258,3 @@ def _arrow(axes: Axes, *points: tuple[float, float]) -> None:
     style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.25", "color": "black", "lw": LINE}
     style |= {"shrinkA": 0, "shrinkB": 0}
     axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=3)
-
-
-def plus(axes: Axes, x: float, y: float, radius: float = 0.07) -> None:
-    axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=LINE, zorder=3))
-    segment(axes, (x - radius, y), (x + radius, y), zorder=4)
-    segment(axes, (x, y - radius), (x, y + radius), zorder=4)

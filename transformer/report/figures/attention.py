@@ -1,7 +1,7 @@
 """Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -30,51 +30,46 @@ class ShownSentence(NamedTuple):
 
     words: list[str]
     weights: np.ndarray  # [h, words, words], the last axis sums to 1
-    layer: int  # from 1
     where: str  # the run and the layer, for captions
     about: dict  # the figure's configuration: from, to
 
-    def place(self, word: str) -> int:
-        if (count := self.words.count(word)) != 1:
-            raise InputError(f"figures: expected {word!r} once in the sentence, found it {count} times: {self.words}")
-        return self.words.index(word)
-
     def shares(self) -> tuple[int, np.ndarray]:
-        """Return the place of the word "from", and how much of its attention goes to the words "to", by head: [h]."""
-        start, *to = map(self.place, (self.about["from"], *self.about["to"]))
+        """Find the place of the word "from", and how much of its attention goes to the words "to", by head: [h]."""
+        places = []
+        for word in (self.about["from"], *self.about["to"]):
+            if (count := self.words.count(word)) != 1:
+                where = f"once in the sentence, found it {count} times: {self.words}"
+                raise InputError(f"figures: expected {word!r} {where}")
+            places.append(self.words.index(word))
+        start, *to = places
         return start, self.weights[:, start, to].sum(axis=1)
 
     def canvas(self, panels: int) -> tuple[Figure, Axes]:
         return canvas(panels * COLUMN_INCHES, BELOW + _SPACING * len(self.words) + HEADING)
-
-    def numbers(self, heads: Iterable[int] = (), **measured) -> dict:
-        """Return the numbers that the caption rests on; heads are counted from 1."""
-        rounded = {key: np.round(values, 4).tolist() for key, values in measured.items()}
-        listed = [head + 1 for head in heads]
-        return {"layer": self.layer, "words": self.words, "heads": listed, **self.about, **rounded}
 
     def strongest(self, weights: np.ndarray) -> str:
         listed = (f"“{self.words[end]}” {weights[end]:.2f}" for end in np.argsort(-weights)[:3])
         return f"Lines from “{self.about['from']}” to {', '.join(listed)}"
 
 
-def _sentence_of(attention: Attention, figure: str) -> ShownSentence:
-    """Return the sentence that `figure` shows."""
+def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
+    """Read the sentence that `figure` shows."""
+    attention = read_json(input.attention, Attention)
     entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
     number = layer_of(attention["layers"])
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
     where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
-    return ShownSentence(words, weights, number, where, entry["figures"][figure])
+    return ShownSentence(words, weights, where, entry["figures"][figure])
 
 
 def layer_of(layers: int) -> int:
-    """Return the layer, from 1, that is to `layers` as 5 is to the paper's 6."""
+    """Find the layer, from 1, that is to `layers` as 5 is to the paper's 6."""
     return math.floor(5 * layers / 6 + 0.5)
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return words and the weights [h, words, words] between them, from weights [h, tokens, tokens]; see `_READING`."""
+    """Join tokens to words, and their weights [h, tokens, tokens] to [h, words, words]; see `_READING`."""
     starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
     words = [
         "".join(token.removesuffix(CONTINUED) for token in tokens[start:end])
@@ -87,7 +82,7 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw attention from one word in all heads: a dependency over a distance."""
-    shown = _sentence_of(read_json(input.attention, Attention), "figure3")
+    shown = _sentence_of("figure3", input)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     figure, axes = shown.canvas(1)
     draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
@@ -97,12 +92,12 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         f"for each of the {len(shares)} heads. {shown.where} On average heads "
         f"give “{completion}” {shares.mean():.2f} of it, head {best + 1} most, {shares[best]:.2f}. {_READING}"
     )
-    return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)[start]), shown.numbers(shares=shares))
+    return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)[start]))
 
 
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
-    shown = _sentence_of(read_json(input.attention, Attention), "figure4")
+    shown = _sentence_of("figure4", input)
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     heads = np.argsort(-shares, kind="stable")[:2].tolist()
     figure, axes = shown.canvas(2)
@@ -115,14 +110,12 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
         f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {_READING}"
     )
-    return Drawing(
-        figure, caption, shown.strongest(shown.weights[heads[0], start]), shown.numbers(heads, shares=shares)
-    )
+    return Drawing(figure, caption, shown.strongest(shown.weights[heads[0], start]))
 
 
 def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw two heads that do different things."""
-    shown = _sentence_of(read_json(input.attention, Attention), "figure5")
+    shown = _sentence_of("figure5", input)
     heads = two_structured(shown.weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
@@ -134,27 +127,26 @@ def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
         f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {_READING}"
     )
-
-    def typical(head: int) -> str:
+    patterns = []
+    for head in heads:
         most = shown.weights[head].argmax(axis=1)
-        return ", ".join(f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
-
-    alt = "; ".join(f"head {head + 1}: {typical(head)}" for head in heads)
-    return Drawing(figure, caption, alt, shown.numbers(heads, entropies=bits, distance=apart))
+        pairs = (f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
+        patterns.append(f"head {head + 1}: {', '.join(pairs)}")
+    return Drawing(figure, caption, "; ".join(patterns))
 
 
 def entropies(weights: np.ndarray) -> np.ndarray:
-    """Return the entropy of each head's weights, in bits, as the mean over words: [h]."""
+    """Compute the entropy of each head's weights, in bits, as the mean over words: [h]."""
     return -(weights * np.log2(np.maximum(weights, 1e-9))).sum(axis=2).mean(axis=1)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
+    """Compute the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
     return float(np.abs(one - other).sum(axis=1).mean() / 2)
 
 
 def two_structured(weights: np.ndarray) -> tuple[int, ...]:
-    """Return the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
+    """Find the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
     kept = np.argsort(entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
     pairs = combinations(sorted(kept.tolist()), 2)
     return max(pairs, key=lambda pair: distance(*weights[list(pair)]), default=(0,))
@@ -174,7 +166,7 @@ def draw_attention(
     left: the left edge of a panel that is COLUMN_INCHES wide. color: the first head's; they are repeated after eight.
     """
     count, strip = len(shown.words), _CELL * len(heads)
-    heights = [BELOW + _SPACING * (count - 0.5 - row) for row in range(count)]
+    heights = BELOW + _SPACING * (count - 0.5 - np.arange(count))
     ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
     label(axes, left + COLUMN_INCHES / 2, BELOW + _SPACING * count + HEADING / 2, title, size=MEDIUM)
     for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
@@ -182,19 +174,15 @@ def draw_attention(
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
         label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
     rows = list(starts or range(count))
-
-    def strong(weights: np.ndarray) -> list[tuple[float, float]]:
-        return [(y, weight) for y, weight in zip(heights, weights, strict=True) if weight >= _FAINTEST]
-
     for number, head in enumerate(heads):
-        hue = COLORS[(color + number) % len(COLORS)]
+        hue, weights = COLORS[(color + number) % len(COLORS)], shown.weights[head, rows]
         # Side by side, so that their colours do not mix.
         shift = _SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
-        for row in rows:
-            for y, weight in strong(shown.weights[head, row]):
-                line = {"color": hue, "alpha": min(1.0, weight), "lw": 1.4, "solid_capstyle": "butt"}
-                axes.plot(ends, (heights[row], y - shift), **line)
+        for place, end in np.argwhere(weights >= _FAINTEST):
+            line = {"color": hue, "alpha": min(1.0, weights[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
+            axes.plot(ends, (heights[rows[place]], heights[end] - shift), **line)
         # On the right, the most that this head gives a word from any on the left.
-        for y, weight in strong(shown.weights[head, rows].max(axis=0)):
-            corner = ends[1] + _CELL * number, y - _SPACING * 0.45
-            axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=hue, alpha=min(1.0, weight), lw=0))
+        for y, weight in zip(heights, weights.max(axis=0), strict=True):
+            if weight >= _FAINTEST:
+                corner = ends[1] + _CELL * number, y - _SPACING * 0.45
+                axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=hue, alpha=min(1.0, weight), lw=0))

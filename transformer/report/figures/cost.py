@@ -1,6 +1,8 @@
 """BLEU over what it cost: parameters (Table 3) and FLOPs of training (Table 2), the paper's systems and ours."""
 
-from math import inf, log10
+from functools import partial
+from itertools import chain
+from math import inf, log10, nan
 from textwrap import fill
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -8,6 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
@@ -42,14 +45,21 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Dr
         return (paper["row"][experiment] or experiment) if experiment in paper.index else "ours"
 
     millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
-    printed = pd.DataFrame({"name": paper.index, "x": 1e6 * millions, "y": paper["bleu"].astype(float)})
-    titles = "the paper: newstest2013", f"ours: {params.dev_label}"
-    panels = [
-        Panel(title, points.assign(kind=points["name"].map(row_of)))
-        for title, points in zip(titles, (printed.assign(sd=float("nan")), means(runs, "parameters")), strict=True)
-    ]
+    printed = pd.DataFrame({"name": paper.index, "x": 1e6 * millions, "y": paper["bleu"].astype(float), "sd": nan})
+    both = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": means(runs, "parameters")}
+    panels = [Panel(title, points.assign(kind=points["name"].map(row_of))) for title, points in both.items()]
     figure, (axes_row,) = panels_of([panels], "parameters")
-    _draw_rows(axes_row, panels)
+    for axes, panel in zip(axes_row, panels, strict=True):
+        for (kind, title), color, marker in zip(ROWS.items(), COLORS, style.MARKERS, strict=True):
+            points = panel.points[panel.points["kind"] == kind]
+            if len(points):
+                above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
+                _draw_points(axes, points, color=color, marker=marker, label=title, **above)
+        if len(panel.points):
+            tick(axes, EngFormatter(sep=""))
+    for axes, panel in zip(axes_row, panels, strict=True):
+        _place_labels(axes, panel.points[panel.points["name"].isin(NAMED)], panel.points)
+    style.legend_below(figure, columns=4)
     caption = (
         "BLEU of the dev set over the number of parameters, Table 3's rows: left as the paper printed them for "
         f"newstest2013, a blank cell being base's, right ours: {params.dev_label}. Bars are standard deviations over "
@@ -60,39 +70,47 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Dr
 
 def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set."""
-    paper, runs, dev = read_systems(input.paper), read_scores(input.score), read_scores(input.dev)
+    paper, runs, dev = pd.DataFrame(read_systems(input.paper)), read_scores(input.score), read_scores(input.dev)
     gaps = missing(params.expected, runs["name"])
     rows = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
-        on_dev = means(dev[dev["task"] == task], "flops").assign(kind="dev")
-        ours = pd.concat([means(runs[runs["task"] == task], "flops").assign(kind="test set"), on_dev])
+        named = {"model": "name", "by": "kind", f"{task}_flops": "x", f"{task}_bleu": "y"}
+        printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(sd=nan)
+        ours, on_dev = (means(scores[scores["task"] == task], "flops") for scores in (runs, dev))
+        ours = pd.concat([ours.assign(kind="test set"), on_dev.assign(kind="dev")])
         titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {params.label}"
-        rows.append([Panel(titles[0], _systems_of(paper, task)), Panel(titles[1], ours)])
+        rows.append(list(map(Panel, titles, (printed.astype({"x": float, "y": float}), ours))))
     figure, grid = panels_of(rows, "FLOPs of training")
+    looks = {
+        "published": {"color": style.GREY, "marker": "s"},
+        "paper": {"color": COLORS[0], "marker": "o"},
+        "dev": {"color": COLORS[1], "marker": "o", "mfc": "none", "alpha": 0.6},
+        "test set": {"color": COLORS[1], "marker": "D"},
+    }
     for panels, axes_row in zip(rows, grid, strict=True):
-        _draw_systems(axes_row, panels)
+        for axes, panel in zip(axes_row, panels, strict=True):
+            for kind, look in looks.items():
+                _draw_points(axes, panel.points[panel.points["kind"] == kind], **look)
+            low, high = axes.get_xlim()
+            if len(panel.points):
+                axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
+                tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
+        for axes, panel in zip(axes_row, panels, strict=True):
+            _place_labels(axes, panel.points[panel.points["kind"] != "dev"], panel.points)
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours, filled: {params.label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from "
         "time and hardware, ours counted (Table 2). Bars are standard deviations over seeds."
     )
-    return _cost_drawing(figure, caption, [panel for panels in rows for panel in panels], gaps)
+    return _cost_drawing(figure, caption, list(chain(*rows)), gaps)
 
 
 def _cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> style.Drawing:
-    spoken = {
-        panel.title: ", ".join(f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in panel.points.itertuples())
-        for panel in panels
-    }
-    alt = "; ".join(f"{title}: {points or 'none'}" for title, points in spoken.items())
-    points = {panel.title: panel.points[["name", "kind", "x", "y"]].to_dict("records") for panel in panels}
-    return style.Drawing(figure, caption + style.not_shown(gaps), alt, {"gaps": gaps, "points": points})
-
-
-def _systems_of(paper: list[dict], task: str) -> pd.DataFrame:
-    keys = f"{task}_flops", f"{task}_bleu"
-    rows = [(row["model"], row["by"], *(float(row[key]) for key in keys)) for row in paper if row.keys() >= set(keys)]
-    return pd.DataFrame(rows, columns=["name", "kind", "x", "y"]).assign(sd=float("nan"))
+    listed = []
+    for title, points in panels:
+        each = (f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples())
+        listed.append(f"{title}: {', '.join(each) or 'none'}")
+    return style.Drawing(figure, caption + style.not_shown(gaps), "; ".join(listed))
 
 
 def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -102,7 +120,7 @@ def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
 
 
 def panels_of(rows: list[list[Panel]], xlabel: str):
-    """Return a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
+    """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     figure, grid = style.new(style.PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
     for panels, axes_row in zip(rows, grid, strict=True):
         one, other = (panel.points["x"] for panel in panels)
@@ -115,8 +133,6 @@ def panels_of(rows: list[list[Panel]], xlabel: str):
             axes.margins(0.15)
             axes.grid(True)
             if panel.points.empty:
-                axes.set(xticks=[], yticks=[])
-                axes.minorticks_off()
                 style.empty(axes, "no scores")
     return figure, grid
 
@@ -130,72 +146,33 @@ def tick(axes: Axes, formatter: Formatter) -> None:
     axes.xaxis.set_major_formatter(formatter)
 
 
-def _draw_rows(axes_row: list[Axes], panels: list[Panel]) -> None:
-    for axes, panel in zip(axes_row, panels, strict=True):
-        for (kind, title), color, marker in zip(ROWS.items(), COLORS, style.MARKERS, strict=True):
-            points = panel.points[panel.points["kind"] == kind]
-            if len(points):
-                above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
-                _draw_points(axes, points, color=color, marker=marker, label=title, **above)
-        if len(panel.points):
-            tick(axes, EngFormatter(sep=""))
-    for axes, panel in zip(axes_row, panels, strict=True):
-        _place_labels(axes, panel.points["name"].isin(NAMED), panel.points)
-    style.legend_below(axes_row[0].figure, columns=4)
-
-
-def _draw_systems(axes_row: list[Axes], panels: list[Panel]) -> None:
-    looks = {
-        "published": {"color": style.GREY, "marker": "s"},
-        "paper": {"color": COLORS[0], "marker": "o"},
-        "dev": {"color": COLORS[1], "marker": "o", "mfc": "none", "alpha": 0.6},
-        "test set": {"color": COLORS[1], "marker": "D"},
-    }
-    for axes, panel in zip(axes_row, panels, strict=True):
-        for kind, look in looks.items():
-            _draw_points(axes, panel.points[panel.points["kind"] == kind], **look)
-        low, high = axes.get_xlim()
-        if len(panel.points):
-            axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
-            tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
-    for axes, panel in zip(axes_row, panels, strict=True):
-        _place_labels(axes, panel.points["kind"] != "dev", panel.points)
-
-
 def _draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
     axes.plot(points["x"], points["y"], ls="none", **look)
     several, bars = points.dropna(subset="sd"), {"fmt": "none", "capsize": 2, "elinewidth": 0.8}
     axes.errorbar(several["x"], several["y"], several["sd"], ecolor=look["color"], **bars)
 
 
-def _place_labels(axes: Axes, named: pd.Series, points: pd.DataFrame) -> None:
+def _place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None:
     """Write the names of some points, the longest first, in the places that cover least. Limits must stay."""
     axes.figure.draw_without_rendering()  # the layout, which pixels depend on
-    reach = _RADIUS * (axes.figure.dpi / 72)
+    inside, reach = axes.get_window_extent(), _RADIUS * (axes.figure.dpi / 72)
     taken = [
         Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
         for x, y in axes.transData.transform(points[["x", "y"]].to_numpy(float))
     ]
-    for point in sorted(points[named].itertuples(index=False), key=lambda point: -len(point.name)):
-        taken.append(_place_label(axes, point, taken))
 
-
-def _place_label(axes: Axes, point, taken: list[Bbox]) -> Bbox:
-    """Write one name in the best of `PLACES`. Return the box that it covers."""
-    inside = axes.get_window_extent()
-    text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
-    text.set_in_layout(False)
-
-    def moved(place: tuple) -> Bbox:
+    def moved(text: Annotation, place: tuple) -> Bbox:
         text.set(position=place[:2], ha=place[2], va=place[3])
         return text.get_window_extent()
 
-    def badness(place: tuple) -> float:
-        box = moved(place)
-        out = box.width * box.height - _common_area(box, inside)
-        return out + sum(_common_area(box, other) for other in taken)
+    def badness(text: Annotation, place: tuple) -> float:
+        box = moved(text, place)
+        return box.width * box.height - _common_area(box, inside) + sum(_common_area(box, other) for other in taken)
 
-    return moved(min(PLACES, key=badness))
+    for point in sorted(named.itertuples(index=False), key=lambda point: -len(point.name)):
+        text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
+        text.set_in_layout(False)
+        taken.append(moved(text, min(PLACES, key=partial(badness, text))))
 
 
 def _common_area(one: Bbox, other: Bbox) -> float:

@@ -46,7 +46,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     if not learned:
         caption += " To the left wavelengths are short and tell neighbours apart, to the right long."
     alt = f"Heat map of {kind}, values from {table.min():.2f} to {table.max():.2f}."
-    return style.Drawing(figure, caption, alt, {"run": run})
+    return style.Drawing(figure, caption, alt)
 
 
 def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
@@ -54,7 +54,7 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     from transformer.training.step import learning_rate  # here, as torch takes seconds
 
     figure, axes = style.new(style.COLUMN_INCHES, 2.3)
-    peaks = {}
+    peaks = []
     for experiment, color, marker in zip(map(load, input.experiment), COLORS, style.MARKERS, strict=False):
         training, d_model = experiment.training, experiment.model.d_model
         peak = min(training.warmup_steps, training.steps)
@@ -62,17 +62,18 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
         rates = [training.rate * learning_rate(int(step), d_model, training.warmup_steps) for step in steps]
         name = f"{experiment.task}/{experiment.experiment}"
         axes.plot(steps, rates, color=color, label=f"{name}, $d_\\mathrm{{model}}$ = {d_model:,}")
-        peaks[name] = training.rate * learning_rate(peak, d_model, training.warmup_steps)
-        axes.plot(peak, peaks[name], color=color, marker=marker)
+        highest = training.rate * learning_rate(peak, d_model, training.warmup_steps)
+        axes.plot(peak, highest, color=color, marker=marker)
+        peaks.append(f"{name} at most {highest:.2e}")
     axes.set(xlabel="step", ylabel="learning rate", xlim=(0, None), ylim=(0, None))
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, -3), useMathText=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(True)
     axes.legend()
-    listing = "; ".join(f"{name} at most {peak:.2e}" for name, peak in peaks.items())
+    listing = "; ".join(peaks)
     caption = f"Learning rate by equation 3 (§5.3); a mark is where it is largest. {listing}."
     alt = f"Lines that rise in proportion to the step, then fall with its root. {listing}."
-    return style.Drawing(figure, caption, alt, peaks)
+    return style.Drawing(figure, caption, alt)
 
 
 def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
@@ -80,7 +81,7 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     measured = read_json(input.measured, Measured)
     figure, axes = style.new(style.COLUMN_INCHES, 0.9 * style.COLUMN_INCHES)
     times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
-    longest = {}
+    at_longest = []
     for (layer, of_layer), color, marker in zip(
         times.groupby("layer", sort=False), COLORS, style.MARKERS, strict=False
     ):
@@ -89,7 +90,7 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
         axes.errorbar(n, milliseconds, spread, color=color, marker=marker, label=layer)
         theory = milliseconds[-1] * (n / n[-1]) ** growth(COSTS[layer], "n")
         axes.plot(n, theory, color=color, linestyle="--", linewidth=0.6, zorder=1, scaley=False)
-        longest[layer] = float(milliseconds[-1])
+        at_longest.append(f"{layer} {milliseconds[-1]:.3f} ms")
     axes.set(xscale="log", yscale="log", xlabel="Sequence length n", ylabel="Milliseconds per layer")
     lengths = sorted(times["n"].unique())
     axes.set_xticks(lengths, [str(n) for n in lengths])
@@ -101,9 +102,10 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
         "sequence, is the slope that the number of operations has; bars are the distance between quartiles of "
         "repetitions."
     )
-    listing = "; ".join(f"{layer} {milliseconds:.3f} ms" for layer, milliseconds in longest.items())
-    alt = f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {listing}."
-    return style.Drawing(figure, caption, alt, {"n": int(lengths[-1]), "milliseconds": longest})
+    alt = (
+        f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {'; '.join(at_longest)}."
+    )
+    return style.Drawing(figure, caption, alt)
 
 
 def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
@@ -111,7 +113,10 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
     In the column of `params.task`, which has the paper's data, lines are the paper's results.
     """
-    logged = {Run(Path(path).parent).name: _read_curve(path) for path in input.metrics}
+    logged = {}
+    for path in map(Path, input.metrics):
+        rows = [line for line in read_metrics(path) if "dev_perplexity" in line]
+        logged[Run(path.parent).name] = pd.DataFrame(rows, columns=["step", *_LOGGED], dtype=float)
     gaps, paper = missing(params.expected, logged), read_variations(input.paper)
     columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
     figure = Figure(figsize=(style.PAGE_INCHES, 4.2), layout="constrained")
@@ -122,12 +127,10 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
     for panel, axes in figure.subplot_mosaic(panels).items():
         column, metric = panel.split()
-        _draw_curves(
-            axes, {name: curve for name, curve in logged.items() if _place_of(name)[0] == column}, metric, looks
-        )
+        axes.set(title=f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}", xlabel="step")
+        _draw_curves(axes, {name: log for name, log in logged.items() if _place_of(name)[0] == column}, metric, looks)
         if column == params.task:
             outside += _draw_printed(axes, paper, metric)
-        _finish_panel(axes, f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}")
     style.legend_below(figure, columns=3, order=[*looks, OTHERS])
     caption = (
         f"Learning curves on the dev set of {params.dev_label}: perplexity per subword, and BLEU by a beam of one on "
@@ -137,37 +140,44 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     caption += " Dashed lines are where the paper's models ended." if params.task else ""
     caption += f" Beyond these axes: {'; '.join(outside)}." if outside else ""
     caption += style.not_shown(gaps, "Without metrics.jsonl")
-    return style.Drawing(figure, caption, f"{caption} {last(logged, looks)}", {"gaps": gaps, "outside": outside})
+    ends = []
+    for name, log in logged.items():
+        if _place_of(name)[1] in looks:
+            values = (f"{title} {value:.2f}" for key, title in _LOGGED.items() for value in log[key].dropna()[-1:])
+            ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")
+    alt = f"{caption} At the end, {'; '.join(ends)}." if ends else caption
+    return style.Drawing(figure, caption, alt)
 
 
 def _place_of(name: str) -> tuple[str, str]:
-    """Return a run's column, its task or that of all parsers; and its line there, its experiment or a parser's task."""
+    """Give a run's column, its task or that of all parsers; and its line there, its experiment or a parser's task."""
     task, experiment, _ = name.split("/")
     return (PARSER, task) if experiment == PARSER else (task, experiment)
 
 
-def _read_curve(path: str | Path) -> pd.DataFrame:
-    rows = [line for line in read_metrics(Path(path)) if "dev_perplexity" in line]
-    return pd.DataFrame(rows, columns=["step", *_LOGGED], dtype=float)
-
-
 def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict[str, str]) -> None:
-    for name, curve in logged.items():
+    for name, log in logged.items():
         _, line = _place_of(name)
-        curve = curve.dropna(subset=metric)
         if line in looks:
             shown = {"color": looks[line], "zorder": 3, "marker": ".", "label": line}
         else:
             shown = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
         if shown["label"] in axes.get_legend_handles_labels()[1]:
             del shown["label"]  # once for all seeds, and for all others
+        curve = log.dropna(subset=metric)
         axes.plot(curve["step"], curve[metric], **shown)
+    if not any(len(line.get_xdata()) for line in axes.lines):
+        style.empty(axes, "none logged")
+        return
+    axes.grid(True)
+    axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
     if metric == "dev_perplexity":
         axes.set_yscale("log")
         axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
 
 
 def _draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
+    """Draw the paper's results as lines. Return, in words, those that lie outside the axes."""
     low, high = axes.get_ylim()
     outside = []
     for experiment, color in _EMPHASISED.items():
@@ -178,21 +188,3 @@ def _draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
         else:
             outside.append(f"{_LOGGED[metric]} {text}")
     return outside
-
-
-def _finish_panel(axes: Axes, title: str) -> None:
-    axes.set(title=title, xlabel="step")
-    axes.grid(True)
-    axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
-    if not any(len(line.get_xdata()) for line in axes.lines):
-        style.empty(axes, "none logged")
-        axes.set(yticks=[], xlim=(0, 1))
-
-
-def last(logged: dict[str, pd.DataFrame], emphasised: dict[str, str]) -> str:
-    ends = []
-    for name, curve in logged.items():
-        if _place_of(name)[1] in emphasised:
-            values = (f"{title} {value:.2f}" for key, title in _LOGGED.items() for value in curve[key].dropna()[-1:])
-            ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")
-    return f"At the end, {'; '.join(ends)}." if ends else ""

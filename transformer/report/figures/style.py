@@ -46,20 +46,17 @@ matplotlib.rcParams.update(
     }
 )
 
-_DATELESS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
-
 
 class Drawing(NamedTuple):
-    """A figure with its caption, a text for people who cannot see it, and the numbers behind both."""
+    """A figure with its caption, and a text for people who cannot see it."""
 
     figure: Figure
     caption: str
     alt: str
-    data: dict
 
 
 def new(width: float, height: float, **subplots: Any) -> tuple[Figure, Axes]:
-    """Return an empty figure of this size in inches and its axes; `subplots` go to `Figure.subplots`, for an array."""
+    """Make an empty figure of this size in inches and its axes; `subplots` go to `Figure.subplots`."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(**subplots)
 
@@ -78,6 +75,9 @@ def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
 
 
 def empty(axes: Axes, text: str) -> None:
+    """Write a text in place of ticks and data."""
+    axes.set(xticks=[], yticks=[])
+    axes.minorticks_off()
     axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
 
 
@@ -91,26 +91,19 @@ def legend_below(figure: Figure, columns: int, order: Sequence[str] = ()) -> Non
 
 
 def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
-    """Return the end of a caption, which names the missing runs."""
+    """Name the missing runs at the end of a caption."""
     names = ", ".join(gaps)
     return f" {why}, and so not shown: {names}." if names else ""
 
 
-def _save_files(figure: Figure, output: str | Path) -> None:
-    """Write OUTPUT.pdf, .svg and .png, each aside and renamed; the same figure gives the same bytes.
-
-    The order counts: each time, the layout comes a little closer to its limit.
-    """
-    for kind, metadata in _DATELESS.items():
+def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
+    """Write OUTPUT.pdf, .svg and .png, the same bytes each time, and the texts as OUTPUT.json."""
+    figure, caption, alt = drawing
+    # The order counts: each time, the layout comes a little closer to its limit.
+    for kind, metadata in {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}.items():
         # The salt makes ids within the SVG, which would differ each time without it.
         with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
             figure.savefig(file, format=kind, metadata=metadata)
-
-
-def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
-    """Write the figure's files, and OUTPUT.json with its description."""
-    figure, caption, alt, data = drawing
-    _save_files(figure, output)
-    about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth(), data=data)
+    about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth())
     with replacing(f"{output}.json") as file:
         json.dump(about, file, indent=1, ensure_ascii=False)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import uvicorn
-from markupsafe import Markup
 from msgspec.structs import asdict
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -54,46 +53,38 @@ class _Trial:
 
     def answer(self, text: str) -> dict[str, Any]:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
-        translator, source = self.translator, self._encode(text)
+        translator, model = self.translator, self.experiment.model
+        line = text.replace("\r", " ").replace("\n", " ")
+        words, most = len(translator.source.tokenize(line).split()), self.experiment.preparation.max_words
+        if not 0 < words <= most:
+            raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
+        (source,) = translator.encode([line])
+        longest = min(LONGEST, translator.longest)
+        if len(source) > longest:
+            raise InputError(f"expected a sentence of at most {longest} subwords, found {len(source):,}")
         (ranked,) = translator.search([source], translator.decoding.beam)
         texts = translator.decode([ids for ids, _ in ranked])
         best = describe_pair(translator.model, translator.vocabulary, source, ranked[0][0])
-        model = self.experiment.model
         return {
             "translations": [{"text": text, "score": score} for text, (_, score) in zip(texts, ranked, strict=True)],
             "attention": {"layers": model.N, "heads": model.h, "sentences": [{"title": text} | best]},
         }
 
-    def _encode(self, text: str) -> list[int]:
-        """Encode a text, whose line breaks count as spaces."""
-        line = text.replace("\r", " ").replace("\n", " ")
-        words, most = len(self.translator.source.tokenize(line).split()), self.experiment.preparation.max_words
-        if not 0 < words <= most:
-            raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
-        (ids,) = self.translator.encode([line])
-        longest = min(LONGEST, self.translator.longest)
-        if len(ids) > longest:
-            raise InputError(f"expected a sentence of at most {longest} subwords, found {len(ids):,}")
-        return ids
-
     def page(self) -> str:
         """Write the page; an export has no score to show."""
         score = self.run.scores("test")
         scores = read_translated(score)["scores"] if score.exists() else None
-        style, script = (
-            Markup("".join((_TEMPLATES / name).read_text("utf-8") for name in names))
-            for names in (("report.css", "serve.css"), ("viewer.js", "serve.js"))
-        )
-        page = environment(_TEMPLATES).get_template("serve.html")
-        return page.render(
-            experiment=self.experiment,
-            run=run_name(asdict(self.experiment)),
-            score=scores and scores[scores["paper"]],
-            words=self.experiment.preparation.max_words,
-            settings={"target": self.experiment.target, "bytes": BODY},
-            colors=COLORS,
-            style=style,
-            script=script,
+        return (
+            environment(_TEMPLATES)
+            .get_template("serve.html")
+            .render(
+                experiment=self.experiment,
+                run=run_name(asdict(self.experiment)),
+                score=scores and scores[scores["paper"]],
+                words=self.experiment.preparation.max_words,
+                settings={"target": self.experiment.target, "bytes": BODY},
+                colors=COLORS,
+            )
         )
 
 
@@ -106,23 +97,35 @@ def open_trial(folder: Path) -> _Trial:
 
 
 def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:
-    """Return a server of the page, which gives texts to `answer`. It logs errors only: texts are the user's own."""
+    """Make a server of the page, which gives texts to `answer`. It logs errors only: texts are the user's own."""
     turn = asyncio.Lock()
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page)
 
     async def translate(request: Request) -> Response:
-        text = await _read_question(request)
+        origin = request.headers.get("Origin")  # browsers send it with every POST
+        if origin not in (None, f"http://{request.headers['Host']}"):
+            raise HTTPException(403, f"Origin: expected a page of this server, found {origin}")
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > BODY:
+                raise HTTPException(413, f"expected at most {BODY:,} bytes, found more")
+        text = parse_json(body, _Question, "the request")["text"]
         async with turn:
             if await request.is_disconnected():  # as the page does that asks for a newer text
                 return Response()
             return JSONResponse(await run_in_threadpool(answer, text))
 
+    async def refuse(request: Request, error: Exception) -> Response:
+        status = 400 if isinstance(error, InputError) else getattr(error, "status_code", 500)
+        return JSONResponse({"error": reason(getattr(error, "detail", error))}, status)
+
     app = Starlette(
         routes=[Route("/", show), Route("/translate", translate, methods=["POST"])],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)],
-        exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), _refuse),
+        exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), refuse),
     )
     quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
     return uvicorn.Server(
@@ -130,25 +133,8 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
     )
 
 
-async def _read_question(request: Request) -> str:
-    origin = request.headers.get("Origin")  # browsers send it with every POST
-    if origin not in (None, f"http://{request.headers['Host']}"):
-        raise HTTPException(403, f"Origin: expected a page of this server, found {origin}")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY:
-            raise HTTPException(413, f"expected at most {BODY:,} bytes, found more")
-    return parse_json(body, _Question, "the request")["text"]
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    status = 400 if isinstance(error, InputError) else getattr(error, "status_code", 500)
-    return JSONResponse({"error": reason(getattr(error, "detail", error))}, status)
-
-
 def listening(port: int) -> socket.socket:
-    """Return a socket on HOST; port 0 is any free one. Raises InputError."""
+    """Open a socket on HOST; port 0 is any free one. Raises InputError."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:

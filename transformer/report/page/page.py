@@ -12,17 +12,19 @@ from urllib.parse import quote
 
 from transformer.evaluation.analyses import Attention, whole_weights
 from transformer.files import read_pairs
-from transformer.parsing.brackets import SentenceCounts, compare, read_gold_and_test
-from transformer.parsing.trees import Close, Open, Tree, bracketed, words
+from transformer.parsing.brackets import compare, read_gold_and_test
+from transformer.parsing.trees import Tree, bracketed, words
 from transformer.records import Description, read_json
 from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
-from transformer.report.page.runs import closeness, moved_runs, read_run_records, run_cards, training_details, usage
+from transformer.report.page.runs import closeness, read_run_records, run_cards, training_details, usage
 from transformer.report.tables.render import html, marked_environment, read_table
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
 _SAMPLING_SEED = 1
+# Of a tree on one line: a constituent of words alone, a word with its tag, or the start or the end of a constituent.
+_CONSTITUENT = re.compile(r"\([^\s()]+(?: \([^()]+\))+\)|\([^()]+\)|\([^\s()]+|\)")
 _Gap = tuple[str, str]  # a missing part of the page, and the reason
 
 
@@ -49,7 +51,8 @@ def make(input: Any, params: Any) -> str:
     runs = read_run_records(input.runs)
     translations, no_translations = _draw_samples("translations", input, params, _sample_translations)
     parses, no_parses = _draw_samples("parses", input, params, sample_parses)
-    gaps = [(_heading(name), why) for name, why in params.missing.items()]
+    titles = {name: entry.title for name, entry in (TABLES | FIGURES).items()} | {"attention": "Attention viewer"}
+    gaps = [(titles[name], why) for name, why in params.missing.items()]
     gaps += _missing_files("Runs", params.runs, input.runs) + _missing_files("Scores", params.scores, input.scores)
     jinja = marked_environment(Path(__file__).parent / "templates")
     jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
@@ -60,12 +63,11 @@ def make(input: Any, params: Any) -> str:
         data_of_paper=params.data_of_paper,
         languages={name: (run["source"], run["target"]) for name, run in runs.items()},
         usage=usage(runs),
-        moved=moved_runs(runs),
         details=training_details(runs),
         prices=params.prices,
         currency=params.currency,
         closeness=closeness(input.tables),
-        tables=[_table_part(path) for path in input.tables],
+        tables=[(table, html(table, f"{table.title}, scrolls")) for table in map(read_table, input.tables)],
         figures=[_figure_part(Path(path)) for path in input.figures],
         translations=translations,
         parses=parses,
@@ -76,32 +78,18 @@ def make(input: Any, params: Any) -> str:
     )
 
 
-def _heading(name: str) -> str:
-    entries = TABLES | FIGURES
-    return entries[name].title if name in entries else "Attention viewer"
-
-
 def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[_Gap]:
     """Name the expected files that are not there, if any, from the run's task on."""
     missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
     return [(what, f"no file {', '.join(missing)}")] if missing else []
 
 
-def _table_part(path: str) -> dict[str, Any]:
-    table = read_table(path)
-    return {"name": table.name, "title": table.title, "body": html(table, scrolls=f"{table.title}, scrolls")}
-
-
 def _figure_part(path: Path) -> dict[str, Any]:
     """Describe a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
-    content = read_json(path.with_suffix(".json"), Description)
+    about = read_json(path.with_suffix(".json"), Description)
     drawing = " ".join(path.read_text("utf-8").split())  # an address has no line ends
-    return {
-        **{key: content[key] for key in ("title", "alt", "caption")},
-        "name": path.stem,
-        "address": f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}",
-        "wide": content["inches"] > _ONE_COLUMN,
-    }
+    address = f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}"
+    return about | {"name": path.stem, "address": address, "wide": about["inches"] > _ONE_COLUMN}
 
 
 # Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations; labelled F1 ranks parses.
@@ -147,38 +135,25 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
 
 def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
     """Choose from a parser's trees and the treebank's; a sentence without a bracket that counts is left out."""
-    sentences = [
-        Sample(line, score, " ".join(words(right)), _indented(right), _indented(ours))
-        for line, (right, ours) in enumerate(read_gold_and_test(gold, trees), start=1)
-        if (score := _sentence_f1(compare(right, ours, line, by_gold=True))) is not None
-    ]
+    sentences = []
+    for line, (right, ours) in enumerate(read_gold_and_test(gold, trees), start=1):
+        counts = compare(right, ours, line, by_gold=True)
+        brackets = counts.gold + counts.test
+        if brackets or counts.status != "ok":  # 0 for a tree that is missing or over other words
+            f1 = 200 * counts.matched / brackets if brackets else 0.0
+            sentences.append(Sample(line, f1, " ".join(words(right)), _indented(right), _indented(ours)))
     metric = "labelled F1 of the sentence; words left out by the treebank's tags"
     return Samples(run, metric, choose(sentences, most))
-
-
-def _sentence_f1(sentence: SentenceCounts) -> float | None:
-    """Compute F1 in per cent: 0 for a tree that is missing or over other words, None without a bracket to compare."""
-    if sentence.status != "ok":
-        return 0.0
-    brackets = sentence.gold + sentence.test
-    return 200 * sentence.matched / brackets if brackets else None
 
 
 def _indented(tree: Tree) -> str:
     """Write a constituent on each line, two spaces further in than the one around it; one of words alone is whole."""
     lines: list[str] = []
-    depth = place = 0
-    while place < len(tree):
-        event, end = tree[place], place + 1
-        if isinstance(event, Close):
-            lines[-1] += ")"
-            depth -= 1
+    depth = 0
+    for part in _CONSTITUENT.findall(bracketed(tree)):
+        if part == ")":
+            lines[-1] += part
         else:
-            # The end of the constituent, if it holds words alone; else the next place.
-            end = next((n for n in range(place + 1, len(tree)) if isinstance(tree[n], Open | Close)), place)
-            flat = isinstance(event, Open) and isinstance(tree[end], Close)
-            end = end + 1 if flat else place + 1
-            lines.append("  " * depth + bracketed(tree[place:end]))
-            depth += isinstance(event, Open) and end == place + 1
-        place = end
+            lines.append("  " * depth + part)
+        depth += part.count("(") - part.count(")")
     return "\n".join(lines)

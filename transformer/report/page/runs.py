@@ -6,32 +6,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 from markupsafe import Markup
 
-from transformer.records import (
-    Parsed,
-    RunRecord,
-    Start,
-    Trained,
-    Translated,
-    read_json,
-    read_scored,
-    run_name,
-    typed,
-    variants,
-)
+from transformer.records import Start, Trained, read_json, read_scored, run_name, variants
 from transformer.report.tables.cells import (
     averaged_text,
     difference_text,
     flops_text,
-    interval_text,
+    interval_95,
+    mean,
     mean_text,
-    read_printed,
+    ours,
 )
-from transformer.report.tables.render import Cell, Grid, Row, Table, html
+from transformer.report.tables.render import Grid, Row, Table, html
 
 _CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
-_BRACKETS = {"F1": "f1", "Recall": "recall", "Precision": "precision"}
 _CLOSENESS_CAPTION = (
     "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
     "mean lies on resampled test sentences."
@@ -74,15 +64,23 @@ def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_R
     cards = {name: _RunCard(name, _facts(run), []) for name, run in runs.items()}
     for path in scores:
         score = read_scored(path)
-        run = typed(score["run"], RunRecord, f"{path}, run")
-        card = cards.setdefault(run_name(run), _RunCard(run_name(run), _facts(run), []))
+        run = score["run"]
+        if "by" in score:
+            brackets, signature = score["scores"]["all"], f"COLLINS.prm, by {score['by']}"
+            named = [(name, brackets[name.lower()], signature) for name in ("F1", "Recall", "Precision")]
+            measures = [measure for measure in named if measure[1] is not None]
+        else:
+            measures = [
+                (f"{name} *" if name == score["scores"]["paper"] else name, variant["score"], variant["signature"])
+                for name, variant in variants(score["scores"]).items()
+            ]
         about = {
             "file": Path(path).name,
             "averaged": averaged_text(run["averaged_steps"]),
             "decoding": ", ".join(f"{key} {value}" for key, value in run["decoding"].items()),
-            "measures": _measures(score),
+            "measures": measures,
         }
-        card.scores.append(about)
+        cards.setdefault(run_name(run), _RunCard(run_name(run), _facts(run), [])).scores.append(about)
     return list(cards.values())
 
 
@@ -106,60 +104,35 @@ def _facts(run: Trained) -> dict[str, str]:
     }
 
 
-def _measures(score: Translated | Parsed) -> list[tuple[str, float, str]]:
-    """List name, score and signature: F1 and its parts, or every variant of BLEU with a star on the paper's."""
-    if "by" in score:
-        brackets, signature = score["scores"]["all"], f"COLLINS.prm, by {score['by']}"
-        return [(name, brackets[key], signature) for name, key in _BRACKETS.items() if brackets[key] is not None]
-    paper = score["scores"]["paper"]
-    return [
-        (f"{name} *" if name == paper else name, variant["score"], variant["signature"])
-        for name, variant in variants(score["scores"]).items()
-    ]
-
-
 def closeness(tables: Iterable[str | Path]) -> Markup:
     """Show the paper's scores beside ours, and differences if a table has any, from Tables 2 and 4; empty without."""
-    rows = [row for path in map(Path, tables) if path.stem in ("table2", "table4") for row in _scores(path)]
-    if not rows:
-        return Markup()
+    rows: list[Row] = []
+    for path in map(Path, tables):
+        if path.stem not in ("table2", "table4"):
+            continue
+        frame = pd.read_csv(path.with_suffix(".csv"))
+        tasks = [column.removesuffix("_difference") for column in frame if column.endswith("_difference")]
+        for row in frame[frame["by"] == "ours"].to_dict("records"):
+            if path.stem == "table4":
+                rows.append({"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | _score_pair(row, "f1"))
+            for task in tasks:
+                if pd.notna(row[f"{task}_bleu"]):
+                    named = {"Model": row["model"], "Task": f"{task.upper()}, BLEU"}
+                    rows.append(named | _score_pair(row, "bleu", f"{task}_"))
     if not any(str(row["− paper"]) for row in rows):
         rows = [{heading: cell for heading, cell in row.items() if heading != "− paper"} for row in rows]
-    grid = Grid(("Model", "Task"), rows)
-    return html(Table("closeness", "Scores", _CLOSENESS_CAPTION, grid, []), scrolls="Scores, scrolls")
+    table = Table("closeness", "Scores", _CLOSENESS_CAPTION, Grid(("Model", "Task"), rows), [])
+    return html(table, scrolls="Scores, scrolls") if rows else Markup()
 
 
-def _scores(table: Path) -> list[Row]:
-    """List BLEU of our systems, task by task, from Table 2, or F1 of our parsers from Table 4."""
-    frame = read_printed(table.with_suffix(".csv"))
-    rows = frame[frame["by"] == "ours"].to_dict("records")
-    if table.stem == "table4":
-        return [
-            {"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | _score_pair(row, "f1", "") for row in rows
-        ]
-    tasks = [column.removesuffix("_difference") for column in frame if column.endswith("_difference")]
-    return [
-        {"Model": row["model"], "Task": f"{task.upper()}, BLEU"} | _score_pair(row, f"{task}_bleu", f"{task}_")
-        for row in rows
-        for task in tasks
-        if row[f"{task}_bleu"]
-    ]
-
-
-def _score_pair(row: dict[str, str], score: str, prefix: str) -> Row:
-    """Format the paper's number and ours; `score` is a column, and the others' names begin with `prefix`."""
-
-    def number(column: str) -> float:
-        return float(row[column] or "nan")
-
-    ours = {
-        "Ours": mean_text(number(score), number(f"{score}_sd"), 1),
-        "95 %": interval_text(number(f"{prefix}low"), number(f"{prefix}high"), 1),
-        "− paper": difference_text(number(f"{prefix}difference"), 1),
+def _score_pair(row: dict[str, Any], score: str, prefix: str = "") -> Row:
+    """Make the cells of the paper's score and of ours from columns whose names begin with `prefix`."""
+    return {
+        "Paper": mean_text(row[f"{prefix}paper"], float("nan"), 1),
+        "Ours": mean(score, 1, prefix)(row),
+        "95 %": interval_95(prefix)(row),
+        "− paper": ours(difference_text(row[f"{prefix}difference"], 1), row[f"{prefix}runs"]),
     }
-    runs = tuple(row[f"{prefix}runs"].split())
-    cells = {heading: Cell(text, runs if text else ()) for heading, text in ours.items()}
-    return {"Paper": mean_text(number(f"{prefix}paper"), float("nan"), 1)} | cells
 
 
 def usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
@@ -184,14 +157,6 @@ def _units(start: Start) -> tuple[str, int, str]:
     if cores := _CORES.fullmatch(start["hardware"]):
         return "core", start["processes"] * int(cores[2]), cores[1]
     return "GPU", start["processes"], start["hardware"]
-
-
-def moved_runs(runs: dict[str, Trained]) -> list[str]:
-    """List the runs that were started on more than one kind of machine."""
-    machines = {
-        name: {(start["hardware"], start["processes"]) for start in run["starts"]} for name, run in runs.items()
-    }
-    return [name for name, kinds in machines.items() if len(kinds) > 1]
 
 
 def training_details(runs: dict[str, Trained]) -> Markup:

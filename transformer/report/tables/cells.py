@@ -58,11 +58,6 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def count_text(count: float, unit: float = 1, decimals: int = 0) -> str:
-    """Write `65.126` millions, or `100,000`; nothing for a missing number."""
-    return "" if pd.isna(count) else f"{count / unit:,.{decimals}f}"
-
-
 def flops_text(flops: str | float) -> str:
     """Write `3.3·10^18`, or nothing for a missing number."""
     if pd.isna(flops):
@@ -267,14 +262,14 @@ def provenance(
 
     columns = [
         Column("Run", "name", text=True),
-        *(Column(heading, lambda run, key=key: mean_text(run[key], None, 2)) for key, heading in metrics.items()),
+        *(Column(heading, metric, format="{:.2f}") for metric, heading in metrics.items()),
         Column("FLOPs", lambda run: flops_text(run["flops"])),
-        Column("Steps", lambda run: f"{run['steps']:,}"),
+        Column("Steps", "steps", format="{:,}"),
         Column("Averaged", lambda run: averaged_text(run["averaged_steps"]), text=True),
         Column("Decoding", decoding, text=True),
-        Column("Seconds", lambda run: f"{run['seconds']:,.0f}"),
+        Column("Seconds", "seconds", format="{:,.0f}"),
         Column("Hardware", "hardware", text=True),
         Column("Fidelity", "fidelity", text=True),
-        *(Column(heading, lambda run, key=key: run[key][:12], text=True) for heading, key in shortened.items()),
+        *(Column(heading, key, format="{:.12}", text=True) for heading, key in shortened.items()),
     ]
     return [words, lay_out(runs, columns)] if len(runs) else []

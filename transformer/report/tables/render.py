@@ -55,6 +55,7 @@ class Column:
     detail: bool = False  # in the second grid
     text: bool = False  # set to the left
     key: bool = False  # a text that names the row: in both grids
+    format: str = ""  # of the frame's number; a missing one is a blank cell
 
 
 def lay_out(frame: pd.DataFrame, columns: list[Column], detail: bool = False) -> Grid:
@@ -62,10 +63,11 @@ def lay_out(frame: pd.DataFrame, columns: list[Column], detail: bool = False) ->
     chosen = [column for column in columns if column.key or column.detail == detail]
     words = tuple(column.heading for column in chosen if column.text or column.key)
 
-    def cell(row: dict, made: str | Callable[[dict], str | Cell]) -> str | Cell:
-        return row[made] if isinstance(made, str) else made(row)
+    def cell(row: dict, column: Column) -> str | Cell:
+        value = row[column.cell] if isinstance(column.cell, str) else column.cell(row)
+        return ("" if pd.isna(value) else column.format.format(value)) if column.format else value
 
-    return Grid(words, [{each.heading: cell(row, each.cell) for each in chosen} for row in frame.to_dict("records")])
+    return Grid(words, [{column.heading: cell(row, column) for column in chosen} for row in frame.to_dict("records")])
 
 
 Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
@@ -134,18 +136,18 @@ def latex(table: Table) -> str:
 
     The document needs the packages booktabs and graphicx, and T1 fonts.
     """
-    body = rf"\begin{{table}}[ht]\centering\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
-    notes = [_latex_note(note) for note in table.notes]
-    return "\n\n".join([f"{body}\n{_latex_grid(table.grid)}\n\\end{{table}}", *notes]) + "\n"
-
-
-def _latex_note(note: Note) -> str:
-    if isinstance(note, str):
-        return rf"\noindent {_latex_text(note)}"
-    if isinstance(note, Grid):
-        parts = [Grid(note.words, note.rows[start : start + PAGE]) for start in range(0, len(note.rows), PAGE)]
-        return "\n\n".join(rf"\noindent {_latex_grid(part)}" for part in parts)
-    return "\n".join([r"\begin{itemize}", *(rf"\item {_latex_text(line)}" for line in note), r"\end{itemize}"])
+    caption = rf"\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
+    parts = [f"\\begin{{table}}[ht]\\centering{caption}\n{_latex_grid(table.grid)}\n\\end{{table}}"]
+    for note in table.notes:
+        if isinstance(note, str):
+            parts.append(rf"\noindent {_latex_text(note)}")
+        elif isinstance(note, Grid):
+            pages = (note.rows[start : start + PAGE] for start in range(0, len(note.rows), PAGE))
+            parts += [rf"\noindent {_latex_grid(Grid(note.words, rows))}" for rows in pages]
+        else:
+            items = (rf"\item {_latex_text(line)}" for line in note)
+            parts.append("\n".join([r"\begin{itemize}", *items, r"\end{itemize}"]))
+    return "\n\n".join(parts) + "\n"
 
 
 def _latex_grid(grid: Grid) -> str:

@@ -10,7 +10,7 @@ from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth
 from transformer.files import InputError
 from transformer.records import read_json
 from transformer.report.tables.cells import note, read_printed, titled
-from transformer.report.tables.render import Column, Grid, Row, Table, lay_out
+from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
 
 _POWER_DIGITS = 9  # after the point, of a power: the last ones of a double depend on the processor, and are noise
 
@@ -19,18 +19,23 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     """Make the table. input: paper, measured (layers.json)."""
     measured = read_json(input.measured, Measured)
     frame = _compare_layers(read_complexities(input.paper), measured)
-    times = pd.DataFrame(measured["times"])
-    lengths = ", ".join(str(n) for n in sorted({row["n"] for row in measured["connections"]}))
-    rows = frame.reset_index()
-    notes = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
+    rows, times = frame.reset_index(), pd.DataFrame(measured["times"])
+    notes: list[Note] = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
-    notes += [_power_grid(frame), note("table1", "sequential"), note("table1", "path")]
+    notes += [lay_out(rows.dropna(subset="n_timed"), _POWER_COLUMNS), note("table1", "sequential")]
+    notes.append(note("table1", "path"))
     for size, of_size in times.groupby("grid", sort=False):
         fixed = "d" if size == "n" else "n"
-        notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", _time_grid(of_size, size)]
+        grid = [
+            {"Layer type": layer}
+            | {f"{size} = {n}": f"{1000 * s:.3f}" for n, s in zip(same[size], same["seconds"], strict=True)}
+            for layer, same in of_size.groupby("layer", sort=False)
+        ]
+        notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", Grid(("Layer type",), grid)]
     machine = {"Hardware": measured["hardware"], "PyTorch": measured["versions"]["torch"]}
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
+    lengths = ", ".join(map(str, sorted({row["n"] for row in measured["connections"]})))
     caption = note("table1", "caption", lengths=lengths)
     return titled("table1", caption, lay_out(rows, _LAYER_COLUMNS), notes), frame
 
@@ -42,20 +47,32 @@ def _lengths_of(name: str) -> Column:
     )
 
 
-def _time_text(row: dict) -> str:
-    return "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.1f} · d^{row['d_timed']:.1f}"
+def _powers_of(size: str) -> list[Column]:
+    def timed(row: dict) -> str:
+        slope, low, high = (row[f"{size}_{name}"] for name in ("timed", "low", "high"))
+        return f"{slope:.1f} ({low:.1f} – {high:.1f})"
+
+    return [
+        Column(f"{size}, theory", f"{size}_theory", format="{:.0f}"),
+        Column(f"{size}, counted", f"{size}_counted", format="{:.1f}"),
+        Column(f"{size}, timed", timed),
+    ]
 
 
 _LAYER_COLUMNS = [
     Column("Layer type", "layer", key=True),
     Column("Complexity, paper", "paper_complexity"),
     Column("Multiply-adds, ours", "multiply_adds", detail=True),
-    Column("Time, ours", _time_text),
+    Column(
+        "Time, ours",
+        lambda row: "" if pd.isna(row["n_timed"]) else f"n^{row['n_timed']:.1f} · d^{row['d_timed']:.1f}",
+    ),
     Column("Sequential, paper", "paper_sequential"),
     _lengths_of("sequential"),
     Column("Path, paper", "paper_path"),
     _lengths_of("path"),
 ]
+_POWER_COLUMNS = [Column("Layer type", "layer", key=True), *_powers_of("n"), *_powers_of("d")]
 
 
 def read_complexities(path: str | Path) -> pd.DataFrame:
@@ -91,28 +108,3 @@ def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     slope, _ = np.polyfit(x, y, 1)
     between = np.diff(y) / np.diff(x)
     return tuple(round(float(b), _POWER_DIGITS) for b in (slope, between.min(), between.max()))
-
-
-def _power_grid(frame: pd.DataFrame) -> Grid:
-    columns = [Column("Layer type", "layer", key=True)]
-    for size in "nd":
-        columns += [
-            Column(f"{size}, theory", lambda row, size=size: f"{row[f'{size}_theory']:.0f}"),
-            Column(f"{size}, counted", lambda row, size=size: f"{row[f'{size}_counted']:.1f}"),
-            Column(
-                f"{size}, timed",
-                lambda row, size=size: "{:.1f} ({:.1f} – {:.1f})".format(
-                    *(row[f"{size}_{how}"] for how in ("timed", "low", "high"))
-                ),
-            ),
-        ]
-    return lay_out(frame.dropna(subset="n_timed").reset_index(), columns)
-
-
-def _time_grid(times: pd.DataFrame, size: str) -> Grid:
-    rows: list[Row] = [
-        {"Layer type": layer}
-        | {f"{size} = {row[size]}": f"{1000 * row['seconds']:.3f}" for row in of_layer.to_dict("records")}
-        for layer, of_layer in times.groupby("layer", sort=False)
-    ]
-    return Grid(("Layer type",), rows)

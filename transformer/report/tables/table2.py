@@ -82,19 +82,10 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     names = [f"{metric}{end}" for metric in cells.BLEU_METRICS for end in ("", "_sd")]
     names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
-    printed = [row for row in paper if row.keys() & columns or not columns]
-    rows = _our_systems(runs, printed, data_of_paper)
-    frame = pd.DataFrame(
-        printed + [{"by": "ours", "label": label} | row for row in rows],
-        columns=["model", "by", "label", *columns, "note"],
-    )
-    return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
-
-
-def _our_systems(runs: pd.DataFrame, paper: list[dict], data_of_paper: bool) -> list[dict]:
-    rows, papers = [], {row["model"]: row for row in paper if row["by"] == "paper"}
+    rows = [row for row in paper if row.keys() & columns or not columns]
+    papers = {row["model"]: row for row in paper if row["by"] == "paper"}
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
-        row = {"model": system_name(experiment)}
+        row = {"model": system_name(experiment), "by": "ours", "label": label}
         for task, seeds in of_experiment.groupby("task"):
             values = {metric: seeds[metric].mean() for metric in (*cells.BLEU_METRICS, "flops")}
             values |= {f"{metric}_sd": seeds[metric].std() for metric in cells.BLEU_METRICS}
@@ -104,4 +95,5 @@ def _our_systems(runs: pd.DataFrame, paper: list[dict], data_of_paper: bool) -> 
             values |= {"steps": str(seeds["steps"].iloc[0]), "seeds": len(seeds), "runs": " ".join(seeds["name"])}
             row |= {f"{task}_{name}": value for name, value in values.items()}
         rows.append(row)
-    return rows
+    frame = pd.DataFrame(rows, columns=["model", "by", "label", *columns, "note"])
+    return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})

@@ -11,7 +11,7 @@ import pandas as pd
 
 from transformer.evaluation.scores import holm, read_scores, require_one
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Table, lay_out
 
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
@@ -28,8 +28,14 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     frame = variations(read_variations(input.paper), runs, params.data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
     columns = [column for column in _columns_against(base) if compared or column.heading != "− paper"]
-    rows = frame.reset_index()
-    notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True), *_changes_notes(frame, params)]
+    rows = frame.assign(millions=frame["parameters"] / 1e6).reset_index()
+    notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
+    if (params.width, params.depth) != (1, 1):
+        notes.append(cells.note("table3", "shrinking", width=params.width, depth=params.depth))
+    own = {name: values for name, values in params.own.items() if values and name in frame.index}
+    if own:
+        listed = (f"`{name}` {', '.join(f'{key}={value}' for key, value in own[name].items())}" for name in own)
+        notes.append(cells.note("table3", "own", values="; ".join(listed)))
     notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
     notes += cells.fixed("table3.marks", "table3.here", "scores.chance")
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
@@ -46,8 +52,8 @@ def _columns_against(base: pd.DataFrame) -> list[Column]:
         text = f"{cells.difference_text(row['difference'], 1)} {mark}".rstrip()
         return cells.ours(text, f"{' '.join(base['name'])} {row['runs']}")
 
-    def millions(row: dict) -> Cell:
-        return cells.ours(cells.count_text(row["parameters"], 1e6, 3), row["runs"])
+    def papers_difference(row: dict) -> str:
+        return "" if row["experiment"] == "base" else cells.difference_text(row["paper_difference"], 1)
 
     return [
         Column("Row", "row", key=True),
@@ -59,20 +65,16 @@ def _columns_against(base: pd.DataFrame) -> list[Column]:
         Column("BLEU, ours", cells.mean("bleu", 1)),
         Column("95 %", cells.interval_95()),
         Column("− paper", cells.from_paper("from_paper", "paper_bleu")),
-        Column("− base, paper", _papers_difference),
+        Column("− base, paper", papers_difference),
         Column("− base, ours", against_base),
         Column("Here", lambda row: HERE.get(row["here"], "")),
         Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
         Column("Parameters, paper", "paper_parameters", detail=True),
-        Column("Parameters, ours", millions, detail=True),
-        Column("Seeds", lambda row: cells.count_text(row["seeds"]), detail=True),
+        Column("Parameters, ours", cells.mean("millions", 3), detail=True),
+        Column("Seeds", "seeds", format="{:,}", detail=True),
         Column("Steps, paper", "paper_steps", detail=True),
-        Column("Steps, ours", lambda row: cells.count_text(row["steps"]), detail=True),
+        Column("Steps, ours", "steps", format="{:,}", detail=True),
     ]
-
-
-def _papers_difference(row: dict) -> str:
-    return "" if row["experiment"] == "base" else cells.difference_text(row["paper_difference"], 1)
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
@@ -98,13 +100,6 @@ def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
     return {experiment: cells.paired(same, base) for experiment, same in others.groupby("experiment")}
 
 
-def _goes_the_same_way(ours: cells.Difference | None, papers: float) -> str:
-    """Judge whether our difference from base goes the paper's way; blank without one of them."""
-    if ours is None or pd.isna(papers) or papers == 0:
-        return ""
-    return cells.verdict("higher" if papers > 0 else "lower", ours, min(abs(papers), cells.MARGIN))
-
-
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
     """Put together a row per experiment: those of the paper in its order, then any of our own.
 
@@ -120,19 +115,11 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> 
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
     frame = frame.join(means.join(pd.DataFrame.from_dict(tests, orient="index", columns=tested)))
-    papers = frame["paper_difference"].items()
-    frame["here"] = [_goes_the_same_way(differences.get(experiment), paper) for experiment, paper in papers]
+    frame["here"] = ""  # whether ours goes the paper's way
+    for experiment, papers in frame["paper_difference"].items():
+        if experiment in differences and abs(papers) > 0:
+            expected, effect = "higher" if papers > 0 else "lower", min(abs(papers), cells.MARGIN)
+            frame.loc[experiment, "here"] = cells.verdict(expected, differences[experiment], effect)
     frame["p_holm"] = holm(frame["p"])
     frame["from_paper"] = frame["bleu"] - numbers if data_of_paper else float("nan")
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
-
-
-def _changes_notes(frame: pd.DataFrame, params: SimpleNamespace) -> list[Note]:
-    shrunk = {"width": params.width, "depth": params.depth}
-    rows = [
-        f"`{experiment}` {', '.join(f'{key}={value}' for key, value in values.items())}"
-        for experiment, values in params.own.items()
-        if values and experiment in frame.index
-    ]
-    notes = [cells.note("table3", "shrinking", **shrunk)] if set(shrunk.values()) != {1} else []
-    return notes + ([cells.note("table3", "own", values="; ".join(rows))] if rows else [])

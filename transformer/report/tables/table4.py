@@ -3,7 +3,6 @@
 Runs that differ only in their seed are averaged.
 """
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -12,7 +11,7 @@ from transformer.evaluation.scores import RUN, check_runs, require_one
 from transformer.parsing.brackets import SHORT
 from transformer.records import Parsed, read_of_run, run_name
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
+from transformer.report.tables.render import Column, Note, Table, lay_out
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 _MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
@@ -31,7 +30,9 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     others = {"constrained": _read_f1(input.constrained)}
     if elsewhere:
         others["elsewhere"] = _read_f1(input.elsewhere)
-    frame = parsers(_read_parsers(input.paper), runs, others, params)
+    paper = cells.read_printed(input.paper)
+    paper["by"] = paper.pop("system").replace("transformer", "paper")
+    frame = parsers(paper, runs, others, params)
     labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
     compared = bool(frame["difference"].notna().any())
     columns = [column for column in _PARSER_COLUMNS if compared or column.heading != "− paper"]
@@ -47,14 +48,6 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     return cells.titled("table4", caption, lay_out(frame, columns), notes), frame
 
 
-def _repaired_cell(row: dict) -> Cell:
-    return cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"])
-
-
-def _evalb_cell(row: dict) -> Cell:
-    return cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"])
-
-
 _PARSER_COLUMNS = [
     Column("Parser", "parser", key=True),
     # Ours are named by their task, as the words for what they learned from may be many.
@@ -67,44 +60,38 @@ _PARSER_COLUMNS = [
     Column("− paper", cells.from_paper("difference", "paper")),
     Column("Recall", cells.mean("recall", 1), detail=True),
     Column("Precision", cells.mean("precision", 1), detail=True),
-    Column("Repaired", _repaired_cell, detail=True),
+    Column(
+        "Repaired",
+        lambda row: cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"]),
+        detail=True,
+    ),
     Column("F1 without repair", cells.mean("f1_without_repair", 1), detail=True),
     Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
-    Column("F1, EVALB", _evalb_cell, detail=True),
-    Column("Seeds", lambda row: f"{row['seeds']}", detail=True),
+    Column(
+        "F1, EVALB",
+        lambda row: cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"]),
+        detail=True,
+    ),
+    Column("Seeds", "seeds", format="{}", detail=True),
 ]
-
-
-def _read_parsers(path: str | Path) -> pd.DataFrame:
-    """Read what the paper printed, all text: parser, by ("published" or "paper"), training, f1."""
-    table = cells.read_printed(path)
-    table["by"] = table.pop("system").replace("transformer", "paper")
-    return table
 
 
 def _read_f1(paths: list[str]) -> pd.DataFrame:
     """Read a row per score file of a parser's run. Raises InputError on files that do not belong in one table."""
-    columns = ["file", "name", "gold_sha256", "draws", "sentences", *_MEANS, *RUN]
-    runs = pd.DataFrame([_read_parse(path) for path in paths], columns=columns)
+    rows = []
+    for path in paths:
+        score = read_of_run(path, Parsed)
+        run, every, strict = score["run"], score["scores"]["all"], score["strict"]["all"]
+        row = {"file": path, "name": run_name(run), "gold_sha256": score["gold_sha256"], "draws": score["draws"]}
+        row |= {name: every[name] for name in ("f1", "recall", "precision", "tagging", "sentences")}
+        row |= {"f1_short": score["scores"]["len40"]["f1"], "f1_without_repair": score["without_repair"]["all"]["f1"]}
+        row |= {"f1_evalb": strict["f1"], "errors_evalb": strict["errors"], "repaired": len(score["repaired"])}
+        rows.append(row | {key: run[key] for key in RUN})
+    runs = pd.DataFrame(rows, columns=["file", "name", "gold_sha256", "draws", "sentences", *_MEANS, *RUN])
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("gold_sha256", of_task)
     return runs
-
-
-def _read_parse(path: str) -> dict:
-    score = read_of_run(path, Parsed)
-    run, every, strict = score["run"], score["scores"]["all"], score["strict"]["all"]
-    row = {key: run[key] for key in RUN} | {key: score[key] for key in ("gold_sha256", "draws")}
-    row |= {name: every[name] for name in ("f1", "recall", "precision", "tagging", "sentences")}
-    row |= {
-        "f1_short": score["scores"]["len40"]["f1"],
-        "f1_without_repair": score["without_repair"]["all"]["f1"],
-        "f1_evalb": strict["f1"],
-        "errors_evalb": strict["errors"],
-        "repaired": len(score["repaired"]),
-    }
-    return row | {"file": path, "name": run_name(run)}
 
 
 def parsers(
