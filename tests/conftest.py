@@ -93,14 +93,6 @@ def small(tmp_path_factory) -> Path:
     return project
 
 
-@pytest.fixture(params=["cluster", "plain_cluster"])
-def any_cluster(request):
-    """Yield a cluster with accounting, and one without; make it idle again afterwards."""
-    cluster = request.getfixturevalue(request.param)
-    yield cluster
-    cluster.clear()
-
-
 @pytest.fixture
 def shown(record_property):
     """Return a function that takes text to be shown when all tests have run: a controller's list of its jobs."""

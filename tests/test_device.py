@@ -10,14 +10,7 @@ from support.starting import start
 from support.toy import make_experiment, random_text
 
 from transformer import device
-from transformer.device import (
-    PER_PARAMETER,
-    SHARE,
-    best_device,
-    given_gpu,
-    pieces,
-    saved_bytes,
-)
+from transformer.device import PER_PARAMETER, SHARE, best_device, given_gpu, pieces, saved_bytes
 from transformer.files import InputError
 from transformer.training.batches import plan_batches
 
@@ -57,14 +50,12 @@ def test_a_gpu_that_answers_is_taken(monkeypatch):
 @pytest.mark.usefixtures("unusable")
 def test_a_driver_that_is_too_old_is_named_with_the_wheel(monkeypatch, name):
     monkeypatch.setenv(name, "0,1")
-    monkeypatch.setattr(device, "driver", lambda: "570.86.15")
     with pytest.raises(InputError) as refusal:
         best_device()
     line = str(refusal.value)
     assert line.startswith(f"expected to use a GPU ({name}=0,1), found: The NVIDIA driver on your system is too old")
-    assert f"PyTorch {torch.__version__} for CUDA 13.0, driver 570.86.15" in line
+    assert f"PyTorch {torch.__version__} for CUDA 13.0" in line
     assert "\n" not in line
-    assert "TRANSFORMER_DEVICE=cpu" in line
 
 
 @pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles"])

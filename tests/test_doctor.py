@@ -1,4 +1,4 @@
-"""Doctor finds real faults of this machine, each with its fix, and none if all is well."""
+"""Doctor finds real faults of this machine, each with its fix, and none if all is well; and reads Slurm's profiles."""
 
 import fcntl
 import os
@@ -8,13 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from support.project import own_corpus
 from support.server import Handler, serving, status
 from support.toy import PROCESSOR
 
 from transformer import cli
 from transformer import doctor as machine
+from transformer.commands import doctor as slurm
 from transformer.config import settings
+from transformer.files import InputError
 from transformer.plan import LINE
 
 ROOT = Path(__file__).parents[1]
@@ -27,13 +30,6 @@ def project(tmp_path: Path, monkeypatch) -> Path:
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def refused(*arguments: str) -> str:
-    """Return the message or exit code that the program ends with."""
-    with pytest.raises(SystemExit) as end:
-        cli.main(["doctor", *arguments])
-    return str(end.value)
 
 
 def levels(findings) -> list[str]:
@@ -54,39 +50,30 @@ def test_a_machine_that_is_well(project: Path):
     assert set(project.iterdir()) == before
 
 
-def install(folder: Path, name: str, version: str) -> None:
-    """Write what pip leaves of a package."""
-    about = folder / f"{name}-{version}.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-
-
 def test_packages_that_differ_or_are_missing(tmp_path: Path, monkeypatch):
     """The first of two installations counts; a build's suffix does not."""
     lock = tmp_path / "lock"
     lock.write_text("# comment\nnumpy==2.4.6\nno-such-package==1.0\nbuilt==2.0\n")
-    install(tmp_path, "numpy", "1.0")
-    install(tmp_path, "built", "2.0+cpu")
+    for name, version in (("numpy", "1.0"), ("built", "2.0+cpu")):
+        about = tmp_path / f"{name}-{version}.dist-info/METADATA"
+        about.parent.mkdir()
+        about.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    missing, other = map(str, machine.check_packages(lock))
-    assert missing.startswith("error   packages: no-such-package of lock not installed. Fix: python -m pip install")
-    assert other.startswith("warning packages: other versions than in lock: numpy 1.0, not 2.4.6. Fix: python -m pip")
+    finding = str(machine.check_packages(lock))
+    assert finding.startswith(
+        "error   packages: 2 of 3 differ from lock, such as numpy 1.0, not 2.4.6; no-such-package "
+    )
 
 
-def test_devices_that_torch_cannot_reach(tmp_path: Path, monkeypatch):
+def test_devices_that_torch_cannot_reach(monkeypatch):
     """A driver has a device and no GPU answers, as if PyTorch or the driver is the wrong one."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    (tmp_path / "nvidia0").write_text("")
-    for asked, expected in ((None, 1), (3, 3)):
-        (finding,) = machine.check_gpus(asked, tmp_path)
-        assert (finding.level, finding.message.split(":")[0]) == ("error", f"{expected} expected, PyTorch sees 0")
-        assert finding.fix
-    (tmp_path / "none").mkdir()
-    assert levels(machine.check_gpus(None, tmp_path / "none")) == levels(machine.check_gpus(0)) == ["ok"]
+    for asked, visible, expected in ((None, "0", ["error"]), (3, "", ["error"]), (None, "", ["ok"]), (0, "", ["ok"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert levels(machine.check_gpus(asked)) == expected
 
 
-def test_a_folder_that_is_too_small_or_read_only_for_locks(tmp_path: Path, monkeypatch):
+def test_a_folder_that_is_too_small_or_cannot_lock_files(tmp_path: Path, monkeypatch):
     assert machine.check_folder(tmp_path / "not" / "yet", 2**60).level == "error"
     assert str(machine.check_folder(tmp_path / "not" / "yet")).startswith("ok      folder ")
 
@@ -136,8 +123,71 @@ def test_what_a_scale_needs(project: Path):
     machine.RESOURCES.download("gum.tar.gz").parent.mkdir(parents=True)
     machine.RESOURCES.download("gum.tar.gz").write_bytes(b"here")
     assert missing.keys() - machine.missing_downloads(config) == {"gum.tar.gz"}
-    assert levels(machine.check_downloads(config, "nowhere")) == ["error"] * 9
+    assert levels(machine.check_downloads(config | {"mirror": "nowhere"})) == ["error"] * 9
     file = own_corpus(project)
     (project / "train.cs").unlink()
-    here, absent = machine.check_downloads(settings.read([str(file)], ["scale=mine"]), "")
+    here, absent = machine.check_downloads(settings.read([str(file)], ["scale=mine"]))
     assert (here.level, absent.level, absent.message) == ("ok", "error", "no train.cs")
+
+
+# Slurm, without a cluster: tests/cluster has a real one.
+
+
+def jobs(folder: Path, **settings) -> dict[str, dict]:
+    (folder / "config.yaml").write_text(yaml.safe_dump({"executor": "slurm"} | settings))
+    return slurm.read_profile(folder)
+
+
+def test_what_a_profile_asks_for(tmp_path: Path):
+    """Expressions are left out, a job's GPUs are divided among its nodes, a node's are not."""
+    settings = {
+        "default-resources": {"slurm_partition": "cpu", "slurm_account": "lab", "mem_mb": 500, "runtime": "2d"},
+        "set-threads": {"train": 16},
+        "set-resources": {
+            "train": {"slurm_partition": "gpu", "gpu": 8, "nodes": 2, "mem_mb": "1000 * attempt", "runtime": "90"},
+            "train_parser": {"gres": "gpu:h200:4", "launch": "job", "runtime": "60 * attempt", "constraint": "nvlink"},
+            "parse": {"slurm_extra": "'--signal=USR1@300 --qos=long'", "gpu": 2, "gpu_model": "h200"},
+        },
+    }
+    one = {"partition": "cpu", "account": "lab", "time": 2880, "mem": 500, "nodes": 1, "ntasks": 1, "cpus-per-task": 1}
+    two = one | {"partition": "gpu", "time": 90, "nodes": 2, "ntasks": 2, "cpus-per-task": 16, "gpus-per-node": "4"}
+    del two["mem"]
+    # Without threads of its own, a training has those of its GPUs.
+    parser = one | {"cpus-per-task": 4, "gpus-per-node": "4", "constraint": "nvlink"}
+    del parser["time"]
+    parse = one | {"gpus-per-node": "h200:2", "qos": "long"}
+    assert jobs(tmp_path, **settings) == {"default": one, "train": two, "train_parser": parser, "parse": parse}
+
+
+def test_the_profiles_here():
+    """Trainings and searches have a GPU, a training some processors and a day, the rest neither."""
+    asked = {
+        rule: (job["partition"], job.get("gpus-per-node"), job["nodes"], job["cpus-per-task"], job["time"])
+        for rule, job in slurm.read_profile(ROOT / "profiles/slurm").items()
+    }
+    assert asked.pop("default") == ("cpu", None, 1, 1, 240)
+    assert asked.pop("train") == asked.pop("train_parser") == ("gpu", "1", 1, 4, 1440)
+    assert set(asked.values()) == {("gpu", "1", 1, 1, 240)}
+    with pytest.raises(InputError, match=r"profiles/default: expected a profile with executor: slurm"):
+        slurm.read_profile(ROOT / "profiles/default")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1:00:00", 60), ("2-12:30:00", 3630), ("infinite", float("inf")), ("9:30", 9.5)]
+)
+def test_times_as_slurm_writes_them(text, expected):
+    assert slurm.slurm_minutes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("gres", "expected"),
+    [("gpu:h200:8(S:0-1)", 8), ("gpu:2", 2), ("gpu:a100:3,gpu:h200:1,nvme:2", 4), ("(null)", 0), ("gpu:rtx_6000:1", 1)],
+)
+def test_gpus_as_slurm_writes_them(gres, expected):
+    assert slurm.count_gpus(gres) == expected
+
+
+def test_a_machine_without_slurm(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (finding,) = slurm.check_cluster({}, 1, results=None)
+    assert str(finding).startswith("error   Slurm: no sbatch, srun, scontrol, scancel, sinfo, sacctmgr on PATH. Fix: ")

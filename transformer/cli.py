@@ -17,7 +17,7 @@ from transformer.files import InputError, out_of_memory, reason
 from transformer.process import manners
 from transformer.provenance import identity
 
-MODULES = {  # the subcommands, each a function of its module
+_MODULES = {  # the subcommands, each a function of its module
     "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
     "train": ("resolve", "train", "average"),
     "translate": ("translate",),
@@ -30,7 +30,9 @@ MODULES = {  # the subcommands, each a function of its module
     "doctor": ("doctor", "doctor_node"),
 }
 COMMANDS = {
-    name.replace("_", "-"): f"transformer.commands.{module}:{name}" for module in MODULES for name in MODULES[module]
+    name.replace("_", "-"): f"transformer.commands.{module}:{name}"
+    for module, names in _MODULES.items()
+    for name in names
 }
 
 app = cyclopts.App(
@@ -57,10 +59,7 @@ def _overview() -> str:
 
 
 def main(argv: Iterable[str] | None = None) -> None:
-    """Run one subcommand; without one, list them.
-
-    Exits with 2 and one line on a bad command line, with 1 and one line on bad input.
-    """
+    """Run one subcommand; without one, list them. Exits with 2 on a bad command line, with 1 on bad input."""
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
@@ -75,7 +74,7 @@ def main(argv: Iterable[str] | None = None) -> None:
 
 
 def program() -> None:
-    """Run the command line of this process: `python -m transformer`, and the command `transformer`."""
+    """Run the command line of this process."""
     with manners(" ".join(["transformer", *sys.argv[1:2]])):
         main()
 

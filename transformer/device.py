@@ -1,10 +1,7 @@
 """The device that computes and its memory; §5.2: the processes that train one model together, one per GPU.
 
-    torchrun --standalone --nproc-per-node 8 -m transformer train ...
-
 NCCL connects GPUs, gloo processors. If a process ends early, gloo's sums fail in the others at once. NCCL's wait:
-torchrun ends the processes of the same node within half a minute, but those of other nodes are only ended after
-_TIMEOUT, by NCCL's own watchdog, with its words instead of ours.
+torchrun ends the processes of the same node within half a minute, NCCL's watchdog those of others after _TIMEOUT.
 """
 
 import logging
@@ -27,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from transformer.files import InputError, out_of_memory
-from transformer.process import Interrupted, StopSignals, flush_messages, memory_limits, take_lock
+from transformer.process import Interrupted, StopSignals, memory_limits, take_lock
 
 logger = logging.getLogger(__name__)
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
@@ -81,27 +78,18 @@ def reason_unusable(messages: list[str]) -> tuple[str, str]:
             torch.cuda.init()
         except (RuntimeError, AssertionError) as failure:
             messages = [str(failure)]
-    if not messages:
-        return "some do not answer", "nvidia-smi -L lists those that do"
+        else:
+            return "some do not answer", "nvidia-smi -L lists those that do"
     words = messages[0].partition("\n")[0].rstrip(".")  # advice on debugging follows
     remedy = _NEWER_DRIVER if "driver" in words.lower() else DRIVER
-    return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda}, driver {driver()})", remedy
-
-
-def driver(version: Path = Path("/proc/driver/nvidia/version")) -> str:
-    """Return the version of NVIDIA's driver; "none" without one."""
-    found = re.search(r"(?:Kernel Module|for \S+)\s+(\d[\d.]*)", version.read_text()) if version.exists() else None
-    return found[1] if found else "none"
+    return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda})", remedy
 
 
 # Memory.
 
 
 def available_memory(device: torch.device, threads: int) -> int:
-    """Return the bytes for one process: a GPU's free memory, or this process's share, by processors, of the machine's.
-
-    If a container or a batch system grants less, the share is of that, and of the processors granted.
-    """
+    """Return the bytes for one process: a GPU's free memory, or a share, by processors, of what it is granted."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -210,12 +198,11 @@ def joined() -> Iterator[World]:
 def end(code: int = 0) -> None:
     """End this process with `code`; alone and with 0, return.
 
-    One of several processes ends at once, without Python's own shutdown: to disconnect from a partner that is gone can
-    take for ever, and gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
+    One of several ends without Python's own shutdown: to disconnect from a partner that is gone can take for ever, and
+    gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
     """
     if "RANK" in os.environ:
         sys.stdout.flush()
-        flush_messages()
         os._exit(code)
     if code:
         sys.exit(code)

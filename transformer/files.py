@@ -18,7 +18,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import jinja2
-    import markupsafe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
 
@@ -56,7 +55,7 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 def open_input(path: str | Path) -> IO[bytes]:
-    """Open a file to read its bytes. Raises InputError naming the file if it cannot be read."""
+    """Open a file to read its bytes. Raises InputError naming the file."""
     try:
         return open(path, "rb")
     except OSError as error:
@@ -192,17 +191,16 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, st
 
 def environment(templates: Path, autoescape: bool = True) -> "jinja2.Environment":
     """Return the environment of a folder's HTML, which escapes all but `Markup`, or of its plain text."""
-    import jinja2  # not every subcommand needs it
+    import jinja2  # not every subcommand needs these
+    import markupsafe
+
+    def embedded(data: Any) -> markupsafe.Markup:
+        """Return JSON that no `</script>` in a text can end."""
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return markupsafe.Markup(text.replace("<", "\\u003c"))
 
     settings = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
     loader = jinja2.FileSystemLoader(templates)
     jinja = jinja2.Environment(loader=loader, autoescape=autoescape, keep_trailing_newline=not autoescape, **settings)
     jinja.filters["embedded"] = embedded
     return jinja
-
-
-def embedded(data: Any) -> "markupsafe.Markup":
-    """Return JSON that no `</script>` in a text can end."""
-    from markupsafe import Markup
-
-    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))

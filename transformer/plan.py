@@ -3,17 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import NamedTuple
 
 from transformer.config.experiment import Experiment, resolve
-from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of, sources
+from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of
 from transformer.files import InputError
 from transformer.model.cost import Lengths, parameters, training_flops
 from transformer.pipeline import Pipeline
-from transformer.records import Above0, read_json
-from transformer.registry import TABLES, made
+from transformer.records import read_json
 
 _BENCHMARKS = Path("benchmarks/results")  # in the project's folder
 _BENCHMARK = "python -m benchmarks.train --model base"
@@ -43,90 +41,32 @@ GPUS = {
 _UTILISATION = 0.33
 
 
-class Ours(TypedDict):
-    """This project's training in a benchmark."""
+class Speed(NamedTuple):
+    """The speed of a GPU or of a processor core, and where the number comes from."""
 
-    products: str  # the type that matrices are multiplied in
-    flops_utilisation: Above0
-
-
-class Systems(TypedDict):
-    """The systems of a benchmark."""
-
-    ours: NotRequired[Ours]
-
-
-class _Benchmark(TypedDict):
-    """A measured training, as benchmarks/train.py writes it."""
-
-    label: str
-    measured: str
-    commit: str
-    hardware: str
-    matrix_flops_per_second: dict[str, Above0]
-    systems: Systems
-
-
-@dataclass(frozen=True)
-class Speed:
-    """The speed of one unit, which is a GPU or a processor core, and where the number comes from."""
-
-    unit: str
+    unit: str  # GPU or core
     name: str
     flops_per_second: float
     source: str
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The runs of a scale, by table, and the speed of the machine that trains them."""
-
-    pipeline: Pipeline
-    runs: dict[RunName, Experiment]
-    tables: dict[str, list[RunName]]
-    speed: Speed
-    units: int  # GPUs or cores
-
-    def steps(self, runs: Collection[RunName]) -> int:
-        """Return the steps of these trainings."""
-        return sum(self.runs[run].training.steps for run in runs)
-
-    def flops(self, runs: Collection[RunName]) -> float:
-        """Return their FLOPs, with full batches of sentences of WMT's mean length."""
-        return sum(_run_flops(self.runs[run]) for run in runs)
-
-    def hours(self, runs: Collection[RunName]) -> float:
-        """Return the hours of one GPU, or of one core, that they take."""
-        return self.flops(runs) / self.speed.flops_per_second / 3600
-
-    def disk(self, runs: Collection[RunName]) -> int:
-        """Return the bytes that they keep: states, the checkpoints to be averaged, and the average."""
-        return sum(run_bytes(self.runs[run]) for run in runs)
+def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
+    """Return the trainings of a scale: without the parsers if the treebank that they need is not here."""
+    names = [run for run in all_runs(pipeline.config) if not (pipeline.absent_treebank and run.experiment == PARSER)]
+    return {run: resolve(parts(pipeline.config, run)) for run in names}
 
 
-def make_plan(pipeline: Pipeline, speed: Speed, units: int) -> Plan:
-    """Return the plan of a scale on `units` GPUs or cores."""
-    absent = pipeline.absent_treebank
-    names = [run for run in all_runs(pipeline.config) if not (absent and run.experiment == PARSER)]
-    runs = {run: resolve(parts(pipeline.config, run)) for run in names}
-    tables = {name: TABLES[name].runs(pipeline) for name in made(pipeline, TABLES)}
-    return Plan(pipeline, runs, {name: of_table for name, of_table in tables.items() if of_table}, speed, units)
-
-
-def _run_flops(run: Experiment) -> float:
-    """Return the FLOPs of one training."""
+def run_flops(run: Experiment) -> float:
+    """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
     source, target = run.training.source_tokens, run.training.target_tokens
     lengths = Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
     return run.training.steps * training_flops(run.model, lengths)
 
 
 def run_bytes(run: Experiment) -> int:
-    """Return the bytes that one run keeps; a link gives the last checkpoint its second name."""
-    copies = STATES * STATE + run.training.averaged_checkpoints + 1
+    """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
+    copies = STATES * STATE + run.training.averaged_checkpoints + 1  # a link gives the last checkpoint its second name
     return copies * WEIGHT * parameters(run.model)
-
-
-# ------------------------------------------------------------------ speed
 
 
 def gpu_speed(name: str, utilisation: float | None) -> Speed:
@@ -136,63 +76,50 @@ def gpu_speed(name: str, utilisation: float | None) -> Speed:
     """
     if name not in GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(GPUS)}, found {name}")
+    newest = {}
+    for benchmark in benchmarks():
+        if re.search(rf"\b{name}\b", benchmark["hardware"].lower()):  # as a word: GH200 is another machine than H200
+            newest[benchmark["label"]] = benchmark
     if utilisation is not None:
-        return Speed(
-            "GPU", f"{name} GPU", GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
+        flops, source = GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
+    elif newest:
+        slowest = min(newest.values(), key=sustained)
+        flops, source = sustained(slowest), f"measured on {_origin(slowest)}."
+    else:
+        flops = GPUS[name] * _UTILISATION
+        source = (
+            f"{_UTILISATION:.0%} of the {name}'s peak of {GPUS[name] / 1e12:g} TFLOP/s, assumed from others' big model "
+            f"on an A100; smaller models reach less.\nNothing was measured on this GPU: run `{_BENCHMARK}` on it."
         )
-    # As a word: GH200 is another machine than H200.
-    measured = [one for one in benchmarks() if re.search(rf"\b{name}\b", one["hardware"].lower())]
-    if measured:
-        newest = {one["label"]: one for one in sorted(measured, key=lambda one: one["measured"])}.values()
-        slowest = min(newest, key=sustained)
-        return Speed("GPU", f"{name} GPU", sustained(slowest), f"measured on {_benchmark_origin(slowest)}.")
-    source = (
-        f"{_UTILISATION:.0%} of the {name}'s peak of {GPUS[name] / 1e12:g} TFLOP/s, assumed from others' big model on "
-        f"an A100; smaller models reach less.\nNothing was measured on this GPU: run `{_BENCHMARK}` on it."
-    )
-    return Speed("GPU", f"{name} GPU", GPUS[name] * _UTILISATION, source)
+    return Speed("GPU", f"{name} GPU", flops, source)
 
 
 def core_speed() -> Speed:
     """Return the speed of a processor core by the newest benchmark. Raises InputError if there is none."""
-    measured = [one for one in benchmarks() if cores(one)]
+    found = [(one, re.search(r", (\d+) of \d+ cores$", one["hardware"])) for one in benchmarks()]
+    measured = [(one, int(cores[1])) for one, cores in found if cores]
     if not measured:
         raise InputError(f"{_BENCHMARKS}: no benchmark of a processor: name a GPU (--gpu), or measure ({_BENCHMARK})")
-    newest = max(measured, key=lambda one: one["measured"])
-    source = f"measured on {_benchmark_origin(newest)}.\nOther processors, and smaller models, differ."
-    return Speed("core", "core", sustained(newest) / cores(newest), source)
+    newest, cores = measured[-1]
+    source = f"measured on {_origin(newest)}.\nOther processors, and smaller models, differ."
+    return Speed("core", "core", sustained(newest) / cores, source)
 
 
-def benchmarks() -> list[_Benchmark]:
-    """Read the recorded benchmarks of training that timed this project."""
-    read = [read_json(path, _Benchmark) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
-    return [one for one in read if "ours" in one["systems"]]
+def benchmarks() -> list[dict]:
+    """Read the recorded benchmarks of training (benchmarks/train.py) that timed this project, the oldest first."""
+    read = [read_json(path) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
+    return sorted((one for one in read if "ours" in one["systems"]), key=lambda one: one["measured"])
 
 
-def sustained(benchmark: _Benchmark) -> float:
+def sustained(benchmark: dict) -> float:
     """Return the FLOP/s that this project's training reached."""
     ours = benchmark["systems"]["ours"]
     return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
 
 
-def cores(benchmark: _Benchmark) -> int:
-    """Return the number of processor cores of a benchmark; 0 if it ran on a GPU."""
-    match = re.search(r", (\d+) of \d+ cores$", benchmark["hardware"])
-    return int(match[1]) if match else 0
-
-
-def _benchmark_origin(benchmark: _Benchmark) -> str:
-    """Return hardware, model, date and commit of a benchmark."""
+def _origin(benchmark: dict) -> str:
     about = f"{benchmark['label']}, {benchmark['measured'][:10]}, commit {benchmark['commit'][:12]}"
     return f"{benchmark['hardware']} ({about})"
-
-
-# ------------------------------------------------------------------ disk
-
-
-def download_sizes(config: dict, tasks: Collection[str]) -> dict[str, int | None]:
-    """Return the downloads of these tasks with their bytes, None for those that config.yaml has no size of."""
-    return {name: config["downloads"][name].get("size") for name in sorted(downloads_of(sources(config, tasks)))}
 
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:

@@ -4,7 +4,6 @@ import fcntl
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,14 +13,13 @@ from typing import IO, Self
 from transformer.files import InputError
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
-CLEANING_SECONDS = 2.0
 # The signals that batch systems, terminals and people send to a training, such as Slurm's --signal=USR1@120.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
 
 
 class _Ended(BaseException):
-    """A signal has asked this process to end. No error: what handles errors lets it pass, and files are cleaned up."""
+    """A signal has asked this process to end: no Exception, so that what handles errors lets it pass."""
 
 
 class Interrupted(Exception):
@@ -54,9 +52,13 @@ def manners(program: str) -> Iterator[None]:
     """Run `program`'s main function in this context.
 
     Ctrl-C and TERM end it with one line and a shell's exit code, 130 or 143, a reader that has left (`| head`) silently
-    with 141. Other output that cannot be written is an error of one line; messages that cannot be written are lost.
+    with 141. Other output that cannot be written is an error of one line.
     """
-    _open_streams()
+    # Python leaves closed streams out; the next file that is opened would get such a stream's number.
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stdout.reconfigure(errors="backslashreplace")
     for number in _ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` and a shell's background want it
             signal.signal(number, _end_by_signal)
@@ -64,10 +66,11 @@ def manners(program: str) -> Iterator[None]:
         try:
             yield
         finally:
-            flush_messages()
             sys.stdout.flush()
     except OSError as error:
-        _discard(sys.stdout)
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is left to write must not fail when the interpreter ends
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
     except _Ended as ended:
         number = ended.args[0]
@@ -76,23 +79,15 @@ def manners(program: str) -> Iterator[None]:
 
 
 def _end_by_signal(number: int, frame: FrameType | None) -> None:
-    """Raise Ended. A second signal, as Ctrl-C reaches a job twice, waits while files are removed."""
-    patient = time.monotonic() + CLEANING_SECONDS
-
-    def again(number: int, frame: FrameType | None) -> None:
-        if time.monotonic() >= patient:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
+    """Raise _Ended. Later signals are ignored while files are removed: Ctrl-C reaches a job twice."""
     for each in _ENDING:
-        if signal.getsignal(each) == _end_by_signal:
-            signal.signal(each, again)
+        signal.signal(each, signal.SIG_IGN)
     raise _Ended(signal.Signals(number))
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Let the same signals end the process at once: a long native call answers none. Nothing in it needs cleaning."""
+    """Let these signals end the process at once: a long native call answers none. Nothing in it needs cleaning."""
     before = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
     for number in before:
         signal.signal(number, signal.SIG_DFL)
@@ -101,36 +96,6 @@ def at_once() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _open_streams() -> None:
-    """Open all three standard streams; standard output escapes what its encoding lacks.
-
-    A closed one would give its number to the next file that is opened. Opened the wrong way round, input and output can
-    neither be read nor written.
-    """
-    for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, way)  # gets the lowest number that is free: this one
-    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def flush_messages() -> None:
-    """Write out standard error; where nobody reads it any more, the exit code stays the program's own."""
-    try:
-        sys.stderr.flush()
-    except OSError:
-        _discard(sys.stderr)
-
-
-def _discard(stream: IO) -> None:
-    """Let nothing that waits to be written fail again when the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def memory_limits() -> list[int]:

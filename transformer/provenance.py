@@ -10,13 +10,12 @@ from pathlib import Path
 import transformer
 
 _LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
-_UNKNOWN = "unknown"
 
 
 def identity() -> str:
     """Return the project's name and version, and the commit where it is run in a checkout."""
     here = commit()
-    return f"transformer {transformer.__version__}" + (f", commit {here}" if here != _UNKNOWN else "")
+    return f"transformer {transformer.__version__}" + (f", commit {here}" if here != "unknown" else "")
 
 
 def commit() -> str:
@@ -27,7 +26,7 @@ def commit() -> str:
         changes = "+changes" if edited else ""
         return git("rev-parse", "HEAD") + changes
     except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
-        return _UNKNOWN
+        return "unknown"
 
 
 def git(*arguments: str) -> str:
@@ -48,15 +47,10 @@ def hardware(device) -> str:
 
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{processor()}, {torch.get_num_threads()} of {os.cpu_count()} cores"
-
-
-def processor() -> str:
-    """Return the processor's own name where Linux tells it."""
-    info = Path("/proc/cpuinfo")
+    info = Path("/proc/cpuinfo")  # Linux tells the processor's own name
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return f"{[*names, platform.machine()][0]}, {torch.get_num_threads()} of {os.cpu_count()} cores"
 
 
 def now() -> str:

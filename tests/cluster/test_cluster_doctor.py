@@ -50,7 +50,6 @@ def test_a_profile_that_fits_and_gpus_that_torch_does_not_see(cluster, project):
     lines = doctor(cluster, project, train=TWO_NODES)
     assert [line for line in lines if line.startswith(("warning", "error")) and "GPUs" not in line] == []
     assert has_line(lines, r"error +probe of gpu: GPUs: 2 expected, PyTorch sees 0: .+\. Fix: .+\.")
-    assert has_line(lines, r"ok +account research: root has it\.")
     assert has_line(lines, r"ok +partition gpu for train: takes such a job")
     assert has_line(lines, r"ok +probe of cpu: node cpu1: sees the login node's files\.")
     assert has_line(lines, r"ok +probe of cpu: packages: \d+ packages as in requirements.lock\.")
@@ -65,24 +64,19 @@ def test_what_the_cluster_does_not_have(cluster, project):
         "long": {"runtime": "3d"},
         "stranger": {"slurm_account": "wrong"},
         "train": {"gpu": 8},
-        "train_parser": {"gpu": 3, "nodes": 3},
+        "train_parser": {"gpu": 3, "nodes": 3},  # there are two such nodes
         "large": {"mem_mb": 9000},
         "parse": {"gpu_model": "h100"},
     }
-    cluster.run("scontrol", "update", "nodename=gpu2", "state=drain", "reason=test", timeout=20)
-    try:
-        lines = doctor(cluster, project, "--no-probe", **rules, waits=TWO_NODES | {"slurm_partition": "gpu"})
-    finally:
-        cluster.clear()
+    lines = doctor(cluster, project, "--no-probe", **rules)
     expected = [
-        r"error +account wrong: not one of root's: .* Fix: slurm_account in the profile: one of research, root\.",
+        r"error +account wrong: not one of yours: .* Fix: slurm_account in the profile: one of research, root\.",
         r"error +partition fast for nowhere: there is none .* Fix: slurm_partition in the profile: one of cpu, ",
-        r"error +partition cpu for long: runtime 4320 min, the limit is 60: .* Fix: runtime: 60 in the profile",
-        r"error +partition gpu for train: 8 GPUs a node, its largest has 2\. Fix: at most 2 in the profile",
-        r"error +partition gpu for train_parser: 3 such nodes, it has 2\. Fix: nodes: 2 in the profile",
-        r"error +partition cpu for large: 9000 MB of memory a node, its largest has 8000\. Fix: at most 8000",
+        r"error +partition cpu for long: 4320 minutes for a node, the limit is 60\. Fix: at most 60 in the profile",
+        r"error +partition gpu for train: 8 GPUs for a node, the limit is 2\. Fix: at most 2 in the profile",
+        r"error +partition gpu for train_parser: Slurm refuses such a job: ",
+        r"error +partition cpu for large: 9000 MB for a node, the limit is 8000\. Fix: at most 8000",
         r"error +partition gpu for parse: Slurm refuses such a job: ",
-        r"warning +partition gpu for waits: 2 such nodes, 1 are up now: jobs wait\. Fix: sinfo -R",
     ]
     assert [pattern for pattern in expected if not has_line(lines, pattern)] == []
     assert sum(line.startswith(("warning", "error")) for line in lines) == len(expected)
@@ -94,7 +88,6 @@ def test_without_accounting_and_a_node_that_is_not_free(plain_cluster, project):
         lines = doctor(plain_cluster, project, "--patience", "5")
         queue = plain_cluster.run("squeue", "--noheader", "--format=%j", timeout=20).stdout.split()
         occupier.terminate()
-    assert has_line(lines, r"note +account research: cannot be looked up: .*\. Fix: remove slurm_account")
     assert has_line(lines, r"error +probe of cpu: did not run: .*\. Fix: .*--patience")
     assert queue == ["sleep"]
     plain_cluster.wait_until_idle()

@@ -208,7 +208,7 @@ def test_silver_leaves_out_what_is_blank_repaired_or_long(silver):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"repaired": [1, 2, 3]}, "parsed.trees: none of 3 parses "),
+        ({"repaired": [1, 2, 3]}, "parsed.trees: none of 3 is a tree "),
         ({"lines": [*TREES[:2], "(S (NN"]}, "parsed.trees.*unbalanced brackets"),
     ],
     ids=str,

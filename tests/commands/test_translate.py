@@ -1,12 +1,11 @@
-"""`translate` answers lines as they arrive, files in bulk, and all lines before a bad one."""
+"""`translate` answers lines as they arrive, and files in bulk."""
 
 import os
-import re
 import subprocess
 import sys
 
 import pytest
-from support.commands import do, error
+from support.commands import do
 from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model
 
 from transformer.commands import translate
@@ -65,19 +64,9 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
         for line in lines:
             process.stdin.write(line)
             answers.append(process.stdout.readline())
-        process.stdin.write(b"cd\n" + b"ab " * 2000 + b"\n")
+        process.stdin.write(b"ab " * 2000 + b"\n")
         process.stdin.close()
-        assert process.stdout.read().count(b"\n") == 1
-        assert b"standard input: line 6: 2001 subwords, at most" in process.stderr.read()
+        assert process.stdout.read() == b""
+        assert b"standard input: line 5: 2001 subwords, at most" in process.stderr.read()
     assert process.returncode == 1
     assert b"".join(answers) == (tmp_path / "out").read_bytes()
-
-
-@pytest.mark.parametrize(
-    "bad", [b"bad \xff", b"ab " * 2000, b"a" * (LONGEST_LINE + 1)], ids=["bytes", "subwords", "length"]
-)
-def test_lines_that_were_read_together_with_a_bad_one_are_answered(run, tmp_path, monkeypatch, capsysbinary, bad):
-    monkeypatch.setattr(translate, "TOGETHER", 3)
-    (tmp_path / "text").write_bytes(b"ab cd\nab\nef\ngh\n" + bad + b"\nef\n")
-    assert re.search(r"text.* line 5: ", error("translate", "--run", run, "--input", tmp_path / "text"))
-    assert capsysbinary.readouterr().out.count(b"\n") == 4

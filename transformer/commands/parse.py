@@ -26,16 +26,8 @@ from transformer.files import (
 )
 from transformer.layout import SIDES
 from transformer.parsing import treebanks
-from transformer.parsing.trees import (
-    Tree,
-    bracketed,
-    clean,
-    encode_tree,
-    from_brackets,
-    one_a_line,
-    phrases,
-    words,
-)
+from transformer.parsing.trees import Tree, bracketed, clean, encode_tree, from_brackets, one_a_line, words
+from transformer.parsing.trees import phrases as constituents
 from transformer.records import Parses, parse_json, read_parses, write_json
 
 _SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
@@ -53,16 +45,12 @@ def treebank(
 ) -> None:
     """Write a treebank's trees as a parser should find them, one a line: under TOP, without traces, function tags.
 
-    Nothing is written if there is no tree, another number than --lines, or another content than --sha256.
-
-        python -m transformer treebank --format ptb --input /data/LDC99T42/parsed/mrg/wsj --sections 2 21
-            --lines 39832 --output resources/corpora/wsj-train.trees
+        python -m transformer treebank --format ptb --input wsj --sections 2 21 --output wsj-train.trees
 
     Args:
-        format: ptb, the Penn Treebank's folder wsj with a folder for each section or with all files side by side; gum,
-            the archive of GUM's repository as GitHub packs it; lines, a file with one tree a line, plain or .gz
+        format: ptb, the Penn Treebank's folder wsj; gum, the archive of GUM's repository; lines, one tree a line
         input: the treebank
-        output: the trees to write
+        output: the trees to write; only if they are as --lines and --sha256 say
         sections: of ptb: the first and the last, between 0 and 24
         split: of gum: train, dev, test or test2
         lines: the number of trees that there must be
@@ -82,19 +70,16 @@ def treebank(
         trees, without = treebanks.read_gum(input, split)
         if without:
             print(printable(f"{input}: left out {len(without)} documents without words: {', '.join(without)}"))
-    count, digest = 0, hashlib.sha256()
+    text = "".join(f"{bracketed(tree)}\n" for tree in trees)
+    count, digest = text.count("\n"), hashlib.sha256(text.encode()).hexdigest()
+    if count == 0:
+        raise InputError(f"{input}: expected trees, found none")
+    if lines not in (None, count):
+        raise InputError(f"{input}: expected {lines} trees{part}, found {count}")
+    if sha256 not in (None, digest):
+        raise InputError(f"{input}: expected trees{part} with SHA-256 {sha256}, found {digest}")
     with replacing(output) as file:
-        for tree in trees:
-            line = f"{bracketed(tree)}\n"
-            file.write(line)
-            digest.update(line.encode())
-            count += 1
-        if count == 0:
-            raise InputError(f"{input}: expected trees, found none")
-        if lines not in (None, count):
-            raise InputError(f"{input}: expected {lines} trees{part}, found {count}")
-        if sha256 not in (None, digest.hexdigest()):
-            raise InputError(f"{input}: expected trees{part} with SHA-256 {sha256}, found {digest.hexdigest()}")
+        file.write(text)
     print(f"{output}: {count} trees")
 
 
@@ -106,23 +91,24 @@ def linearize(
     repeat: PositiveInt = 1,
     silver: Path | None = None,
 ) -> None:
-    """Turn trees into what a parser reads and writes.
+    """Turn trees into what a parser reads and writes: words, and brackets with tags (transformer/parsing/trees.py).
 
-    OUTPUT.source.tok gets the words and OUTPUT.target.tok brackets and tags, one sentence a line, in the form of
-    transformer/parsing/trees.py; OUTPUT.json gets the counts.
-
-        python -m transformer linearize --trees resources/corpora/grammar-train.trees --phrases 20000
-            --output results/demo/data/supervised/train
+        python -m transformer linearize --trees wsj-train.trees --output results/paper/data/wsj-only/train
 
     Args:
         trees: treebanks, a tree on each line
-        output: path without ending
+        output: path without ending; gets .source.tok, .target.tok, and .json with counts
         phrases: at most so many constituents of the trees are added as if they were sentences, none twice
         repeat: the times that all these are written
         silver: trees that a parser made, which are written once
     """
     sentences = [tree for path in trees for tree in _read_clean(path)]
-    drawn = _draw_phrases(sentences, phrases) if phrases else []
+    drawn = []
+    if phrases:
+        known = {tuple(words(tree)) for tree in sentences}
+        by_words = {tuple(words(part)): part for tree in sentences for part in constituents(tree, _SHORTEST_PHRASE)}
+        new = [part for text, part in by_words.items() if text not in known]
+        drawn = list(draw(new, len(new), phrases))
     gold = (sentences + drawn) * repeat
     made = _read_clean(silver) if silver else iter(())  # may be millions: not held in memory
     lines = (map(" ".join, encode_tree(tree)) for tree in chain(gold, made))
@@ -130,14 +116,6 @@ def linearize(
     counts = {"trees": len(sentences), "phrases": len(drawn), "repeat": repeat, "silver": kept - len(gold)}
     write_json(f"{output}.json", {"kept": kept} | counts)
     print(f"{output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-
-
-def _draw_phrases(trees: list[Tree], most: int) -> list[Tree]:
-    """Draw at most `most` constituents, at equal distances; none has the words of one of the trees."""
-    sentences = {tuple(words(tree)) for tree in trees}
-    by_words = {tuple(words(phrase)): phrase for tree in trees for phrase in phrases(tree, _SHORTEST_PHRASE)}
-    new = [phrase for text, phrase in by_words.items() if text not in sentences]
-    return list(draw(new, len(new), most))
 
 
 def _read_clean(path: Path) -> Iterator[Tree]:
@@ -164,11 +142,9 @@ def parse(
     json: Path | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
-    """Parse English sentences.
+    """Parse English sentences: a tree over exactly the words of each line, and a blank line for a blank one.
 
-    Takes one sentence a line; gives one tree a line, over exactly its words, and a blank line for a blank one. If the
-    model's output is no tree, it is repaired (transformer/parsing/trees.py). Needs RUN/experiment.yaml,
-    decoding.yaml, vocabulary.model and average.safetensors.
+    If the model's output is no tree, it is repaired (transformer/parsing/trees.py).
 
         echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
 
@@ -192,7 +168,12 @@ def parse(
     if most and not input:
         raise InputError(f"--most: expected with --input, found {most} without")
     torch.set_num_threads(threads or os.cpu_count())
-    lines = evenly(input, most) if most else _input_lines(input)
+    if most:
+        lines = evenly(input, most)
+    elif input:
+        lines = chain.from_iterable(map(read_lines, input))
+    else:
+        lines = decode_lines(split_lines(sys.stdin.buffer), "standard input")
     sentences = (list(map(from_brackets, line.split())) if tokenized else penn_words(line) for line in lines)
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
@@ -208,12 +189,6 @@ def parse(
             write_json(json, summary | {"sentences": len(summary["scores"])})
 
 
-def _input_lines(paths: list[Path] | None) -> Iterator[str]:
-    if not paths:
-        return decode_lines(split_lines(sys.stdin.buffer), "standard input")
-    return chain.from_iterable(map(read_lines, paths))
-
-
 def silver(
     *,
     trees: Path,
@@ -222,20 +197,17 @@ def silver(
     most_words: PositiveInt,
     output: Path,
 ) -> None:
-    """Keep the trees that a parser is most certain of, for another parser to learn from.
+    """Keep the trees that a parser is most certain of: in place of the paper's corpora, which are not public.
 
-    They replace the paper's corpora, which are not public. Blank lines, trees that had to be repaired and sentences of
-    more than --most-words words are left out; of the others, those with the highest scores stay, in their order.
-
-        python -m transformer silver --trees DATA/parsed.trees --parses DATA/parsed.json --keep 0.5 --most-words 80
-            --output DATA/silver.trees
+        python -m transformer silver --trees parsed.trees --parses parsed.json --keep 0.5 --most-words 80
+            --output silver.trees
 
     Args:
         trees: the parses, a tree on each line
-        parses: their repairs and scores
-        keep: the share that stays, over 0 and at most 1
+        parses: their repairs, which are left out, and scores
+        keep: the share of the others that stays, over 0 and at most 1
         most_words: longer sentences are left out
-        output: the trees that stay
+        output: the trees that stay, in their order
     """
     lines = list(read_lines(trees))
     about = read_parses(parses, trees, len(lines))
@@ -243,9 +215,7 @@ def silver(
     sizes = map(len, map(words, one_a_line((lines[index] for index in whole), trees)))
     short = [index for index, size in zip(whole, sizes, strict=True) if size <= most_words]
     if not short:
-        raise InputError(
-            f"{trees}: none of {len(lines):,} parses is a tree without repair of {most_words} words at most"
-        )
+        raise InputError(f"{trees}: none of {len(lines):,} is a tree without repair of {most_words} words at most")
     best = sorted(short, key=lambda index: -about["scores"][index])
     kept = sorted(best[: math.ceil(keep * len(short))])
     with replacing(output) as file:

@@ -1,7 +1,6 @@
 """§5.1: from addresses and files to what training reads: fetch, unpack, generate, tokenize, vocabulary, encode."""
 
 import itertools
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +10,7 @@ from cyclopts.types import NonNegativeInt, PositiveInt
 from transformer.config.experiment import Preparation
 from transformer.files import InputError, replacing, sha256, write_columns
 from transformer.layout import SIDES, Data
-from transformer.records import parse_json, read_json
+from transformer.records import parse_json, read_json, write_json
 
 
 def fetch(
@@ -26,8 +25,7 @@ def fetch(
 ) -> None:
     """Fetch one file from the first of its addresses that gives the right bytes.
 
-    OUTPUT appears once its size and sum are right. Bytes that came before a failure stay beside it in a file whose name
-    ends in .part, and with --size are not sent again.
+    Bytes that came before a failure stay in a file whose name ends in .part, and with --size are not sent again.
 
         python -m transformer fetch --url https://example.org/a.tgz --sha256 cb89... --size 80418416 --output a.tgz
 
@@ -61,8 +59,7 @@ def unpack(
 ) -> None:
     """Unpack one side of a corpus as plain text: UTF-8, one sentence a line. Lines end at a line feed alone.
 
-        python -m transformer unpack --input training-parallel-nc-v9.tgz --member training/news-commentary-v9.de-en.de
-            --format text --lines 201288 --output resources/corpora/news-commentary-v9.de-en.de
+        python -m transformer unpack --input nc-v9.tgz --member training/nc-v9.de --format text --output nc-v9.de
 
     Args:
         input: a plain file, a .gz or an archive (.tar, .tar.gz, .tgz, .zip)
@@ -91,7 +88,7 @@ def generate(*, seed: int, skip: NonNegativeInt, take: PositiveInt, output: Path
 
     Ranges that do not overlap share no sentence in any language.
 
-        python -m transformer generate --seed 1 --skip 20000 --take 500 --output resources/corpora/grammar-dev
+        python -m transformer generate --seed 1 --skip 20000 --take 500 --output grammar-dev
 
     Args:
         seed: of the stream of sentences
@@ -101,8 +98,7 @@ def generate(*, seed: int, skip: NonNegativeInt, take: PositiveInt, output: Path
     """
     from transformer.data import grammar
 
-    items = grammar.take(seed, skip, take)
-    write_columns(items, [f"{output}.{ending}" for ending in ("en", "de", "fr", "trees")])  # in the order of an item
+    write_columns(grammar.take(seed, skip, take), [f"{output}.{ending}" for ending in ("en", "de", "fr", "trees")])
 
 
 def tokenize(
@@ -117,8 +113,8 @@ def tokenize(
 ) -> None:
     """Clean and tokenise one split of a task (§5.1): OUTPUT.source.tok, OUTPUT.target.tok, and OUTPUT.json with counts.
 
-        python -m transformer tokenize --source A.en B.en --target A.de B.de --languages en de --clean
-            --preparation '{"normalize_punctuation": true, ...}' --processes 2 --output results/demo/data/en-de/train
+        python -m transformer tokenize --source A.en --target A.de --languages en de --clean --processes 2
+            --preparation '{"normalize_punctuation": true, ...}' --output results/demo/data/en-de/train
 
     Args:
         source: source sides of the corpora
@@ -137,8 +133,7 @@ def tokenize(
     texts = [data.tokens(split, side) for side in SIDES]
     how = Preparation.read(parse_json(preparation, dict, "--preparation"), "preparation")
     counts = write_tokenized(list(zip(source, target, strict=True)), texts, languages, how, clean, processes)
-    with replacing(data.counts(split)) as file:
-        json.dump(counts, file)
+    write_json(data.counts(split), counts)
     print(f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs")
 
 
@@ -153,8 +148,7 @@ def vocabulary(
 ) -> None:
     """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3).
 
-        python -m transformer vocabulary --text train.source.tok train.target.tok --size 37000 --sentences 10000000
-            --output vocabulary.model
+        python -m transformer vocabulary --text train.*.tok --size 37000 --sentences 10000000 --output vocabulary.model
 
     Args:
         text: tokenised text to learn on
@@ -174,13 +168,12 @@ def vocabulary(
 def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
     """Turn tokenised text into token arrays, which training maps into memory.
 
-    Reads DATA/{split}.{side}.tok and DATA/vocabulary.model; writes DATA/{split}.{side}.ids and .offsets, and then
-    DATA/data.json: counts, and the checksum by which a run identifies its data.
+    DATA/data.json gets counts, and the checksum by which a run identifies its data.
 
         python -m transformer encode --data results/demo/data/en-de --splits train dev --processes 2
 
     Args:
-        data: the folder of one task's data
+        data: the folder of one task's data, with the tokenised text and vocabulary.model
         splits: such as train
         processes: the result does not depend on their number
     """
@@ -198,5 +191,4 @@ def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
             raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
         about[f"{side}_tokens"] = len(encoded.ids)
         files |= {path.name: sha256(path) for path in arrays}
-    with replacing(task.manifest) as file:
-        json.dump({"files": files, "splits": counts, "sha256": checksum_of(files)}, file, indent=1)
+    write_json(task.manifest, {"files": files, "splits": counts, "sha256": checksum_of(files)}, indent=1)

@@ -9,13 +9,13 @@ import yaml
 from transformer.config.experiment import load
 from transformer.config.settings import read
 from transformer.files import InputError, read_lines, replacing
-from transformer.layout import Run, Scale
+from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
 from transformer.pipeline import Pipeline
 from transformer.records import Trained, read_json
 from transformer.report.page.runs import read_run_records, run_cards
-from transformer.report.tables.render import Cell, Grid, Row, Table, read_table
+from transformer.report.tables.render import Cell, Grid, Table, read_table
 
 logger = logging.getLogger(__name__)
 SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # what the tables are made from
@@ -34,12 +34,10 @@ def record(
 ) -> None:
     """Keep what is small of a scale's finished runs, so that its tables can be made again.
 
+    A parser's trees come without their words, which are the treebank's. What the folder holds of other runs stays.
+
         python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/3
         snakemake --cores all --configfile results/record/multi30k/config.yaml
-
-    Copies settings, log, translations, scores and analyses of every run of the scale, and tables, figures and page.
-    A parser's trees come without their words, which are the treebank's. What the folder holds of other runs stays. The
-    second command makes tables, figures and page again in the folder, without training.
 
     Args:
         scale: the scale whose results are kept
@@ -53,8 +51,13 @@ def record(
     results = Pipeline(read(configfile or [], [*(config or []), f"scale={scale}"])).files
     if to.resolve() == results.folder.resolve():
         raise InputError(f"--to: expected another folder than that of the results, found {to}")
-    chosen = set(weights or ())
-    runs = _finished_runs(results)
+    chosen, runs = set(weights or ()), []
+    for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
+        trained = read_json(run.record, Trained)
+        if load(run.experiment).digest(trained["data_sha256"]) == trained["digest"]:
+            runs.append(run)
+        else:
+            logger.warning("left out: %s, whose settings have changed since it was trained", run.folder)
     if unknown := chosen - {run.name for run in runs}:
         raise InputError(f"{results.folder}/runs: expected a trained run {min(unknown)}, found none")
     for run in runs:
@@ -65,18 +68,6 @@ def record(
     with replacing(to / "config.yaml") as file:
         yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
     print(f"{to}: {len(runs)} runs of {results.folder}")
-
-
-def _finished_runs(results: Scale) -> list[Run]:
-    """Return the finished runs. Leaves out, and says so, those whose settings have changed since they were trained."""
-    found = []
-    for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
-        trained = read_json(run.record, Trained)
-        if load(run.experiment).digest(trained["data_sha256"]) == trained["digest"]:
-            found.append(run)
-        else:
-            logger.warning("left out: %s, whose settings have changed since it was trained", run.folder)
-    return found
 
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:
@@ -91,26 +82,20 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     if with_weights or run.folder.parent.name == "base":
         kept.append(run.vocabulary)
     for path in kept:
-        (_copy_without_words if path.suffix == ".trees" else copy)(path, aside.folder / path.name)
+        if path.suffix != ".trees":
+            copy(path, aside.folder / path.name)
+            continue
+        with replacing(aside.folder / path.name) as file:
+            for number, line in enumerate(read_lines(path), start=1):
+                file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")
     if with_weights:
-        _shrink(run.average, aside.average)
+        from transformer.model import weights  # here, as it takes seconds
+
+        tensors, header = weights.load(run.average)
+        weights.save(aside.average, weights.to_int8(tensors), header | {"rounded": True})
     if target.folder.exists():
         shutil.rmtree(target.folder)
     aside.folder.rename(target.folder)
-
-
-def _shrink(path: Path, target: Path) -> None:
-    """Copy weights in 8 bits, with their header."""
-    from transformer.model import weights  # here, as it takes seconds
-
-    tensors, header = weights.load(path)
-    weights.save(target, weights.to_int8(tensors), header | {"rounded": True})
-
-
-def _copy_without_words(path: Path, target: Path) -> None:
-    with replacing(target) as file:
-        for number, line in enumerate(read_lines(path), start=1):
-            file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")
 
 
 def copy(path: Path, target: Path) -> None:
@@ -121,9 +106,7 @@ def copy(path: Path, target: Path) -> None:
 def explain(
     table: str, row: str, column: str, /, *, config: list[str] | None = None, configfile: list[str] | None = None
 ) -> None:
-    """Print the runs behind a number of a table: how each was trained, averaged, decoded and scored.
-
-    The page shows the same cards when a number is chosen.
+    """Print the runs behind a number of a table, as the page does when one chooses it.
 
     python -m transformer explain table2 base en-de
 
@@ -153,21 +136,21 @@ def explain(
 
 def _find_cells(table: Table, row: str, column: str) -> list[tuple[str, Cell]]:
     """Find the numbers of ours in rows that have this text or experiment; without any, in those that contain it."""
-    cells = [
-        (f"{' '.join(texts[:2])}, {heading}", cell, [*map(str.casefold, texts), *experiments])
-        for grid in [table.grid, *(note for note in table.notes if isinstance(note, Grid))]
-        for cells in grid.rows
-        for texts in [_row_texts(grid, cells)]
-        for heading, cell in cells.items()
-        if isinstance(cell, Cell) and cell.runs
-        for tasks, experiments, _ in [zip(*(run.casefold().split("/") for run in cell.runs), strict=True)]
-        if column in heading.casefold() or column in tasks
-    ]
-    whole = [(where, cell) for where, cell, names in cells if row in names]
-    return whole or [(where, cell) for where, cell, names in cells if row in "\n".join(names)]
-
-
-def _row_texts(grid: Grid, cells: Row) -> list[str]:
-    """List the texts of a row; a row of numbers alone has its first."""
-    headings = [heading for heading in cells if heading in (grid.words or list(cells)[:1])]
-    return [text for heading in headings if (text := str(cells[heading]).replace("`", ""))]
+    whole, partly = [], []
+    for grid in [table.grid, *(note for note in table.notes if isinstance(note, Grid))]:
+        for cells in grid.rows:
+            headings = [heading for heading in cells if heading in (grid.words or list(cells)[:1])]
+            texts = [text for heading in headings if (text := str(cells[heading]).replace("`", ""))]
+            for heading, cell in cells.items():
+                if not (isinstance(cell, Cell) and cell.runs):
+                    continue
+                tasks, experiments, _ = zip(*(run.casefold().split("/") for run in cell.runs), strict=True)
+                names = [*map(str.casefold, texts), *experiments]
+                if column not in heading.casefold() and column not in tasks:
+                    continue
+                found = f"{' '.join(texts[:2])}, {heading}", cell
+                if row in names:
+                    whole.append(found)
+                elif row in "\n".join(names):
+                    partly.append(found)
+    return whole or partly

@@ -13,9 +13,8 @@ from transformer.translation.export import Format, export_run
 def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
     """Export a trained run as a folder that translates anywhere.
 
-    `translate --run DIR` needs nothing else. With --format marian the folder is also a model of the library
-    transformers, MarianMTModel and MarianTokenizer, with README.md, a model card; CTranslate2 converts that folder
-    (docs/export.md). export.json lists the export's files with their SHA-256; run.json describes the training.
+    `translate --run DIR` needs nothing else. With --format marian the folder is also a MarianMTModel of the library
+    transformers, which CTranslate2 converts (docs/export.md).
 
     python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
 
@@ -31,9 +30,7 @@ def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
 def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
     """Try a trained run on a page in the browser of this machine: translations as one types, and their attention.
 
-    Prints the page's address; Ctrl-C ends it. No other machine can reach it. The page shows the translation of a
-    sentence, the best that beam search found with their scores, and the weights of every layer and head for that very
-    sentence. RUN is the folder of a run or of an export. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
+    No other machine can reach it; Ctrl-C ends it. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
 
     python -m transformer serve --run results/demo/runs/en-de/base/1
 

@@ -43,14 +43,10 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
     python -m transformer train results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
     torchrun --standalone --nproc-per-node 8 -m transformer train RUN --data DATA --threads 4
 
-    Reads RUN/experiment.yaml. Works in RUN/state/{digest}, which survives a failed or killed job, and at the end writes
-    RUN/checkpoints (those to be averaged), last.safetensors, metrics.jsonl, vocabulary.model and run.json. A finished
-    training is not repeated; to train again, delete RUN/state and RUN/run.json.
-
-    The batches are the same on any number of processes. TERM, INT, HUP, USR1 or USR2 to any process: the state is saved
-    after the step, RUN/state/interrupted names the signal, and exit code is 75; the same command goes on from there.
-    torchrun itself exits with 1, and must be told to pass USR1 and USR2 on and to wait for the save, as
-    workflow/scripts/train-node does. While another process trains in RUN, this one waits.
+    Works in RUN/state/{digest}, which survives a failed or killed job. A finished training is not repeated; to train
+    again, delete RUN/state and RUN/run.json. The batches are the same on any number of processes. TERM, INT, HUP, USR1
+    or USR2 to any process saves the state and ends with exit code 75; the same command goes on from there. torchrun
+    itself exits with 1, and must be told to pass USR1 and USR2 on, as workflow/scripts/train-node does.
 
     Args:
         run: folder of the run; positional, as torchrun takes --run for an option of its own
@@ -90,11 +86,9 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
 
 
 def average(*, run: Path) -> None:
-    """Average the last checkpoints of a run (§6.1).
+    """Average the last checkpoints of a run (§6.1): RUN/checkpoints, to RUN/average.safetensors.
 
     python -m transformer average --run results/demo/runs/en-de/base/1
-
-    Writes RUN/average.safetensors, the mean of the checkpoints in RUN/checkpoints.
 
     Args:
         run: folder of the run

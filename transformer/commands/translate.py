@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ from transformer.files import LONGEST_LINE, InputError, decode_lines, groups, op
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json
-from transformer.translation.translator import TooLong, Translator, open_translator
+from transformer.translation.translator import TooLong, open_translator
 
 TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
 PIECE = 2**18  # bytes read at once from standard input: about as many lines
@@ -33,14 +33,12 @@ def translate(
 ) -> None:
     """Translate raw text by beam search (§6.1).
 
-    Takes one sentence a line and gives one a line: tokenised, cut into subwords, translated, and joined to plain text
-    again, all as the run was trained. Lines are answered as they come, in a pipe or at a terminal, and a text may be of
-    any length. RUN is the folder of a run or of an export.
+    Takes one sentence a line and gives one a line, as they come in a pipe or at a terminal, of a text of any length.
 
     python -m transformer translate --run results/demo/runs/en-de/base/1 < text
 
     Args:
-        run: folder of a trained run
+        run: folder of a trained run, or an export
         weights: RUN/average.safetensors if not given
         decoding: JSON: changes to RUN/decoding.yaml
         input: text; standard input if not given
@@ -54,9 +52,16 @@ def translate(
     with reading as source, writing as target:
         read = groups(split_lines(source), TOGETHER, len) if input else arriving(source)
         model = load_model(weights or files.average, load(files.experiment).model).to(best_device())
-        for lines in _translations(open_translator(run, model, changes), read, input or "standard input"):
-            target.write("".join(line + "\n" for line in lines).encode())  # in UTF-8, whatever the terminal's locale
+        translator, name, before = open_translator(run, model, changes), input or "standard input", 0
+        for group in read:
+            lines = list(decode_lines(group, name, before + 1))
+            try:
+                translations = translator.translate(lines, before)
+            except TooLong as error:
+                raise InputError(f"{name}: {error}") from None
+            target.write("".join(line + "\n" for line in translations).encode())  # UTF-8, whatever the locale
             target.flush()
+            before += len(lines)
 
 
 def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
@@ -70,22 +75,3 @@ def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
             break  # decode_lines refuses it
     if begun:
         yield [begun]
-
-
-def _translations(translator: Translator, read: Iterable[list[bytes]], name: str | Path) -> Iterator[list[str]]:
-    """Yield the translations of each group of lines; at a bad line, InputError comes after those before it."""
-    before = 0
-    for group in read:
-        lines, problem = [], None
-        try:
-            lines.extend(decode_lines(group, name, before + 1))  # up to the bad line
-        except InputError as error:
-            problem = error
-        try:
-            yield translator.translate(lines, before)
-        except TooLong as error:
-            yield translator.translate(lines[: error.index])
-            raise InputError(f"{name}: {error}") from None
-        if problem:
-            raise problem
-        before += len(lines)
