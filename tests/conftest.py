@@ -2,18 +2,17 @@
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from hypothesis import settings
-from support.project import snakemake
+from support.project import make_small, snakemake
 from support.slurm import Cluster
-from support.small import make_small
 from support.tools import needs_cluster
+from support.toy import make_experiment
 
-from transformer.config.experiment import Experiment, Model, Preparation, Running, Training
+from transformer.config.experiment import Experiment
 
 os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors gain nothing from more threads
 settings.register_profile("any machine", deadline=None)  # a slow one breaks no property
@@ -31,41 +30,9 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def experiment() -> Experiment:
     """Return a run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
-    return Experiment(
-        scale="test",
-        label="a test",
-        task="en-de",
-        experiment="tiny",
-        seed=1,
-        fidelity="paper-text",
-        source="en",
-        target="de",
-        model=Model(
-            *(2, 13, 17, 3, 5, 7),
-            P_drop=0.1,
-            P_drop_attention=0.0,
-            positions="sinusoid",
-            embedding_rows=37,
-            output_rows=36,
-            sinusoids="interleaved",
-            target_spaces=0,
-        ),
-        training=Training(
-            steps=11,
-            rate=1.0,
-            warmup_steps=4,
-            source_tokens=41,
-            target_tokens=43,
-            checkpoint_every=2,
-            averaged_checkpoints=3,
-            epsilon_ls=0.1,
-            beta1=0.9,
-            beta2=0.98,
-            epsilon=1e-9,
-        ),
-        preparation=Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000),
-        running=Running(log_every=2, evaluate_every=5, bleu_sentences=0, save_every=3),
-    )
+    model = {"d_model": 13, "d_ff": 17, "h": 3, "d_k": 5, "d_v": 7, "output_rows": 36}
+    steps = {"steps": 11, "source_tokens": 41, "target_tokens": 43}
+    return make_experiment(model=model, running={"log_every": 2, "evaluate_every": 5, "save_every": 3}, **steps)
 
 
 @pytest.fixture(scope="module")
@@ -91,32 +58,6 @@ def small(tmp_path_factory) -> Path:
             assert result.returncode == 0, result.stdout + result.stderr
             made.touch()
     return project
-
-
-@pytest.fixture
-def shown(record_property):
-    """Return a function that takes text to be shown when all tests have run: a controller's list of its jobs."""
-    return partial(record_property, "shown")
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Show that text, from whichever process it comes."""
-    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
-    for report in reports:
-        for text in (value for name, value in report.user_properties if name == "shown" and report.when == "call"):
-            terminalreporter.section(report.nodeid)
-            terminalreporter.write_line(text)
-    if terminalreporter.config.getoption("verbose") > 0:
-        show_outcomes(terminalreporter)
-
-
-def show_outcomes(terminalreporter) -> None:
-    """List the cases of hostile input, each with the line that it ended with."""
-    ended = [report for report in terminalreporter.stats.get("", []) if report.when == "teardown"]
-    outcomes = [(report.nodeid, dict(report.user_properties).get("outcome")) for report in ended]
-    if rows := [f"{case.removeprefix('tests/hostile/')}: {line}" for case, line in outcomes if line]:
-        terminalreporter.section("hostile input, and what it ended with")
-        terminalreporter.write_line("\n".join(rows))
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.starting import start
-from support.toy import make_experiment, random_text
+from support.toy import make_experiment, random_text, start
 
 from transformer import device
 from transformer.device import PER_PARAMETER, SHARE, best_device, given_gpu, pieces, saved_bytes

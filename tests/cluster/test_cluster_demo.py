@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, SNAKEMAKE, copy_project, own_corpus, write_profile
+from support.project import ENVIRONMENT, SNAKEMAKE, copy_project, make_small, own_corpus, write_profile
 from support.slurm import Cluster
-from support.small import make_small
 
 from transformer.registry import FIGURES, TABLES
 
@@ -27,7 +26,7 @@ def adapt(project: Path) -> None:
     write_profile(project, profile | {"max-jobs-per-timespan": "100/1s"})
 
 
-def run(cluster: Cluster, project: Path, shown, *arguments: str) -> list[str]:
+def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:
     """Run Snakemake with profiles/here; return the numbers of its jobs, all of which completed."""
     command = [*SNAKEMAKE[:3], "--workflow-profile", "profiles/here", *arguments]
     with (project / "output").open("w") as output:
@@ -39,36 +38,36 @@ def run(cluster: Cluster, project: Path, shown, *arguments: str) -> list[str]:
     numbers = re.findall(r"SLURM jobid (\d+)", (project / "output").read_text())
     query = ["squeue", "--noheader", "--states=all", f"--jobs={','.join(numbers)}", "--format=%i %T %k"]
     jobs = cluster.run(*query, timeout=20).stdout
-    shown(jobs)
+    print(jobs)
     assert jobs.count(" COMPLETED ") == len(numbers)
     return numbers
 
 
-def test_every_rule(cluster, tmp_path, shown):
+def test_every_rule(cluster, tmp_path):
     project = make_small(tmp_path)
     adapt(project)
-    numbers = run(cluster, project, shown)
+    numbers = run(cluster, project)
     assert len(numbers) > 30
     for table in TABLES:
         assert (project / f"results/small/tables/{table}.csv").stat().st_size > 300
     for figure in FIGURES:
         assert (project / f"results/small/figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
     assert (project / "results/small/report.html").stat().st_size > 100_000
-    check_memory(cluster, numbers, shown)
+    check_memory(cluster, numbers)
 
 
-def test_without_accounting(plain_cluster, tmp_path, shown):
+def test_without_accounting(plain_cluster, tmp_path):
     """From text to a score."""
     project = copy_project(tmp_path)
     own_corpus(project)
     adapt(project)
     score = "results/mine/runs/en-cs/base/1/test.json"
-    numbers = run(plain_cluster, project, shown, "--configfile", "own.yaml", "--config", "scale=mine", "--", score)
+    numbers = run(plain_cluster, project, "--configfile", "own.yaml", "--config", "scale=mine", "--", score)
     assert len(numbers) > 3
     assert (project / score).stat().st_size > 300
 
 
-def check_memory(cluster: Cluster, numbers: list[str], shown) -> None:
+def check_memory(cluster: Cluster, numbers: list[str]) -> None:
     """Check that no job needed more memory than its rules say."""
     form = ["--noheader", "--parsable2", "--units=M", "--format=JobID,ReqMem,MaxRSS,Comment"]
     asked, used = {}, {}
@@ -80,6 +79,6 @@ def check_memory(cluster: Cluster, numbers: list[str], shown) -> None:
         elif peak:
             used[job] = used.get(job, 0) + float(peak.rstrip("M"))
     table = sorted((comment, used.get(job, 0), wanted) for job, (wanted, comment) in asked.items())
-    shown("\n".join(f"{comment}: {peak:.0f} of {wanted:.0f} MB" for comment, peak, wanted in table))
+    print("\n".join(f"{comment}: {peak:.0f} of {wanted:.0f} MB" for comment, peak, wanted in table))
     assert any("rule_train" in asked[job][1] for job in used)  # Slurm has looked at what was used
     assert [row for row in table if row[1] > row[2]] == []

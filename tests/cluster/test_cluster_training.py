@@ -91,13 +91,13 @@ class Workflow:
         done = self.cluster.run(*command, timeout=30)
         assert done.returncode == 0, done.stderr
 
-    def ends_well(self, expected: bytes, shown, starts: int = 2) -> None:
+    def ends_well(self, expected: bytes, starts: int = 2) -> None:
         """Wait for its success; check the weights and the number of starts; show the jobs that the controller knows."""
         try:
             assert self.process.wait(timeout=420) == 0, self.log()
         finally:
             jobs = self.cluster.run("squeue", "--states=all", "--format=%i %j %T %r %N %k", timeout=20).stdout
-            shown("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
+            print("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
         assert (self.project / TRAINED).read_bytes() == expected
         assert len(json.loads((self.project / RUN / "run.json").read_text())["starts"]) == starts
 
@@ -127,7 +127,7 @@ def begin(cluster, project):
     cluster.clear()
 
 
-def test_time_limit(begin, project, weights, shown):
+def test_time_limit(begin, project, weights):
     """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
     (project / "long.yaml").write_text(LONGER)
     workflow = begin(runtime=2, slurm_extra=SOON)
@@ -136,53 +136,53 @@ def test_time_limit(begin, project, weights, shown):
     starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
     assert starts > 1
     assert workflow.job() == job
-    workflow.ends_well(expected, shown, starts)
+    workflow.ends_well(expected, starts)
 
 
-def test_two_nodes(begin, project, weights, shown):
+def test_two_nodes(begin, project, weights):
     """A process on each of two nodes, signalled in the middle; one writes the state, both go on."""
     workflow = begin(gpu=2, nodes=2, tasks=2, mpi="srun", slurm_extra=f"{SIGNAL[:-1]} --gpus-per-node=1'")
     job = workflow.saved()
     assert "gpu[1-2]" in workflow.state(job)
     workflow.control("scancel", "--signal=USR1", job)
-    workflow.ends_well(weights(processes=2), shown)
+    workflow.ends_well(weights(processes=2))
     assert workflow.job() == job
     starts = json.loads((project / RUN / "run.json").read_text())["starts"]
     assert [start["processes"] for start in starts] == [2, 2]
 
 
-def test_cancelled(begin, weights, shown):
+def test_cancelled(begin, weights):
     """A person's `scancel` is an error, and no requeue; Snakemake's retry is a new job, which goes on."""
     workflow = begin()
     job = workflow.saved()
     workflow.control("scancel", job)
-    workflow.ends_well(weights(), shown)
+    workflow.ends_well(weights())
     assert workflow.state(job).startswith("CANCELLED")
     assert workflow.job() != job
 
 
 @pytest.mark.parametrize("partition", ["preempt", "grace"])
-def test_preempted(begin, cluster, weights, shown, partition):
+def test_preempted(begin, cluster, weights, partition):
     """Slurm puts a preempted training back in the queue; one that left in its time of grace puts itself back."""
     workflow = begin(slurm_partition=partition)
     job = workflow.saved()
     first = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
     assert first.returncode == 0, first.stderr
-    workflow.ends_well(weights(), shown)
+    workflow.ends_well(weights())
     assert workflow.job() == job
 
 
-def test_node_taken_down(begin, weights, shown):
+def test_node_taken_down(begin, weights):
     """The job is started again where there is room."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
     workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
-    workflow.ends_well(weights(), shown)
+    workflow.ends_well(weights())
     assert workflow.job() == job
 
 
-def test_snakemake_killed(begin, project, weights, shown):
+def test_snakemake_killed(begin, project, weights):
     """Its job lives on. Started again, it submits another, which waits for the first to end, and trains nothing."""
     workflow = begin()
     job = workflow.saved()
@@ -190,14 +190,14 @@ def test_snakemake_killed(begin, project, weights, shown):
     workflow.process.wait()
     assert snakemake(project, "--unlock", *OWN).returncode == 0
     workflow.start()
-    workflow.ends_well(weights(), shown, starts=1)
+    workflow.ends_well(weights(), starts=1)
     assert workflow.job() != job
     (job_log,) = project.glob(f"logs/slurm/*/*/{workflow.job()}.log")
     assert f"is in use by job {job}, process" in job_log.read_text()
     assert "trained before: " in job_log.read_text()
 
 
-def test_everything_in_one_job(cluster, project, weights, shown):
+def test_everything_in_one_job(cluster, project, weights):
     """Two trainings are steps of a job on two nodes, whose time is up in the middle; translations follow."""
     adapt(project, "allocation", {})
     (project / "profiles/here/profile.yaml").rename(project / "profiles/allocation/profile.yaml")
@@ -216,7 +216,7 @@ def test_everything_in_one_job(cluster, project, weights, shown):
         query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]
         until(lambda: cluster.run(*query, timeout=20).stdout.strip() == "COMPLETED", log, 300)
     finally:
-        shown(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
+        print(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
         cluster.clear()
     starts = [json.loads((project / run / "run.json").read_text())["starts"] for run in runs]
     assert [len(entries) for entries in starts] == [2, 2], log.read_text()

@@ -1,4 +1,4 @@
-"""The GPU's path at the paper's full size, on a device that has shapes and types but no numbers (support/pretend.py).
+"""The GPU's path at the paper's full size, on a device that has shapes and types but no numbers (trace.py).
 
 It cannot show the attention kernels' numbers, copies and events, NCCL, time, or the memory that is really used.
 """
@@ -17,8 +17,7 @@ from support.tools import needs
 
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent
-TESTS = HERE.parent
-SOURCE = TESTS / "support" / "pretend.cpp"
+SOURCE = HERE / "pretend.cpp"
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch's build for CUDA has a CUDA of its own")
 
@@ -44,10 +43,7 @@ def trace(library):
     """Return a function that runs trace.py: its process."""
 
     def run(*words: str) -> subprocess.CompletedProcess:
-        environment = os.environ | {
-            "PRETEND": str(library),
-            "PYTHONPATH": os.pathsep.join(map(str, [TESTS.parent, TESTS])),
-        }
+        environment = os.environ | {"PRETEND": str(library), "PYTHONPATH": str(HERE.parents[1])}
         command = [sys.executable, HERE / "trace.py", *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 

@@ -1,41 +1,85 @@
-"""Run one part of the GPU's path on the device of support/pretend.py, and print what was seen as JSON.
+"""Run one part of the GPU's path on a CUDA device without a GPU, and print what was seen as JSON.
 
-    export PRETEND=pretend.so PYTHONPATH=.:tests  # pretend.cpp, compiled as test_without_a_gpu.py does
+    export PRETEND=pretend.so PYTHONPATH=.  # pretend.cpp, compiled as test_without_a_gpu.py does
     python tests/gpu/trace.py step base
     python tests/gpu/trace.py step base --break wait
 
-A broken part shows that what is tested can fail.
+Fake tensors on the device have shapes and types, but no numbers: what would wait for the GPU because it needs a number
+raises an exception. A broken part shows that what is tested can fail.
 """
+
+# ruff: noqa: E402 (the library comes before torch, and torch's answers before this project)
+import ctypes
+import os
+
+ctypes.CDLL(os.environ["PRETEND"])
 
 import argparse
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
 
-from msgspec import structs
-
-from support.pretend import CUDA, FAKE, Watch, install  # isort: skip (before torch)
-
 import numpy as np
 import torch
+from msgspec import structs
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.decomposition import select_decomp_table
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._python_dispatch import TorchDispatchMode
 
-install()
+CUDA = torch.device("cuda", 0)
+FAKE = FakeTensorMode(shape_env=ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False))
+ANSWERS = {  # an H100's, as far as anybody asks
+    **{"is_available": True, "is_initialized": False, "is_bf16_supported": True, "device_count": 1},
+    **{"current_device": 0, "get_device_capability": (9, 0), "get_rng_state": torch.zeros(16, dtype=torch.uint8)},
+    **{"set_rng_state": None, "manual_seed_all": None, "set_device": None, "synchronize": None, "_lazy_init": None},
+    **{"_exchange_device": 0, "_maybe_exchange_device": 0},
+}
+for name, answer in ANSWERS.items():
+    for module in (torch.cuda, torch.cuda.random):
+        if hasattr(module, name):
+            setattr(module, name, lambda *_, answer=answer, **__: answer)
 
-from benchmarks.workload import of_paper  # noqa: E402 (after `install`)
-from transformer.device import World  # noqa: E402
-from transformer.training import loss as compiling  # noqa: E402
-from transformer.training import step as step_module  # noqa: E402
-from transformer.training.loss import batch_losses  # noqa: E402
-from transformer.training.step import Learner  # noqa: E402
+from benchmarks.workload import of_paper
+from transformer.device import World
+from transformer.model import packed
+from transformer.training import batches as batches_module
+from transformer.training import loss as compiling
+from transformer.training import step as step_module
+from transformer.training.loss import batch_losses
+from transformer.training.step import Learner
+
+
+def to_device(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """Return a fake tensor in the place of packed.to_device's, whose pinned memory has no fake."""
+    with FAKE:
+        return torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, device=device)
+
+
+packed.to_device = batches_module.to_device = to_device
+
+
+class Watch(TorchDispatchMode):
+    """A count of the operators that give a GPU work."""
+
+    def __init__(self):
+        super().__init__()
+        self.operators: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = str(function)
+        self.operators[name] += not (function.is_view or name.startswith("prim."))  # these two are no work for a GPU
+        return function(*args, **(kwargs or {}))
+
 
 PAIRS = 20_000  # random sentences: some twenty batches
 WORLD = World(0, 1, CUDA)
@@ -65,7 +109,7 @@ def step(name: str) -> dict:
     learner = learner_of(name)
     learner.capacity = None
     with Watch() as seen:
-        return made(learner, learner.batches_of(0)[0]) | report(seen)
+        return made(learner, learner.batches_of(0)[0]) | {"operators": seen.operators.total()}
 
 
 def made(learner: Learner, batch: np.ndarray) -> dict:
@@ -138,10 +182,6 @@ def saved(graph: torch.fx.GraphModule) -> int:
     (outputs,) = graph.graph.find_nodes(op="output")[0].args
     values = [node.meta["val"] for node in outputs if isinstance(node, torch.fx.Node) and node.op != "placeholder"]
     return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
-
-
-def report(seen: Watch) -> dict:
-    return {"operators": seen.operators.total(), "attention": sorted(seen.attention)}
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Damaged and foreign files: one line that names the file and what is wrong with it, and never a wrong result."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -8,22 +9,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 import yaml
-from support.made import DATA, RUN, train_run, write_others
+from support.commands import do, error
+from support.page import attention
+from support.scored import score
+from support.toy import make_data, make_experiment, make_run, random_lines, write_text
 
-from transformer import cli
 from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Counts, read_manifest
 from transformer.evaluation.analyses import PAYLOADS, Attention
-from transformer.evaluation.layers import Measured
+from transformer.evaluation.layers import COSTS, LAYERS, Measured
 from transformer.files import InputError
 from transformer.model import weights
 from transformer.records import Trained, read_json, read_of_run, read_parses, read_translated
-from transformer.report.tables import render
+from transformer.report.tables.render import Cell, Grid, Table, read_table, write_table
 from transformer.training import loop
 
+RUN, DATA = "runs/en-de/base/1", "data/en-de"
 TRANSLATE = f"translate --run {RUN} --input test.en --output new.hyp --threads 1"
 TRAIN = f"train new --data {DATA} --threads 1"
 
@@ -37,7 +42,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "parses.json": lambda path: read_parses(path, "trees", 2),
     "layers.json": partial(read_json, kind=Measured),
     "attention.json": partial(read_json, kind=Attention),
-    "table1.json": render.read_table,
+    "table1.json": read_table,
     **{f"{name}.json": partial(read_of_run, kind=kind) for name, kind in PAYLOADS.items()},
 }
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -68,6 +73,52 @@ VALUES: list[tuple[str, list, Any, str]] = [
 ]
 
 
+SCORE = {"bleu": 30.0, "low": 29.0, "high": 31.0, "draws": [29.0, 31.0], "length_ratio": 1.0}
+KIND = {"increase": [[0.1]], "distance": [[2.0]], "equal": 3.0}
+KIND |= {"curve": [{"masked": 1, "layer": 1, "head": 1, "loss": 0.7}]}
+KINDS = dict.fromkeys(("encoder", "decoder", "cross"), KIND)
+MASKED, LONG = SCORE | {"kind": None, "masked": 0}, SCORE | {"times": None, "sentences": 5, "tokens": 4.5}
+PAYLOAD = {
+    "averaging": {"averages": [SCORE | {"checkpoints": 1, "perplexity": 2.0}]},
+    "heads": {"layers": 1, "heads": 1, "loss": 0.5, "kinds": KINDS, "bleu": [MASKED]},
+    "lengths": {"positions": "sinusoid", "longest": 9, "skipped": 0, "groups": [LONG]},
+    "smoothing": {
+        **{"epsilon_ls": 0.1, "perplexity": 2.0, "perplexity_draws": [2.0], "beams": [SCORE | {"beam": 4}]},
+        "calibration": {"error": 0.1, "confidence": 0.5, "accuracy": 0.6},
+    },
+}
+
+
+def train_run(folder: Path) -> None:
+    """Make a run in a folder by the subcommands, from its data to the score of its translations."""
+    make_data(folder / DATA, random_lines(1, 30), random_lines(2, 8))
+    make_run(folder / RUN, make_experiment(steps=6))
+    write_text(folder / "test.en", ["ab cd", "ef gh ij"])
+    with contextlib.chdir(folder):
+        do("train", RUN, "--data", DATA, "--threads", 1)
+        do("average", "--run", RUN)
+        do("translate", "--run", RUN, "--input", "test.en", "--output", f"{RUN}/test.hyp", "--threads", 1)
+        texts = ["--hyp", f"{RUN}/test.hyp", "--ref", "test.en", "--lang", "de"]
+        do("score", *texts, "--run", RUN, "--json", f"{RUN}/test.json")
+
+
+def write_others(folder: Path) -> None:
+    """Write, as the pipeline would, what the run does not have."""
+    start = {"threads": 1, "hardware": "CPU", "versions": {"torch": "2"}, "commit": "c", "date": "d"}
+    time = {"n": 8, "d": 4, "k": 3, "r": 3, "multiply_adds": 9, "seconds": 0.1, "quartiles": 0.01}
+    times = [{"layer": layer, "grid": grid} | time for layer in COSTS for grid in "nd"]
+    connections = [{"layer": layer, "n": 8, "path": 1, "sequential": 2} for layer in LAYERS]
+    common = {"run": score(30.0)["run"], "language": "de", "sentences": 9, "target_sha256": "ab"}
+    contents = {analysis: common | PAYLOAD[analysis] for analysis in PAYLOADS}
+    contents |= {"layers": start | {"times": times, "connections": connections}, "attention": attention()}
+    contents["parses"] = {"sentences": 2, "repaired": {"2": "no tree"}, "scores": [-0.5, -0.7]}
+    for name, content in contents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    grid = Grid(("Model",), [{"Model": "base", "BLEU": Cell("27.3", ("en-de/base/1",))}])
+    table = Table("table1", "T", "C", grid, ["a note", ["a list"], grid])
+    write_table(table, str(folder / "table1"), pd.DataFrame({"a": [1]}))
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
@@ -84,16 +135,6 @@ def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
     shutil.rmtree(tmp_path / "place/new/state")
     monkeypatch.chdir(tmp_path / "place")
     return tmp_path / "place"
-
-
-def refused(command: str) -> str:
-    """Return the one line with which a command ends."""
-    with pytest.raises(SystemExit) as error:
-        cli.main(command.split())
-    message = str(error.value)
-    assert message.startswith(f"transformer {command.split()[0]}: error: ")
-    assert len(message.splitlines()) == 1
-    return message
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -138,7 +179,7 @@ def test_weights_that_the_model_cannot_have_are_named(place: Path, change: str, 
     altered, words = CHANGES[change]
     tensors, header = weights.load(paths[0])
     weights.save(paths[0], tensors | {WEIGHT: altered(tensors[WEIGHT])}, header)
-    message = refused(command)
+    message = error(*command.split())
     assert f"{paths[0].name}: {WEIGHT}: {words}" in message
 
 
@@ -146,8 +187,8 @@ def test_weights_that_the_model_cannot_have_are_named(place: Path, change: str, 
 def test_full_memory_in_training_is_one_line(place: Path, monkeypatch, capsys, owner: type, name: str):
     """With the step and the last state before it, without a traceback."""
     monkeypatch.setattr(owner, name, lambda *_, **__: torch.empty(1 << 50))
-    message = refused(TRAIN)
-    assert re.search("error: step .* RuntimeError: .*can't allocate memory.*; last state: ", message)
+    message = error(*TRAIN.split())
+    assert re.search("^step .* RuntimeError: .*can't allocate memory.*; last state: ", message)
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -162,7 +203,7 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
     good = log.read_bytes().splitlines(keepends=True)
     bad = [b"\x00\xff\n", b'{"step": "1"}\n', b'{"step": 1, "rate": NaN}\n', b'{"step": 2, "ra']
     log.write_bytes(b"".join([good[0], bad[0], *good[1:], *bad[1:]]))
-    cli.main(TRAIN.split())
+    do(*TRAIN.split())
     assert (place / "new/metrics.jsonl").read_bytes().splitlines(keepends=True) == good
     dropped = [line for line in caplog.messages if line.startswith("dropped a damaged line")]
     numbers = [2, *range(len(good) + 2, len(good) + 5)]

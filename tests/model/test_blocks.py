@@ -10,9 +10,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support import starting
-from support.starting import CPU, TEXT
-from support.toy import make_experiment, model_config
+from support import toy
+from support.toy import CPU, TEXT, make_experiment, model_config
 from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import flex_attention
@@ -188,7 +187,7 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
 
 
 def start(folder, in_blocks: bool, running: dict | None = None) -> TrainingRun:
-    run = starting.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
+    run = toy.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
     run.learner.capacity = run.learner.largest_piece(run.learner.batches_of(0)) if in_blocks else None
     return run
 

@@ -8,8 +8,16 @@ import msgspec
 import pytest
 import torch
 from support.commands import do
-from support.table import Table, random_table, sequence_log_p
-from support.toy import DECODING, make_experiment, make_run, random_model, write_text
+from support.toy import (
+    DECODING,
+    Table,
+    make_experiment,
+    make_run,
+    random_model,
+    random_table,
+    sequence_log_p,
+    write_text,
+)
 from support.trees import PLAIN, TREES
 
 from transformer.config.experiment import EOS, PAD, save

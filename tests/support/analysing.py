@@ -22,17 +22,12 @@ def analyse(analysis: Callable, place: Path, **params) -> dict:
 def by_commands(run: Path, sides: tuple[list[str], list[str]], folder: Path, **decoding) -> dict:
     """Return the `Bleu` of the average, as the subcommands translate and score give it."""
     source, target = (write_text(folder / f"by_commands.{side}", lines) for side, lines in enumerate(sides))
-    files = {"hyp": folder / "by_commands.hyp", "json": folder / "by_commands.json"}
+    hyp, scored = folder / "by_commands.hyp", folder / "by_commands.json"
     ways = ["--decoding", json.dumps(decoding), "--threads", "1"]
-    do("translate", "--run", run, "--input", source, "--output", files["hyp"], *ways)
-    do("score", "--hyp", files["hyp"], "--ref", target, "--lang", "de", "--run", run, "--json", files["json"])
-    scores = json.loads(files["json"].read_text())
+    do("translate", "--run", run, "--input", source, "--output", hyp, *ways)
+    do("score", "--hyp", hyp, "--ref", target, "--lang", "de", "--run", run, "--json", scored)
+    scores = json.loads(scored.read_text())
     paper = scores["scores"]["plain_quotes"]
-    words = [sum(len(line.split()) for line in path.read_text().splitlines()) for path in (files["hyp"], target)]
-    return {
-        "bleu": paper["score"],
-        "low": paper["low"],
-        "high": paper["high"],
-        "draws": scores["draws"],
-        "length_ratio": words[0] / words[1],  # the toy's words are tokens, as they have no punctuation
-    }
+    bleu = {"bleu": paper["score"], "low": paper["low"], "high": paper["high"], "draws": scores["draws"]}
+    # The toy's words are tokens, as they have no punctuation.
+    return bleu | {"length_ratio": len(hyp.read_text().split()) / len(target.read_text().split())}

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from selenium import webdriver
-from selenium.webdriver.common.by import By
 
 from support.tools import needs
 
@@ -14,7 +13,6 @@ AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 TELEPHONE, DESK, SHEET = 360, 1100, 1030  # pixels across; a sheet of A4 on its side within its margins
 SERIOUS = ("serious", "critical")
 ALL = ("minor", "moderate", *SERIOUS)
-PATIENCE = 300  # seconds for axe-core on a long page
 
 
 @contextmanager
@@ -27,7 +25,7 @@ def started() -> Iterator[webdriver.Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(needs("chromedriver", "apt-get install chromium-driver"))
     with webdriver.Chrome(options=options, service=service) as browser:
-        browser.set_script_timeout(PATIENCE)
+        browser.set_script_timeout(300)  # seconds, for axe-core on a long page
         yield browser
 
 
@@ -42,8 +40,7 @@ def show(browser, url: str, width: int = DESK, scheme: str = "light", medium: st
 
 def open_cards(browser) -> None:
     """Open the cards of all runs."""
-    for details in browser.find_elements(By.CSS_SELECTOR, "details"):
-        browser.execute_script("arguments[0].open = true", details)
+    browser.execute_script("document.querySelectorAll('details').forEach(each => { each.open = true })")
 
 
 def check_loading(browser, url: str) -> None:

@@ -1,4 +1,4 @@
-"""The train stage with one fault in it: `faulty.py FAULT RANK STEP -- train's arguments`. For test_faults.py.
+"""`train` with one fault in it: `faulty.py FAULT RANK STEP`, then train's arguments. For test_faults.py.
 
 Prints to standard error when the fault happens, as `fault at SECONDS` of the system's clock.
 """
@@ -22,19 +22,14 @@ from transformer.training.loop import TrainingRun
 
 
 def exception(run: TrainingRun) -> None:
-    source, target = run.text.source, run.text.target
-    ids = np.full_like(target.ids, 60_000)  # no embedding has that row
-    run.learner.text = ParallelText(source, TokenArray(ids, target.offsets))
+    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has that row
+    run.learner.text = ParallelText(run.text.source, TokenArray(ids, run.text.target.offsets))
 
 
 def out_of_memory(run: TrainingRun) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     run.learner.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not there
-
-
-def killed(run: TrainingRun) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def exception_and_signal(run: TrainingRun) -> None:
@@ -49,30 +44,29 @@ def not_finite(run: TrainingRun) -> None:
         run.learner.model.encoder[0].feed_forward.inner.weight[3, 5] = torch.nan
 
 
-def disk_full(run: TrainingRun) -> None:
-    """Let no file grow beyond 30,000 bytes: less than a state, more than is logged."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+FAULTS = {
+    "exception": exception,
+    "out_of_memory": out_of_memory,
+    "killed": lambda run: os.kill(os.getpid(), signal.SIGKILL),
+    "exception_and_signal": exception_and_signal,
+    "not_finite": not_finite,
+    # No file may grow beyond so many bytes: less than a state, more than is logged; and less than TensorBoard's.
+    "disk_full": lambda run: resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000)),
+    "disk_full_for_logs": lambda run: resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000)),
+}
 
 
-def disk_full_for_logs(run: TrainingRun) -> None:
-    """Let no file grow beyond 12,000 bytes, which TensorBoard's has reached before."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
-
-
-def main(fault: str, rank: str, step: str, *arguments: str) -> None:
-    """Train until `fault` befalls process `rank` in the step after `step`."""
+if __name__ == "__main__":
+    fault, rank, step, *arguments = sys.argv[1:]
     update = TrainingRun.update
 
     def struck(run, *batch):
+        """Have the fault befall one process in the step after `step`."""
         if run.world.rank == int(rank) and run.progress.step == int(step):
             print(f"fault at {time.time()}", file=sys.stderr, flush=True)
-            globals()[fault](run)
+            FAULTS[fault](run)
         return update(run, *batch)
 
     TrainingRun.update = struck
     with manners("transformer"):
         cli.main(["train", *arguments])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

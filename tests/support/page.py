@@ -10,8 +10,7 @@ from support import scored
 from transformer.report.page.page import make
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 
-TOKENS = {"source": ["make", "it", "more", "difficult"], "target": ["er", "schwe@@", "ren"]}
-TOKENS["shifted"] = ["<pad>", *TOKENS["target"][:-1]]
+SOURCE, TARGET = ["make", "it", "more", "difficult"], ["er", "schwe@@", "ren"]
 LONG = "no_treebank" * 9  # no place to break a line at
 SVG = """<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="90pt" viewBox="0 0 9 9"><path d="M0 0H9V9H0Z" fill="{color}"/></svg>"""
@@ -36,12 +35,10 @@ def attention(N: int = 2, h: int = 3) -> dict:
         row[(layer + head) % len(keys)] = 0.7
         return [row for _ in queries]
 
-    source, target, _ = TOKENS.values()
-    kinds = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-    sentence = {"title": "Difficult</script>", "figures": {"figure5": {}}, **TOKENS} | {
-        kind: [[weights(*sides, layer, head) for head in range(h)] for layer in range(N)]
-        for kind, sides in kinds.items()
-    }
+    sentence = {"title": "Difficult</script>", "figures": {"figure5": {}}}
+    sentence |= {"source": SOURCE, "target": TARGET, "shifted": ["<pad>", *TARGET[:-1]]}
+    for kind, sides in {"encoder": (SOURCE, SOURCE), "decoder": (TARGET, TARGET), "cross": (TARGET, SOURCE)}.items():
+        sentence[kind] = [[weights(*sides, layer, head) for head in range(h)] for layer in range(N)]
     sentences = [sentence, sentence | {"title": "Another"}]
     return {"run": "en-de/base/1", "label": "test", "layers": N, "heads": h, "sentences": sentences}
 
@@ -55,16 +52,15 @@ def score(run: dict) -> dict:
 
 def wide_table(folder: Path) -> None:
     """Write a Table 2 with more columns than a telephone shows, as all tables are written."""
-    columns = [f"EN-DE measure {number}" for number in range(12)]
     runs = ("en-de/base/1", "en-de/base/2")
-    ours = Cell("27.3 ± 0.2", runs)
-    row = {"Model": "Transformer (base)", "From": "ours"} | dict.fromkeys(columns, ours)
-    frame = {"model": ["Transformer (base)"], "by": ["ours"], "en-de_bleu": [27.25], "en-de_bleu_sd": [0.21]}
-    frame |= {"en-de_low": [26.5], "en-de_high": [28.0], "en-de_paper": [27.3], "en-de_difference": [-0.05]}
-    frame |= {"en-de_runs": [" ".join(runs)]}
+    row = {"Model": "Transformer (base)", "From": "ours"}
+    row |= {f"EN-DE measure {number}": Cell("27.3 ± 0.2", runs) for number in range(12)}
+    numbers = {"bleu": 27.25, "bleu_sd": 0.21, "low": 26.5, "high": 28.0, "paper": 27.3, "difference": -0.05}
+    frame = {"model": "Transformer (base)", "by": "ours", "en-de_runs": " ".join(runs)}
+    frame |= {f"en-de_{name}": number for name, number in numbers.items()}
     notes = ["A note.", Grid(("Run",), [{"Run": "en-de/base/1", "BLEU": "27.25"}])]
     table = Table("table2", "Table 2: translation", "BLEU of `base`.", Grid(("Model", "From"), [row]), notes)
-    write_table(table, str(folder / "tables/table2"), pd.DataFrame(frame))
+    write_table(table, str(folder / "tables/table2"), pd.DataFrame([frame]))
 
 
 def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
@@ -72,35 +68,32 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
 
     A run is not made, nor are Table 4 and Figure 5.
     """
-    runs = {"base": about_run(), "parser": about_run("supervised", "parser")}
-    paths = {name: folder / f"runs/{run['task']}/{name}/1" for name, run in runs.items()}
-    for name, path in paths.items():
-        path.mkdir(parents=True)
-        (path / "run.json").write_text(json.dumps(runs[name]))
-    (paths["base"] / "test.json").write_text(json.dumps(score(runs["base"])))
+    base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
     (folder / "tables").mkdir()
     wide_table(folder)
-    for name, color in (("figure1", "#0072B2"), ("curves", "#D55E00")):
-        (folder / f"{name}.svg").write_text(SVG.format(color=color))
-        about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
-        size = {"inches": 7.2 if name == "curves" else 3.5}
-        (folder / f"{name}.json").write_text(json.dumps(about | size))
-    (folder / "attention.json").write_text(json.dumps(attention()))
+    contents = {base / "run.json": about_run(), parser / "run.json": about_run("supervised", "parser")}
+    contents |= {base / "test.json": score(about_run()), folder / "attention.json": attention()}
     texts = {
         folder / "source": "A dog sleeps.\nA cat <b>sees</b> it.\nBirds sing.\n",
         folder / "reference": "Ein Hund schläft.\nEine Katze sieht ihn.\nVögel singen.\n",
-        paths["base"] / "test.hyp": "Ein Hund schläft.\nEin Haus.\nVögel sangen.\n",
+        base / "test.hyp": "Ein Hund schläft.\nEin Haus.\nVögel sangen.\n",
         folder / "gold": "(S (NP (DT A) (NN dog)) (VP (VBZ sleeps)))\n",
-        paths["parser"] / "test.trees": "(S (NP (DT A)) (VP (NN dog) (VBZ sleeps)))\n",
+        parser / "test.trees": "(S (NP (DT A)) (VP (NN dog) (VBZ sleeps)))\n",
     }
-    for path, text in texts.items():
+    samples = list(map(str, texts))
+    for name, color, inches in (("figure1", "#0072B2", 3.5), ("curves", "#D55E00", 7.2)):
+        texts[folder / f"{name}.svg"] = SVG.format(color=color)
+        about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
+        contents[folder / f"{name}.json"] = about | {"inches": inches}
+    for path, text in (texts | {path: json.dumps(content) for path, content in contents.items()}).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     input = SimpleNamespace(
         tables=[str(folder / "tables/table2.json")],
         figures=[str(folder / "figure1.svg"), str(folder / "curves.svg")],
-        runs=[str(path / "run.json") for path in paths.values()],
-        scores=[str(paths["base"] / "test.json")],
-        samples=list(map(str, texts)),
+        runs=[str(base / "run.json"), str(parser / "run.json")],
+        scores=[str(base / "test.json")],
+        samples=samples,
         attention=str(folder / "attention.json"),
     )
     params = SimpleNamespace(
@@ -110,8 +103,8 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
         data_of_paper=False,
         runs=[*input.runs, str(folder / "runs/en-de/base/2/run.json")],
         scores=input.scores,
-        translations=[[str(paths["base"] / "test.hyp"), str(folder / "source"), str(folder / "reference")]],
-        parses=[[str(paths["parser"] / "test.trees"), str(folder / "gold")]],
+        translations=[[str(base / "test.hyp"), str(folder / "source"), str(folder / "reference")]],
+        parses=[[str(parser / "test.trees"), str(folder / "gold")]],
         samples=1,
         missing={"table4": LONG, "figure5": "old"},
         prices={"core": 2.0, "GPU": None},

@@ -1,6 +1,8 @@
 """Copies of the project for tests that run the pipeline in them, as its users do."""
 
 import atexit
+import gzip
+import hashlib
 import os
 import shutil
 import subprocess
@@ -8,11 +10,12 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
+from snakemake.utils import update_config
 
-from support.toy import PROCESSOR
+from support.toy import PROCESSOR, write_text
+from transformer.data.grammar import take
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("Snakefile", "config.yaml", "environment.yml", "workflow", "profiles", "transformer")
@@ -34,17 +37,9 @@ ENVIRONMENT = {k: v for k, v in PROCESSOR.items() if k != "PYTHONPATH"} | {
 }
 
 
-class Warm(NamedTuple):
-    """A server of warm.py, its `python`, and the environment by which that finds the server."""
-
-    server: subprocess.Popen
-    python: Path
-    environment: dict[str, str]
-
-
 @cache
-def warm() -> Warm:
-    """Start a server, which ends with this process and removes its folder."""
+def warm() -> tuple[Path, Path]:
+    """Start a server of warm.py, which ends with this process; return its `python`, and the socket that is WARM."""
     folder, program = Path(tempfile.mkdtemp()), Path(__file__).with_name("warm.py")
     python, address = folder / "python", folder / "socket"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {program} "$@"\n')
@@ -53,7 +48,7 @@ def warm() -> Warm:
     server = subprocess.Popen([sys.executable, program, "serve", address], env=ENVIRONMENT, **pipes)
     assert server.stdout.readline() == b"ready\n"
     atexit.register(server.communicate)
-    return Warm(server, python, {"WARM": str(address)})
+    return python, address
 
 
 def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
@@ -68,8 +63,8 @@ def transformer(project: Path, *arguments: str, **options) -> subprocess.Complet
 
 def run_warm(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
     """Run Python, and whatever it runs as `python`, by the server that has imported torch before."""
-    _, python, environment = warm()
-    env = ENVIRONMENT | environment | {"PATH": f"{python.parent}:{ENVIRONMENT['PATH']}"}
+    python, address = warm()
+    env = ENVIRONMENT | {"WARM": str(address), "PATH": f"{python.parent}:{ENVIRONMENT['PATH']}"}
     pipes = {"text": True, "capture_output": True, "timeout": 4500}
     return subprocess.run([python, *arguments], cwd=project, env=env, **pipes, **options)
 
@@ -102,7 +97,7 @@ def own_corpus(project: Path) -> Path:
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     lines = [" ".join(words[n % 7 :] + words[: n % 5]) + " ." for n in range(60)]
     for name in ("train.en", "train.cs", "dev.en", "dev.cs"):
-        (project / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        write_text(project / name, lines)
     (project / "own.yaml").write_text(OWN)
     return project / "own.yaml"
 
@@ -136,3 +131,31 @@ def write_profile(project: Path, profile: dict) -> None:
 # The run of that corpus, and its weights.
 RUN = "results/mine/runs/en-cs/base/1"
 TRAINED = f"{RUN}/last.safetensors"
+
+
+def make_small(place: Path) -> Path:
+    """Copy the project as the smallest that needs every rule: text from a download, from files and from the grammar.
+
+    Its configuration is small.yaml over config.yaml; nothing is run.
+    """
+    project = copy_project(place)
+    paths = ROOT / "config.yaml", Path(__file__).with_name("small.yaml")
+    config, small = (yaml.safe_load(path.read_text("utf-8")) for path in paths)
+    for section in ("experiments", "claims"):
+        config[section] = {name: config[section][name] for name in small.pop(section)}
+    downloads = {}
+    train, test = take(1, 0, 300), take(2, 0, 8)
+    write_text(project / "bank.trees", [item.tree for item in take(2, 8, 8)])
+    (project / "mirror/example.org").mkdir(parents=True)
+    for language in ("en", "fr"):
+        write_text(project / f"train.{language}", [getattr(item, language) for item in train])
+        lines = [getattr(item, language) for item in test]
+        write_text(project / f"half.{language}", lines[:4])
+        name, content = f"test.{language}.gz", gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)
+        (project / "mirror/example.org" / name).write_bytes(content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        downloads[name] = {"urls": [f"https://example.org/{name}"], "sha256": sha256, "size": len(content)}
+    config |= {"scales": {}, "corpora": {}, "downloads": downloads}
+    update_config(config, small)
+    (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return project

@@ -11,49 +11,36 @@ from transformer.report.tables.render import Grid, Table, markdown
 
 def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
     """Return the content of a score file. sacreBLEU is one less, the lower-cased one more; `run` changes the run."""
-    paper = "compound_split" if task == "en-de" else "tokenized"
+    paper, language = "compound_split" if task == "en-de" else "tokenized", task.removeprefix("en-")
     variants = {paper: bleu, "sacrebleu": bleu - 1, "tokenized_lc": bleu + 1}
+    scores = {name: {"score": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()}
+    trained = {
+        **{"scale": "multi30k", "task": task, "experiment": experiment, "seed": seed},
+        **{"fidelity": "paper-text", "source": "en", "target": language},
+        "starts": [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "2 CPU cores", "processes": 1}],
+        "finished": "2026-01-01T01:30:00+00:00",
+        **{"steps": 6000, "parameters": 1_900_544, "dev_perplexity": 5.0452, "flops": 1.5e15, "seconds": 5423.4},
+        **{"hardware": "2 CPU cores", "commit": "3f2a9c0d", "digest": "ab" * 32, "data_sha256": "cd" * 32},
+        "averaged_steps": [5800, 6000],
+        "decoding": {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096},
+    }
     return {
-        "language": task.removeprefix("en-"),
-        "scores": {"paper": paper}
-        | {name: {"score": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()},
+        "language": language,
+        "scores": {"paper": paper} | scores,
         "subsets": {},
         "draws": [bleu - 0.5, bleu + 0.5],
         "hyp_sha256": "ef" * 32,
         "ref_sha256": f"{task} references",
-        "run": {
-            "scale": "multi30k",
-            "task": task,
-            "experiment": experiment,
-            "seed": seed,
-            "fidelity": "paper-text",
-            "source": "en",
-            "target": task.removeprefix("en-"),
-            "starts": [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "2 CPU cores", "processes": 1}],
-            "finished": "2026-01-01T01:30:00+00:00",
-            "steps": 6000,
-            "parameters": 1_900_544,
-            "dev_perplexity": 5.0452,
-            "flops": 1.5e15,
-            "seconds": 5423.4,
-            "hardware": "2 CPU cores",
-            "commit": "3f2a9c0d",
-            "digest": "ab" * 32,
-            "data_sha256": "cd" * 32,
-            "averaged_steps": [5800, 6000],
-            "decoding": {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096},
-        }
-        | run,
+        "run": trained | run,
     }
 
 
 def write_scores(folder: Path, *contents) -> list[str]:
     """Write score files and return their names; a content that is text is written as it is."""
     folder.mkdir(exist_ok=True)
-    paths = [folder / f"score{number}.json" for number in range(len(contents))]
-    for path, content in zip(paths, contents, strict=True):
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return [str(path) for path in paths]
+    for number, content in enumerate(contents):
+        (folder / f"score{number}.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    return [str(folder / f"score{number}.json") for number in range(len(contents))]
 
 
 def make_table(make: Callable, key: str, **options) -> tuple[Any, dict[str, dict], Table]:

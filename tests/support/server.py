@@ -17,17 +17,10 @@ class Handler(BaseHTTPRequestHandler):
     def reply(self, status, body=b"", **headers):
         self.send_response(status)
         for name, value in ({"Content_Length": len(body)} | headers).items():
-            self.send_header(name.replace("_", "-"), value)
+            if value is not None:
+                self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.send(body)
-
-    def send(self, body):
         self.wfile.write(body)
-        self.server.sent += len(body)
-
-    def start(self):
-        """Return the first byte that the client asked for."""
-        return int((self.headers["Range"] or "bytes=0-")[len("bytes=") : -1])
 
     def log_message(self, *args):
         pass
@@ -40,11 +33,10 @@ def serve(data: bytes, length: int | None = None) -> Answer:
     """Serve from the range's start on, but hang up after `length` bytes."""
 
     def answer(handler):
-        start = handler.start()
-        headers = {"Content_Length": len(data) - start}
-        if handler.headers["Range"]:
-            headers["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
-        handler.reply(206 if "Content_Range" in headers else 200, data[start:][:length], **headers)
+        asked = handler.headers["Range"]
+        start = int(asked[len("bytes=") : -1]) if asked else 0
+        range = {"Content_Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if asked else {}
+        handler.reply(206 if asked else 200, data[start:][:length], Content_Length=len(data) - start, **range)
 
     return answer
 
@@ -74,11 +66,8 @@ def chunked(*pieces: bytes) -> Answer:
 
     def answer(handler):
         handler.protocol_version = "HTTP/1.1"
-        handler.send_response(200)
-        handler.send_header("Transfer-Encoding", "chunked")
-        handler.end_headers()
-        for piece in pieces:
-            handler.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+        body = b"".join(f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces)
+        handler.reply(200, body, Content_Length=None, Transfer_Encoding="chunked")
         handler.close_connection = True
 
     return answer
@@ -88,7 +77,7 @@ def chunked(*pieces: bytes) -> Answer:
 def serving() -> Iterator[ThreadingHTTPServer]:
     """Run a server with an `address`, a `script` of answers by path, and the `requests` that it got."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.script, server.requests, server.sent, server.over = {}, [], 0, threading.Event()
+    server.script, server.requests, server.over = {}, [], threading.Event()
     server.address = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from support.toy import PROCESSOR, heed_signals, make_experiment, make_run, make_vocabulary, random_model
 from transformer.model import weights
@@ -19,8 +19,7 @@ PATIENCE = 120  # seconds for an answer of a busy machine
 
 def make_trial(run: Path) -> Path:
     """Make the folder of a run that has learned nothing, whose translations differ from each other."""
-    make_run(run, make_experiment())
-    make_vocabulary(run / "vocabulary.model")
+    make_vocabulary(make_run(run, make_experiment()) / "vocabulary.model")
     weights.save(run / "average.safetensors", random_model(1).state_dict(), {})
     return run
 
@@ -55,14 +54,13 @@ def answering(answer: Callable[[str], dict], page: str = "") -> Iterator[str]:
 
 def ask(address: str, path: str = "translate", body: bytes | None = b'{"text": "ab"}', method=None, **headers):
     """Return status, headers and content of an answer to a request as the page sends it, but for what is given."""
-    headers = {"Content-Type": "application/json"} | headers
-    request = urllib.request.Request(address + path, body, headers, method=method)
+    request = Request(address + path, body, {"Content-Type": "application/json"} | headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
-            return response.status, response.headers, response.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.status, error.headers, error.read()
+        response = urlopen(request, timeout=PATIENCE)
+    except HTTPError as error:
+        response = error
+    with response:
+        return response.status, response.headers, response.read()
 
 
 def question(address: str, text: str) -> dict:

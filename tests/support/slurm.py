@@ -1,7 +1,7 @@
 """A real Slurm cluster on one machine, from Debian's packages.
 
-    python tests/support/slurm.py install          the packages, with apt
-    python tests/support/slurm.py run sinfo        any command, such as bash, in a cluster that lasts as long
+    python tests/support/slurm.py install     the packages, with apt
+    python tests/support/slurm.py sinfo       any command, such as bash, in a cluster that lasts as long
 
 Nodes gpu1 and gpu2 are partitions `gpu`, and `preempt` and `grace`, whose jobs make way for those of `gpu` and are
 requeued, in `grace` after a minute; cpu1 is partition `cpu`, the default. Nodes claim CPUs, memory and GPUs, whether or
@@ -34,18 +34,17 @@ PACKAGES = {  # each with a command by which it is known
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 HOST = "cluster"
 NODES = {"gpu1": "127.0.0.2", "gpu2": "127.0.0.3", "cpu1": "127.0.0.4"}
-FREEZER = Path("/sys/fs/cgroup/freezer")
 UNSHARE = ["unshare", "--fork", "--kill-child", "--mount-proc", "--pid", "--net", "--mount", "--uts"]
 
-# The namespaces' first process; $1 is the cluster's folder, $2 its cgroup or nothing. What Slurm keeps in /run is the
-# cluster's own. Without an address beside 127.0.0.1, the C library would not let Slurm bind any. The configuration must
-# lie where it is looked for by default: Snakemake's jobs lose SLURM_CONF. Ignoring CHLD lets ended processes vanish.
+# The namespaces' first process; $1 is the cluster's folder. Without an address beside 127.0.0.1, the C library does not
+# let Slurm bind any. The configuration must lie where it is looked for by default: Snakemake's jobs lose SLURM_CONF.
+# Ignoring CHLD lets ended processes vanish.
 INIT = f"""
 ip link set lo up
 for address in {" ".join(NODES.values())}; do ip address add $address/32 dev lo; done
 hostname {HOST}
 mount -t tmpfs tmpfs /run
-mkdir -p /run/log /run/munge /run/mysqld /run/state /run/spool /run/cgroup/freezer /etc/slurm
+mkdir -p /run/log /run/munge /run/mysqld /run/state /run/spool /etc/slurm
 head -c 128 /dev/urandom > /run/munge/munge.key
 chmod 600 /run/munge/munge.key
 mknod /run/nvidia0 c 1 3
@@ -53,19 +52,14 @@ mknod /run/nvidia1 c 1 3
 mount --bind "$1/log" /run/log
 mount --bind "$1/etc/hosts" /etc/hosts
 mount --bind "$1/etc" /etc/slurm
-if [ -n "$2" ]; then
-    mkdir -p "$2"
-    echo 0 > "$2/cgroup.procs"
-    mount --bind "$2" /run/cgroup/freezer
-fi
 echo ready
 exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1
 """
 
 # cred_expire is also how long a requeued job waits; its default is two minutes.
-SLURM_CONF = """\
+SLURM_CONF = f"""\
 ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={HOST}(127.0.0.1)
 SlurmctldPort=16817
 SlurmUser=root
 SlurmdUser=root
@@ -77,7 +71,7 @@ SlurmdPidFile=/run/slurmd-%n.pid
 SlurmctldLogFile=/run/log/slurmctld.log
 SlurmdLogFile=/run/log/slurmd-%n.log
 MailProg=/bin/true
-ProctrackType=proctrack/{tracking}
+ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
@@ -94,28 +88,27 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=0
-{accounting}
-{nodes}
 PartitionName=DEFAULT State=UP MaxTime=60 DefMemPerCPU=500 PriorityTier=10 PreemptMode=OFF
 PartitionName=cpu Nodes=cpu1 Default=YES
 PartitionName=gpu Nodes=gpu[1-2]
 PartitionName=preempt Nodes=gpu[1-2] PriorityTier=1 PreemptMode=REQUEUE
 PartitionName=grace Nodes=gpu[1-2] PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
 """
-NODE = "NodeName={} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=8000 {gpus}"
 ACCOUNTING = f"""\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost={HOST}
 AccountingStorageTRES=gres/gpu
 AccountingStoreFlags=job_comment
 JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=2"""
+JobAcctGatherFrequency=2
+"""
 NO_ACCOUNTING = """\
 AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none"""
-SLURMDBD_CONF = """\
+JobAcctGatherType=jobacct_gather/none
+"""
+SLURMDBD_CONF = f"""\
 AuthType=auth/munge
-DbdHost={host}
+DbdHost={HOST}
 SlurmUser=root
 PidFile=/run/slurmdbd.pid
 LogFile=/run/log/slurmdbd.log
@@ -123,7 +116,6 @@ StorageType=accounting_storage/mysql
 StorageUser=root
 """
 GRES_CONF = "NodeName=gpu[1-2] Name=gpu Type=h200 File=/run/nvidia[0-1]\n"
-CGROUP_CONF = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/run/cgroup\n"
 
 # Temporary tables are named after the process's number, which is the same in each cluster: in /tmp they would meet.
 MARIADB = """
@@ -143,14 +135,15 @@ sacctmgr -i add user root Account=research DefaultAccount=research
 """
 
 
-class ClusterError(Exception):
-    """A cluster cannot do what was asked, in one line."""
+def missing() -> list[str]:
+    """Return the packages that are not installed."""
+    return [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
 
 
 def obstacle() -> str | None:
     """Return why this machine can have no cluster, in a few words; None where it can."""
-    if missing := [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]:
-        return f"packages are missing: apt-get install {' '.join(missing)}"
+    if packages := missing():
+        return f"packages are missing: apt-get install {' '.join(packages)}"
     if os.geteuid() != 0:
         return "only root can have one"
     if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0:
@@ -167,11 +160,11 @@ def children(pid: int) -> list[int]:
 
 
 def until(true: Callable[[], object], what: str, seconds: float) -> None:
-    """Wait for something to come true; raise ClusterError when it takes too long."""
+    """Wait for something to come true; raise TimeoutError when it takes too long."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
-            raise ClusterError(f"gave up after {seconds:g} s: {what}")
+            raise TimeoutError(f"gave up after {seconds:g} s: {what}")
         time.sleep(0.1)
 
 
@@ -194,14 +187,11 @@ class Cluster:
     def __init__(self, folder: Path, accounting: bool = True):
         self.folder, self.accounting = Path(folder).resolve(), accounting
         self.log, self.etc = self.folder / "log", self.folder / "etc"
-        self.cgroup = FREEZER / f"transformer{str(self.folder).replace('/', '-')}"
         self.unshare: subprocess.Popen | None = None
         self.first = 0  # the namespaces' first process, by its number on the machine
 
     def __enter__(self) -> "Cluster":
         """Start everything, and wait until each node is idle. The cluster ends with the calling thread."""
-        if reason := obstacle():
-            raise ClusterError(reason)
         self.configure()
         try:
             self.unshared()
@@ -218,21 +208,21 @@ class Cluster:
             for first in children(self.unshare.pid) or [self.unshare.pid]:
                 os.kill(first, signal.SIGKILL)  # and unshare, its parent, ends with it
             self.unshare.wait()
-        until(lambda: thawed_away(self.cgroup), f"processes of {self.folder} do not end", 30)
 
     def configure(self) -> None:
         """Write Slurm's configuration."""
-        names = {name: "Gres=gpu:h200:2" * name.startswith("gpu") for name in NODES}
-        ports = enumerate(names.items(), start=16820)
-        slurm = SLURM_CONF.format(
-            host=HOST,
-            tracking="cgroup" if os.access(FREEZER, os.W_OK) else "linuxproc",
-            accounting=ACCOUNTING if self.accounting else NO_ACCOUNTING,
-            nodes="\n".join(NODE.format(name, host=HOST, port=port, gpus=gpus) for port, (name, gpus) in ports),
+        nodes = "".join(
+            f"NodeName={name} NodeHostname={HOST} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=8000"
+            f" {'Gres=gpu:h200:2' * name.startswith('gpu')}\n"
+            for port, name in enumerate(NODES, start=16820)
         )
         addresses = "".join(f"{address} {name}\n" for name, address in NODES.items())
-        files = {"slurm.conf": slurm, "hosts": f"127.0.0.1 localhost {HOST}\n{addresses}", "gres.conf": GRES_CONF}
-        files |= {"cgroup.conf": CGROUP_CONF, "slurmdbd.conf": SLURMDBD_CONF.format(host=HOST)}
+        files = {
+            "slurm.conf": nodes + (ACCOUNTING if self.accounting else NO_ACCOUNTING) + SLURM_CONF,
+            "slurmdbd.conf": SLURMDBD_CONF,
+            "gres.conf": GRES_CONF,
+            "hosts": f"127.0.0.1 localhost {HOST}\n{addresses}",
+        }
         for place in (self.etc, self.log):
             place.mkdir(parents=True)
         for name, text in files.items():
@@ -241,16 +231,12 @@ class Cluster:
 
     def unshared(self) -> None:
         """Make the namespaces and what their processes find in them."""
-        cgroup = str(self.cgroup) if os.access(FREEZER, os.W_OK) else ""
-        command = [*UNSHARE, "sh", "-euc", INIT, "sh", str(self.folder), cgroup]
-        self.unshare = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *command],
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
-            **{"text": True, "env": os.environ | {"PATH": PATH}, "start_new_session": True},
-        )
+        command = ["setpriv", "--pdeathsig", "KILL", *UNSHARE, "sh", "-euc", INIT, "sh", str(self.folder)]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        self.unshare = subprocess.Popen(command, env=os.environ | {"PATH": PATH}, start_new_session=True, **pipes)
         with self.unshare.stdout as output:
             if (line := output.readline()) != "ready\n":
-                raise ClusterError(f"no namespaces: {line.strip()}")
+                raise RuntimeError(f"no namespaces: {line.strip()}")
         (self.first,) = children(self.unshare.pid)
 
     def daemons(self) -> None:
@@ -265,10 +251,10 @@ class Cluster:
             self.start("slurmd", "-N", node)
 
     def start(self, *command: str) -> None:
-        """Run a command that starts daemons; raise ClusterError if it fails."""
+        """Run a command that starts daemons; raise RuntimeError if it fails."""
         with (self.log / "start.log").open("a") as log:
             if self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log).wait(60):
-                raise ClusterError(f"{command[0]} failed (logs: {self.log})")
+                raise RuntimeError(f"{command[0]} failed (logs: {self.log})")
 
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
         """Start a command inside, as Popen does with these options; signals sent by its methods reach the command."""
@@ -311,50 +297,24 @@ class Cluster:
         self.wait_until_idle(90)
 
 
-def thawed_away(cgroup: Path) -> bool:
-    """Thaw all processes of a cgroup, and remove it; return False while there are some."""
-    for inner, *_ in os.walk(cgroup, topdown=False):
-        try:
-            Path(inner, "freezer.state").write_text("THAWED")
-            os.rmdir(inner)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return False
-    return True
-
-
-def install() -> int:
-    """Install the packages that are missing, with apt, under a policy that lets it start no daemon."""
-    missing = [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
-    if missing and (os.geteuid() != 0 or not shutil.which("apt-get")):
-        raise ClusterError(f"only root can install, and with apt-get: {' '.join(missing)}")
+def install() -> None:
+    """Install the packages that are missing, with apt as root, under a policy that lets it start no daemon."""
     policy = Path("/usr/sbin/policy-rc.d")
-    ours = missing and not policy.exists()
-    if ours:
+    if ours := not policy.exists():
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
     try:
-        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *missing]) if missing else ():
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *missing()]):
             environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
             subprocess.run(["apt-get", "-qq", *arguments], check=True, env=environment)
     finally:
         if ours:
             policy.unlink()
-    return 0
-
-
-def main(verb: str = "", *command: str) -> int:
-    if verb == "install":
-        return install()
-    if verb != "run" or not command:
-        raise ClusterError("expected `install`, or `run` and a command")
-    with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*command) as process:
-        return process.wait()
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(*sys.argv[1:]))
-    except (ClusterError, OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"slurm.py: {error}")
+    if sys.argv[1] != "install":
+        with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*sys.argv[1:]) as process:
+            sys.exit(process.wait())
+    elif missing():
+        install()

@@ -28,20 +28,12 @@ def without(missing: str) -> NoReturn:
     pytest.fail(missing) if os.environ.get("REQUIRE_TOOLS") == "1" else pytest.skip(missing)
 
 
-DOCUMENT = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
-\usepackage{booktabs,graphicx}
-\begin{document}
-%s
-\end{document}
-"""
-
-
 def typeset(folder: Path, content: str) -> str:
     """Typeset a document with this content; return what pdfLaTeX prints; fail at its first error."""
     pdflatex = needs("pdflatex", "apt-get install texlive-latex-recommended")
-    (folder / "main.tex").write_text(DOCUMENT % content, encoding="utf-8")
+    head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}\begin{document}"
+    (folder / "main.tex").write_text(f"{head}\n{content}\n\\end{{document}}\n", encoding="utf-8")
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
     assert result.returncode == 0, result.stdout[-2000:]
     return result.stdout

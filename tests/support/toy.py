@@ -1,6 +1,7 @@
-"""Small data to train and translate with in tests: sentences to copy, a vocabulary, the folders of a run."""
+"""What tests train and translate with: small models and experiments, sentences to copy, a decoder that looks up."""
 
 import json
+import math
 import os
 import random
 import signal
@@ -11,29 +12,21 @@ import numpy as np
 import torch
 
 from transformer import cli
-from transformer.config.experiment import (
-    EOS,
-    PAD,
-    UNK,
-    Decoding,
-    Experiment,
-    Model,
-    Preparation,
-    Running,
-    Training,
-    save,
-)
+from transformer.config import experiment as settings
+from transformer.config.experiment import EOS, PAD, UNK, Experiment
 from transformer.data.corpus import TokenArray
-from transformer.layout import SIDES
+from transformer.device import World
+from transformer.layout import SIDES, Run
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.process import STOPPING
-from transformer.training.batches import ParallelText
+from transformer.training.batches import ParallelText, batch_budgets
+from transformer.training.log import Evaluation
+from transformer.training.loop import TrainingRun
 
 torch.set_num_threads(1)
 
-# The environment of processes that tests start: no GPU, one thread each, this package. Threads that wait for each other
-# sleep: by turning in a circle, those of several tests at once would keep the cores from one another.
+# The environment of processes that tests start. Threads wait asleep: spinning, they would take the cores from others.
 PROCESSOR = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1",
@@ -44,19 +37,25 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 WORDS = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
 ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
-PREPARATION = Preparation(
-    normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000
-)
-DECODING = Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
+PREPARATION = settings.Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
+DECODING = settings.Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
 
 
-def model_config(**changes) -> Model:
+def model_config(**changes) -> settings.Model:
     """Return a tiny model's configuration; its widths all differ, so that none can stand in for another."""
-    sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
     rows = changes.get("embedding_rows", ROWS)
-    sizes |= {"embedding_rows": rows, "output_rows": rows}
-    text = {"sinusoids": "interleaved", "target_spaces": 0}
-    return Model(**{"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid"} | text | sizes | changes)
+    sizes = {
+        "N": 2,
+        "d_model": 26,
+        "d_ff": 34,
+        "h": 2,
+        "d_k": 7,
+        "d_v": 11,
+        "embedding_rows": rows,
+        "output_rows": rows,
+    }
+    options = {"positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
+    return settings.Model(**sizes | options | {"P_drop": 0.1, "P_drop_attention": 0.0} | changes)
 
 
 def random_model(seed: int, **changes) -> Transformer:
@@ -90,31 +89,20 @@ def logits(model: Transformer, source: list[int], target: list[int]) -> torch.Te
 
 def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
     """Return an experiment of a few steps on small batches; `model`, `running` and the rest change single values."""
-    steps = {
-        "steps": 8,
-        "rate": 1.0,
-        "warmup_steps": 4,
-        "checkpoint_every": 2,
-        "averaged_checkpoints": 3,
-        "epsilon_ls": 0.1,
-    }
-    tokens = {"source_tokens": 60, "target_tokens": 60}
+    steps = {"steps": 8, "rate": 1.0, "warmup_steps": 4, "checkpoint_every": 2, "averaged_checkpoints": 3}
+    steps |= {"source_tokens": 60, "target_tokens": 60, "epsilon_ls": 0.1}
     optimizer = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
+    often = {"log_every": 1, "evaluate_every": 2, "bleu_sentences": 0, "save_every": 2}
     return Experiment(
-        scale="toy",
-        label="toy: sentences to copy",
-        task="en-de",
-        experiment="base",
+        *("toy", "toy: sentences to copy", "en-de", "base"),
         seed=seed,
         fidelity="paper-text",
         source="en",
         target="de",
         model=model_config(**model or {}),
-        training=Training(**steps | tokens | optimizer | training),
+        training=settings.Training(**steps | optimizer | training),
         preparation=PREPARATION,
-        running=Running(
-            **{"log_every": 1, "evaluate_every": 2, "bleu_sentences": 0, "save_every": 2} | (running or {})
-        ),
+        running=settings.Running(**often | (running or {})),
     )
 
 
@@ -140,6 +128,19 @@ def random_text(seed: int, count: int, **sentences) -> ParallelText:
     """Return sentences whose translations have nothing to do with them, not even their lengths."""
     sides = (random_sentences(number, count, **sentences) for number in (seed, seed + 1000))
     return ParallelText(*map(token_array, sides))
+
+
+CPU = torch.device("cpu")
+ALONE = World(0, 1, CPU)
+TEXT, DEV = random_text(1, 53), random_text(2, 15)
+
+
+def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40) -> TrainingRun:
+    """Start a training in this process, in float32, whatever the processor multiplies fastest."""
+    evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, ALONE)
+    run = TrainingRun(experiment, text, evaluation, digest, Run(folder), memory)
+    run.learner.dtype = torch.float32
+    return run
 
 
 def random_lines(seed: int, count: int, longest: int = 4) -> list[str]:
@@ -174,8 +175,8 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
 
 def make_run(run: Path, resolved: Experiment) -> Path:
     """Make the folder of a run before it is trained."""
-    save(resolved, run / "experiment.yaml")
-    save(DECODING, run / "decoding.yaml")
+    settings.save(resolved, run / "experiment.yaml")
+    settings.save(DECODING, run / "decoding.yaml")
     return run
 
 
@@ -183,3 +184,41 @@ def heed_signals() -> None:
     """Ignore no stop signal in a new process, though a shell may have started the tests in the background."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_DFL)
+
+
+class Table:
+    """A decoder (search.Decoder) that looks log-probabilities up: `log_p(sentence, prefix)` is a list over V tokens."""
+
+    def __init__(self, log_p, sentences):
+        self.log_p = log_p
+        self.rows = [(sentence, []) for sentence in sentences]
+        self.sizes, self.widths = [], []  # of the batch, and of the beam: one for each step
+
+    def step(self, tokens):
+        B, K = tokens.shape
+        self.sizes.append(B)
+        self.widths.append(K)
+        for (_, prefixes), row in zip(self.rows, tokens.tolist(), strict=True):
+            prefixes[:] = [(*prefix, token) for prefix, token in zip(prefixes or [()] * K, row, strict=True)]
+        return torch.tensor([[self.log_p(name, prefix[1:]) for prefix in prefixes] for name, prefixes in self.rows])
+
+    def select(self, sentences, parents):
+        kept = [(self.rows[sentence], row) for sentence, row in zip(sentences.tolist(), parents.tolist(), strict=True)]
+        self.rows = [(name, [prefixes[parent] for parent in row]) for (name, prefixes), row in kept]
+
+
+def random_table(seed, V=4):
+    """Return log-probabilities over PAD, which never follows, EOS and V - 2 words: random, but fixed for a prefix."""
+
+    def log_p(sentence, prefix):
+        source = random.Random(f"{seed} {sentence} {prefix}")
+        logits = [-math.inf, *(source.gauss(0, 1.5) for _ in range(V - 1))]
+        total = math.log(sum(map(math.exp, logits)))
+        return [logit - total for logit in logits]
+
+    return log_p
+
+
+def sequence_log_p(log_p, sentence, ids):
+    """Return the log-probability of all `ids` of a sentence."""
+    return sum(log_p(sentence, tuple(ids[:place]))[token] for place, token in enumerate(ids))

@@ -1,5 +1,7 @@
 """Bracketed trees for tests: a small treebank, or drawn by hypothesis."""
 
+from itertools import chain
+
 from hypothesis import strategies as st
 
 from transformer.parsing.trees import Close, Leaf, Open, parse_trees
@@ -29,13 +31,14 @@ tokens = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters
 leaves = st.builds(lambda tag, word: [Leaf(tag, word)], tokens, tokens)
 
 
-def constituents(children):
-    """Draw brackets around one or more trees."""
-    inner = st.lists(children, min_size=1, max_size=4).map(lambda trees: [event for tree in trees for event in tree])
-    return st.builds(lambda label, inside: [Open(label), *inside, Close(label)], tokens, inner)
-
-
-trees = st.recursive(leaves, constituents)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.builds(
+        lambda label, inside: [Open(label), *chain(*inside), Close(label)],
+        tokens,
+        st.lists(inner, min_size=1, max_size=4),
+    ),
+)
 
 
 def read(text: str) -> list:

@@ -38,25 +38,17 @@ def serve(address: str) -> None:
             client, _ = server.accept()
             if os.fork() == 0:
                 server.close()
-                answer(client)
+                client.send(str(run(client)).encode())
+                os._exit(0)  # the interpreter's own end would take a second: it visits all that was imported
             client.close()
     shutil.rmtree(os.path.dirname(address))
 
 
-def answer(client: socket.socket) -> None:
-    """Run a job in a process of its own, and tell its exit code."""
+def run(client: socket.socket) -> int:
+    """Be `python -m` with the client's arguments, folder, environment and files; return the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, files, *_ = socket.recv_fds(client, BYTES, 3)
-    if (job := os.fork()) == 0:
-        client.close()
-        run(files, **json.loads(request))
-    _, status = os.waitpid(job, 0)
-    client.send(str(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
-
-
-def run(files: list[int], arguments: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Be `python -m` with these arguments; ends the process."""
+    arguments, folder, environment = json.loads(request)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -76,15 +68,14 @@ def run(files: list[int], arguments: list[str], folder: str, environment: dict[s
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # the interpreter's own end would take a second: it visits all that was imported
+    return code
 
 
 def hand_over(arguments: list[str]) -> int:
-    """Have the server run `python -m` with these arguments; returns the exit code."""
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    """Have the server run `python -m` with these arguments; return the exit code, 1 if the job was killed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(os.environ["WARM"])
-        socket.send_fds(client, [json.dumps(request).encode()], [0, 1, 2])
+        socket.send_fds(client, [json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()], [0, 1, 2])
         return int(client.recv(16) or 1)
 
 

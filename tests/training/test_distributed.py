@@ -1,15 +1,23 @@
 """The batch contract: real processes, started by torchrun, see the same batches and get the same gradients."""
 
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from support.project import ROOT
-from support.ranks import BUDGETS, STEPS
-from support.toy import PROCESSOR, TORCHRUN, random_text
+import torch
+from support.toy import PROCESSOR, TORCHRUN, make_experiment, random_text
 
+from transformer import layout
+from transformer.device import end, joined
+from transformer.process import StopSignals
 from transformer.training.batches import plan_batches
+from transformer.training.log import Evaluation
+from transformer.training.loop import TrainingRun
 
+BUDGETS = (60, 60)
+STEPS = 7  # an epoch has 5
 SLOW = [pytest.param(*division, marks=pytest.mark.slow) for division in ((2, 1), (4, 1), (1, 4))]
 DIVISIONS = [(1, 1), (2, 2), *SLOW]  # processes, pieces that each cuts its part into
 
@@ -23,7 +31,7 @@ def learned(tmp_path_factory):
         key = (processes, accumulation, P_drop)
         if key not in cache:
             out = tmp_path_factory.mktemp("ranks")
-            command = [*TORCHRUN, processes, ROOT / "tests/support/ranks.py", out, accumulation, P_drop]
+            command = [*TORCHRUN, processes, __file__, out, accumulation, P_drop]
             subprocess.run([str(word) for word in command], env=PROCESSOR, check=True)
             cache[key] = [dict(np.load(out / f"{rank}.npz")) for rank in range(processes)]
         return cache[key]
@@ -64,3 +72,29 @@ def test_as_many_pieces_draw_the_same_dropout(learned):
                 np.testing.assert_allclose(rank[f"gradient{step}"], alone[f"gradient{step}"], rtol=0, atol=1e-6)
     (other,) = learned(1, 1, 0.3)
     assert np.abs(other["gradient0"] - alone["gradient0"]).max() > 1e-3
+
+
+def learn(out: Path, accumulation: int, P_drop: float) -> None:
+    """Write `out`/{rank}.npz: for each step the global batch, the pairs this process learned from, the gradient."""
+    experiment = make_experiment(model={"P_drop": P_drop})
+    with joined() as world:
+        evaluation = Evaluation(random_text(2, 15), None, BUDGETS, 0, world)
+        folder = layout.Run(out / "run")
+        run = TrainingRun(experiment, random_text(1, 53), evaluation, "digest", folder, memory=2**40)
+        learner = run.learner
+        learner.dtype, learner.accumulation = torch.float32, accumulation
+        losses, mine, results = learner.losses, [], {}
+        learner.losses = lambda indices: (mine.append(indices), losses(indices))[1]
+        for step, batch in zip(range(STEPS), run.batches(), strict=False):
+            mine.clear()
+            run.update(batch, StopSignals())
+            results[f"batch{step}"] = batch
+            results[f"mine{step}"] = np.concatenate([np.zeros(0, int), *mine])
+            results[f"gradient{step}"] = learner.gradients[: -len(learner.sums)].numpy().copy()
+        results["dev_perplexity"] = evaluation.perplexity(learner.model, torch.float32)
+        np.savez(out / f"{world.rank}.npz", **results)
+
+
+if __name__ == "__main__":  # by torchrun
+    learn(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    end()

@@ -6,8 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from sacrebleu.metrics import BLEU
-from support.starting import ALONE
-from support.toy import ROWS, logits, make_vocabulary, random_text, varied_model
+from support.toy import ALONE, ROWS, logits, make_vocabulary, random_text, varied_model
 
 from transformer.config.experiment import EOS, PAD
 from transformer.data.corpus import Subwords

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from msgspec.structs import replace
-from support.starting import CPU, TEXT, start
-from support.toy import make_experiment
+from support.toy import CPU, TEXT, make_experiment, start
 from torch import nn
 
 from transformer.training.step import adam, learning_rate, rate

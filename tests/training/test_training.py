@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.starting import CPU, TEXT, start
-from support.toy import ROWS, copy_text, make_experiment
+from support.toy import CPU, ROWS, TEXT, copy_text, make_experiment, start
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from transformer.config.experiment import PAD

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.table import Table, random_table, sequence_log_p
+from support.toy import Table, random_table, sequence_log_p
 
 from transformer.config.experiment import EOS, PAD
 from transformer.translation.search import beam_search, expand, length_penalty

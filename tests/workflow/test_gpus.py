@@ -60,7 +60,7 @@ def test_no_two_commands_have_one_gpu(start, number):
     third = start("here", 2, *HOLD)
     assert is_waiting(third)
     second.send_signal(number)
-    assert second.wait(20) == -number  # the command's own process: nothing stands between
+    assert second.wait(20) == -number  # the command's own process: nothing stands between, and it may save and leave
     assert sorted(devices(third)) == sorted(pair)
     assert first.poll() is None
 
@@ -83,18 +83,16 @@ def test_gpus_of_another_job_have_other_locks(start):
     assert ended(start("here", 3, *SHOW, SLURM_JOB_ID="8")) == (0, "0,1,2\n", "")
 
 
-def test_more_gpus_than_there_are(start):
-    assert ended(start("here", 4, *SHOW)) == (1, "", "gpus: expected 4 GPUs, found 3: 0, 1, 2\n")
-
-
-@pytest.mark.parametrize("hidden", ["", "-1", "NoDevFiles"])
-def test_without_gpus_the_processor_has_to_do(start, hidden):
-    code, out, err = ended(start("here", 2, *SHOW, there=hidden))
-    assert (code, out, err) == (0, f"{hidden}\n", "gpus: no GPU here: on the processor\n")
-
-
-def test_names_of_gpus(start):
-    assert ended(start("here", 2, *SHOW, there="GPU-1f, MIG-2e,-1,3")) == (0, "GPU-1f,MIG-2e\n", "")
+@pytest.mark.parametrize(
+    ("count", "there", "expected"),
+    [
+        (2, "GPU-1f, MIG-2e,-1,3", (0, "GPU-1f,MIG-2e\n", "")),
+        (4, "0,1,2", (1, "", "gpus: expected 4 GPUs, found 3: 0, 1, 2\n")),
+        *((2, there, (0, f"{there}\n", "gpus: no GPU here: on the processor\n")) for there in ("", "-1", "NoDevFiles")),
+    ],
+)
+def test_how_many_gpus_there_are(start, count, there, expected):
+    assert ended(start("here", count, *SHOW, there=there)) == expected
 
 
 @pytest.mark.parametrize(("launch", "count"), [("job", 2), ("job", 4), ("here", 0), ("step", 0)])
@@ -109,9 +107,20 @@ def test_arguments_and_exit_code_are_the_commands(start):
     assert ended(start("here", 1, "sh", "-c", script, "sh", "a b", "", "*")) == (7, "a b||*|", "")
 
 
-def test_signals_reach_the_command(start):
-    """The command runs in the process that Slurm or Snakemake started, and may save and leave by itself."""
-    command = start("here", 1, "sh", "-c", "trap 'echo saved; exit 3' USR1; echo ready; while :; do sleep 0.05; done")
-    assert command.stdout.readline() == "ready\n"
-    command.send_signal(signal.SIGUSR1)
-    assert ended(command) == (3, "saved\n", "")
+@pytest.mark.parametrize("kind", ["another's", "a link", "a file"])
+def test_the_folder_of_locks_is_ones_own(start, tmp_path, kind):
+    place = tmp_path / f"gpus-{os.getuid()}-here"
+    if kind == "another's":
+        if os.getuid():
+            pytest.skip("only root can make a folder of another user")
+        place.mkdir(mode=0o777)
+        os.chown(place, 12345, 12345)
+    elif kind == "a link":
+        place.symlink_to(tmp_path)
+    else:
+        place.touch()
+    code, _, err = ended(start("here", 1, *SHOW))
+    assert code == 1
+    assert err.startswith("gpus: ")
+    assert err.count("\n") == 1
+    assert str(place) in err

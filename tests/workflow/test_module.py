@@ -4,11 +4,12 @@ import csv
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
-from support.project import PARTS, copy_project, last_line, run_warm
-from support.small import make_small
+from support.project import PARTS, copy_project, last_line, make_small, run_warm
 
 FOREIGN = """
 configfile: "settings.yaml"
@@ -16,7 +17,7 @@ configfile: "settings.yaml"
 
 module attention:
     snakefile:
-        {snakefile}
+        "{checkout}/workflow/Snakefile"
     config:
         config["attention"]
 
@@ -43,29 +44,37 @@ DEMO = {
 }
 
 
-def foreign(folder: Path, snakefile: str, config: dict) -> Path:
-    """Write a workflow that uses this one, with a configuration of its own; return its folder."""
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    (tmp_path / "checkout").mkdir()
+    return copy_project(tmp_path / "checkout")
+
+
+def foreign(checkout: Path, config: dict) -> Path:
+    """Write a workflow that uses the checkout's, with a configuration of its own; return its folder."""
+    folder = checkout.with_name("work")
     folder.mkdir(exist_ok=True)
-    (folder / "Snakefile").write_text(FOREIGN.format(snakefile=snakefile))
+    (folder / "Snakefile").write_text(FOREIGN.format(checkout=checkout))
     (folder / "settings.yaml").write_text(yaml.safe_dump({"of the other": 1, "attention": config}, sort_keys=False))
     return folder
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return run_warm(folder, "-m", "snakemake", "--cores", "2", *arguments)
 
 
 def files(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
-def test_another_workflow_makes_table_2_and_reads_it(tmp_path):
+def test_another_workflow_makes_table_2_and_reads_it(checkout):
     """By the package of the checkout, in which nothing is written; config.yaml holds what the other does not say."""
-    (checkout := tmp_path / "checkout").mkdir()
-    before = files(copy_project(checkout))
-    work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), DEMO)
-    result = run_warm(work, "-m", "snakemake", "--cores", "2")
+    before, work = files(checkout), foreign(checkout, DEMO)
+    result = run(work)
     assert result.returncode == 0, result.stdout + result.stderr
     rows = list(csv.DictReader((work / "best.csv").read_text("utf-8").splitlines()))
     assert [row["model"] for row in rows] == ["Transformer (base)", "Transformer (big)"]
-    for row in rows:
-        assert all(0 <= float(row[f"{task}_bleu"]) <= 100 for task in ("en-de", "en-fr"))
+    assert all(0 <= float(row[f"{task}_bleu"]) <= 100 for row in rows for task in ("en-de", "en-fr"))
     about = json.loads((work / "results/demo/runs/en-fr/big/1/run.json").read_text())
     assert about["steps"] == FEW["steps"]
     assert Path((work / "package.txt").read_text().strip()) == checkout / "transformer/__init__.py"
@@ -74,7 +83,7 @@ def test_another_workflow_makes_table_2_and_reads_it(tmp_path):
 
 def listing(folder: Path, target: str) -> str:
     """Return the files and the command of each job in a dry run."""
-    result = run_warm(folder, "-m", "snakemake", "--cores", "2", "--dry-run", "--printshellcmds", target)
+    result = run(folder, "--dry-run", "--printshellcmds", target)
     assert result.returncode == 0, result.stdout + result.stderr
     lines = re.findall(r"^(?:    (?:input|output|log):|Shell command:) .*", result.stdout, re.MULTILINE)
     return "\n".join(sorted(lines))
@@ -82,41 +91,33 @@ def listing(folder: Path, target: str) -> str:
 
 def test_every_rule_finds_its_files_from_elsewhere(tmp_path):
     """Code and scripts are the checkout's; otherwise, all jobs are those of the checkout itself."""
-    (checkout := tmp_path / "checkout").mkdir()
-    make_small(checkout)
-    config = yaml.safe_load((checkout / "config.yaml").read_text("utf-8"))
-    work = shutil.copytree(checkout, tmp_path / "work", ignore=shutil.ignore_patterns(*PARTS))
-    foreign(work, repr(f"{checkout}/workflow/Snakefile"), config)
+    (tmp_path / "checkout").mkdir()
+    checkout = make_small(tmp_path / "checkout")
+    shutil.copytree(checkout, tmp_path / "work", ignore=shutil.ignore_patterns(*PARTS))
+    work = foreign(checkout, yaml.safe_load((checkout / "config.yaml").read_text("utf-8")))
     expected, found = listing(checkout, "all"), listing(work, "attention_all")
     for name in ("workflow/scripts/train", "workflow/paper/table2.csv", "transformer/report/tables/table2.py"):
         assert f"{checkout}/{name}" in found
     assert sorted(found.replace(f"{checkout}/", "").splitlines()) == sorted(expected.splitlines())
 
 
-def test_a_module_without_changes_takes_the_projects_configuration(tmp_path):
-    (checkout := tmp_path / "checkout").mkdir()
-    copy_project(checkout)
-    work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {})
-    assert "results/demo/report.html" in listing(work, "attention_all")
+def test_a_module_without_changes_takes_the_projects_configuration(checkout):
+    assert "results/demo/report.html" in listing(foreign(checkout, {}), "attention_all")
 
 
-def test_a_prefix_is_refused_in_one_line(tmp_path):
-    """Snakemake would move inputs and outputs below it, and no path in a parameter."""
-    (checkout := tmp_path / "checkout").mkdir()
-    copy_project(checkout)
-    work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {})
+@pytest.mark.parametrize(
+    ("config", "prefix", "problem"),
+    [
+        ({"base": {"N": "six"}}, "", "config.yaml: base.N: expected int, found 'six'"),
+        # Snakemake would move inputs and outputs below it, and no path in a parameter.
+        ({}, '    prefix:\n        "made"\n', "Snakefile: expected a module without `prefix:`"),
+    ],
+)
+def test_a_wrong_module_is_refused_in_one_line(checkout, config, prefix, problem):
+    work = foreign(checkout, config)
     text = (work / "Snakefile").read_text()
-    (work / "Snakefile").write_text(text.replace("    config:\n", '    prefix:\n        "made"\n    config:\n', 1))
-    result = run_warm(work, "-m", "snakemake", "--dry-run")
+    (work / "Snakefile").write_text(text.replace("    config:\n", f"{prefix}    config:\n", 1))
+    result = run(work, "--dry-run")
     assert result.returncode == 1
-    assert last_line(result).startswith("Snakefile: expected a module without `prefix:`")
-
-
-def test_a_wrong_configuration_of_a_module_is_refused_in_one_line(tmp_path):
-    (checkout := tmp_path / "checkout").mkdir()
-    copy_project(checkout)
-    work = foreign(tmp_path / "work", repr(f"{checkout}/workflow/Snakefile"), {"base": {"N": "six"}})
-    result = run_warm(work, "-m", "snakemake", "--dry-run")
-    assert result.returncode == 1
-    assert last_line(result) == "config.yaml: base.N: expected int, found 'six'"
+    assert last_line(result).startswith(problem)
     assert "Traceback" not in result.stderr

@@ -1,10 +1,8 @@
 """The profiles: their requests to Slurm, rule by rule, in a file that shows each change; this machine's GPUs."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -30,31 +28,19 @@ def asked(listing: str) -> str:
     return "".join(sorted(lines))
 
 
-def dry_run(project: Path) -> subprocess.CompletedProcess:
-    """List all jobs of the paper's scale, with Table 4."""
-    (project / "resources/wsj").mkdir(parents=True)
-    result = snakemake(project, *PAPER)
-    assert result.returncode == 0, result.stdout
-    return result
-
-
 @pytest.fixture
 def without_slurm(tmp_path, monkeypatch):
     """Set a PATH without Slurm's commands, whether or not this machine has them."""
+    (tmp_path / "bin").mkdir()
     for command in ("bash", "sh", "env", "git", "which"):
-        (tmp_path / command).symlink_to(f"/usr/bin/{command}")
-    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:{tmp_path}")
+        (tmp_path / "bin" / command).symlink_to(f"/usr/bin/{command}")
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{Path(sys.executable).parent}:{tmp_path}/bin")
 
 
 @pytest.mark.usefixtures("without_slurm")
 def test_slurm_is_asked_for_what_is_on_file(tmp_path):
-    """`PYTHONPATH=.:tests python tests/workflow/test_profiles.py` rewrites the file."""
-    project = tmp_path / "project"
-    project.mkdir()
-    result = dry_run(copy_project(project))
-    requests = asked(result.stdout)
-    assert len(requests.splitlines()) > 15
-    assert requests == ASKED.read_text()
+    (tmp_path / "resources/wsj").mkdir(parents=True)  # for Table 4
+    assert asked(snakemake(copy_project(tmp_path), *PAPER).stdout) == ASKED.read_text()
 
 
 @pytest.mark.usefixtures("without_slurm")
@@ -63,8 +49,7 @@ def test_slurm_is_asked_for_what_is_on_file(tmp_path):
 )
 def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, nodes, threads, mem_mb):
     """Four threads a GPU, and for each the memory of a process."""
-    (tmp_path / "project").mkdir()
-    project = copy_project(tmp_path / "project")
+    project = copy_project(tmp_path)
     profile = project / "profiles/slurm/profile.yaml"
     text = profile.read_text()
     for key, value in {"gpu": gpus, "nodes": nodes}.items():
@@ -72,9 +57,7 @@ def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, no
     profile.write_text(text)
     result = snakemake(project, *PAPER, "--cores", "99", "--", "results/paper/runs/en-de/base/1/run.json")
     (line,) = [line for line in asked(result.stdout).splitlines() if line.startswith("train:")]
-    assert f"train: threads={threads}, " in line
-    assert f" gpu={gpus}, " in line
-    assert f" mem_mb={mem_mb}, " in line
+    assert {f"threads={threads}", f"gpu={gpus}", f"mem_mb={mem_mb}"} <= set(re.split("[:,]? ", line))
 
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
@@ -98,8 +81,3 @@ def test_a_run_takes_one_of_this_machines_gpus(tmp_path, monkeypatch, visible, e
     result = snakemake(copy_project(tmp_path), "--dry-run", "--printshellcmds", "--", target)
     assert f"workflow/scripts/train here 1 {expected} " in result.stdout
     assert f"workflow/scripts/gpus here {expected} " in result.stdout
-
-
-if __name__ == "__main__":
-    with TemporaryDirectory() as project:
-        ASKED.write_text(asked(dry_run(copy_project(Path(project))).stdout))

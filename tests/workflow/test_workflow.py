@@ -1,20 +1,21 @@
 """The pipeline as its users run it: real Snakemake in copies of the project, with a few sentences and steps."""
 
 import csv
+import itertools
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from lxml import html
-from support.project import ROOT, copy_project, own_corpus, snakemake, transformer
-from support.small import make_small
+from support.project import ENVIRONMENT, ROOT, copy_project, last_line, own_corpus, snakemake, transformer
 
 from transformer.files import sha256
-from transformer.pipeline import Pipeline
-from transformer.registry import FIGURES, TABLES, made, obstacles
+from transformer.registry import FIGURES, TABLES
 
 RESULTS = "results/small"
 BASE = f"{RESULTS}/runs/en-de/base/1"
@@ -40,10 +41,9 @@ def test_every_rule_has_run(small):
 def test_tables_have_the_papers_rows_and_ours(small):
     ours = [row for row in read_table(small, "table2") if row["by"] == "ours"]
     assert [row["model"] for row in ours] == ["Transformer (base)", "Transformer (big)"]
-    for row in ours:
-        assert all(
-            0 <= float(row[f"{task}_bleu"]) <= 100 and float(row[f"{task}_flops"]) > 0 for task in ("en-de", "en-fr")
-        )
+    for row, task in itertools.product(ours, ("en-de", "en-fr")):
+        assert 0 <= float(row[f"{task}_bleu"]) <= 100
+        assert float(row[f"{task}_flops"]) > 0
     rows = {row["experiment"]: row for row in read_table(small, "table3")}
     assert len(rows) == 20
     for experiment in yaml.safe_load((small / "config.yaml").read_text())["experiments"]:
@@ -77,8 +77,7 @@ def test_cells_are_explained(small, cell):
     assert "  Commit  " in result.stdout
 
 
-def test_snakemakes_own_report(project):
-    """It names tables and figures, with captions and labels."""
+def test_snakemakes_own_report_has_captions(project):
     result = snakemake(project, "--report", "snakemake.html")
     assert result.returncode == 0, result.stderr
     content = (project / "snakemake.html").read_text(encoding="utf-8")
@@ -160,37 +159,15 @@ def test_a_page_without_any_run(tmp_path):
     """The paper's rows, what needs no run, and the names of what is missing; nothing is trained."""
     project = copy_project(tmp_path)
     (project / "quick.yaml").write_text("table1: {lengths: [8, 16, 32, 64], widths: [8, 16, 32], seconds: 0.001}\n")
-    result = snakemake(
-        project, "--configfile", "quick.yaml", "--config", "partial=true", "--", "results/demo/report.html"
-    )
+    options = ["--configfile", "quick.yaml", "--config", "partial=true"]
+    result = snakemake(project, *options, "--", "results/demo/report.html")
     assert result.returncode == 0, result.stdout + result.stderr
     assert not list(project.glob("results/demo/runs/*/*/*/state"))
     page = html.parse(project / "results/demo/report.html").getroot()
     assert "ConvS2S" in page.get_element_by_id("table2").text_content()
     missing = " ".join(page.text_content().split())
-    for gap in (
-        "en-de/base/1",
-        "Figure 3: attention over a long distance: not made",
-        "supervised/parser/1",
-    ):
+    for gap in ("en-de/base/1", "Figure 3: attention over a long distance: not made", "supervised/parser/1"):
         assert gap in missing
-
-
-@pytest.mark.parametrize(
-    ("base", "figure", "why"),
-    [
-        ({"positions": "none"}, "positions", "the base model has none"),
-        ({"attention": "additive"}, "figure2", "it shows dot products, and attention in the base model is additive"),
-    ],
-)
-def test_figures_that_cannot_show_the_base_model_are_left_out(tmp_path, base, figure, why):
-    """And the page says why; with positions and dot products in base, nothing is left out."""
-    project = make_small(tmp_path)
-    config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
-    whole = Pipeline(config)
-    less = Pipeline(config | {"base": config["base"] | base})
-    assert set(made(whole, FIGURES)) - set(made(less, FIGURES)) == {figure}
-    assert (obstacles(whole), obstacles(less)) == ({}, {figure: why})
 
 
 def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_path):
@@ -206,3 +183,19 @@ def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_pa
     assert f"transformer tokenize: error: {problem}{found}\n" in result.stdout + result.stderr
     assert (project / "resources/corpora/mine-train.en").exists()
     assert not list(project.glob("results/mine/data/en-cs/*train*"))
+
+
+def test_without_its_environment_the_workflow_says_so(tmp_path):
+    """Rules call `python`, of which there is none here, or one without torch."""
+    project, folder = copy_project(tmp_path), tmp_path / "bin"
+    folder.mkdir()
+    for tool in ("bash", "git", "env", "which"):
+        (folder / tool).symlink_to(shutil.which(tool))
+    command, env = [sys.executable, "-m", "snakemake", "-n", "--cores", "1"], ENVIRONMENT | {"PATH": str(folder)}
+    for found in ("none", folder / "python"):
+        ended = subprocess.run(command, cwd=project, env=env, text=True, capture_output=True)
+        assert ended.returncode == 1
+        assert last_line(ended).startswith("Snakefile: expected `python` on PATH to be that of ")
+        assert f"found {found}: activate the environment" in last_line(ended)
+        (folder / "python").write_text("#!/bin/bash\nexit 1\n")
+        (folder / "python").chmod(0o755)
