@@ -15,6 +15,7 @@ from benchmarks.results import LeftOut, require, require_paper
 from benchmarks.workload import NEVER, Workload
 from transformer.config.experiment import UNK, Model
 from transformer.device import best_device
+from transformer.files import write_columns
 
 SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 
@@ -27,12 +28,12 @@ class Joey:
         logging.disable(logging.WARNING)  # it says much
         self.dtype = torch.float16 if best_device().type == "cuda" else torch.float32
         for split, text in (("train", workload.text), ("dev", workload.dev)):
-            for side, sentences in (("source", text.source), ("target", text.target)):
-                lines = (" ".join(map(str, sentences[index][:-1])) for index in range(len(sentences)))
-                (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            sides = [text.source, text.target]
+            pairs = ([" ".join(map(str, side[index][:-1])) for side in sides] for index in range(len(text.source)))
+            write_columns(pairs, [folder / f"{split}.source", folder / f"{split}.target"])
         # JoeyNMT puts four words of its own before these, so that it has one row more.
         words = range(UNK + 1, workload.experiment.model.embedding_rows)
-        (folder / "words.txt").write_text("".join(f"{token}\n" for token in words), encoding="utf-8")
+        write_columns(([str(word)] for word in words), [folder / "words.txt"])
         self.settings = settings(workload, folder, fp16=self.dtype == torch.float16)
         self.loop = Loop(self.train)
 
@@ -72,22 +73,11 @@ def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
         "random_seed": workload.experiment.seed,
         "data": data | sides | {"dataset_type": "plain", "special_symbols": symbols},
         "training": {
-            "optimizer": "adam",
-            "adam_betas": [training.beta1, training.beta2],
-            "learning_rate": training.rate,
-            "learning_rate_min": 0.0,
-            "learning_rate_factor": training.rate,
-            "learning_rate_warmup": training.warmup_steps,
-            "scheduling": "noam",
-            "loss": "crossentropy",
-            "label_smoothing": training.epsilon_ls,
-            "normalization": "tokens",
-            "batch_size": training.target_tokens,
-            "batch_type": "token",
-            "epochs": NEVER,
-            "validation_freq": NEVER,
-            "logging_freq": 100,
-            "shuffle": True,
+            **{"optimizer": "adam", "adam_betas": [training.beta1, training.beta2], "scheduling": "noam"},
+            **{"learning_rate": training.rate, "learning_rate_factor": training.rate, "learning_rate_min": 0.0},
+            **{"learning_rate_warmup": training.warmup_steps, "loss": "crossentropy", "normalization": "tokens"},
+            **{"label_smoothing": training.epsilon_ls, "batch_size": training.target_tokens, "batch_type": "token"},
+            **{"epochs": NEVER, "validation_freq": NEVER, "logging_freq": 100, "shuffle": True},
         },
         "testing": {"beam_size": 1, "n_best": 1},
         "model": network(workload.experiment.model),

@@ -14,6 +14,7 @@ from greenlet import getcurrent, greenlet
 from benchmarks.workload import Workload
 from transformer import layout
 from transformer.device import World, available_memory, best_device
+from transformer.process import StopSignals
 from transformer.training.log import Evaluation
 from transformer.training.loop import TrainingRun
 from transformer.training.step import Update
@@ -69,12 +70,6 @@ class Halting(TrainingRun):
         return update
 
 
-class Signals:
-    """Signals that never stop a training."""
-
-    received = None
-
-
 class Ours:
     """This project's training, as its command runs it: a `loop`, and the `dtype` of its matrix products."""
 
@@ -84,4 +79,4 @@ class Ours:
         room = available_memory(world.device, torch.get_num_threads())
         run = Halting(workload.experiment, workload.text, evaluation, "benchmark", layout.Run(folder), room)
         self.dtype = run.learner.dtype
-        self.loop = Loop(lambda: run.train(Signals(), "benchmark"))
+        self.loop = Loop(lambda: run.train(StopSignals(), "benchmark"))

@@ -8,9 +8,9 @@ References are found by the lines that a system read, as most outputs are of a p
 
 import urllib.request
 from collections import defaultdict
-from dataclasses import dataclass
 from math import nan
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from sacrebleu.metrics import BLEU
@@ -36,8 +36,7 @@ MARIAN = f"{RAW}marian-nmt/marian-regression-tests/84844f7c1acf10fe6f28e5de73d94
 OPUS = f"{RAW}Helsinki-NLP/OPUS-MT-testsets/ac0f19c0be3cb4e0d9450fcb2d7a9847c4bdd180/datasets/statmt/wmt_newstest"
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """A system, and its output as its makers published it."""
 
     name: str
@@ -45,10 +44,6 @@ class System:
     published: float = nan  # BLEU
     sentences: int = 2737  # of those that it read; 2,737 are the filtered test set
     tokens: bool = False  # the output is Moses tokens with compounds split, not text
-
-    @property
-    def language(self) -> str:
-        return self.name[-2:]
 
 
 SYSTEMS = (
@@ -70,54 +65,51 @@ METRIC_NAMES = {
     "intl": "sacreBLEU, international tokens",
     "intl_lc": "sacreBLEU, international tokens, in lower case",
 }
+COLUMNS = ["system", "sentences", "kind", "choice", "value", "signature"]
 SHOWN = ["published", "ours", "sacrebleu", "tokenized", "compound_split", PAPER, "intl"]  # in docs/bleu.md
 
 
 def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv")) -> None:
     """Score all systems; `downloads` is a folder, and what it lacks is fetched."""
-    frame = pd.DataFrame([row for system in SYSTEMS for row in rows_of(system, downloads)])
+    frame = pd.DataFrame([row for system in SYSTEMS for row in rows_of(system, downloads)], columns=COLUMNS)
     frame[frame["kind"] != "published"].to_csv(output, index=False)
     shown = frame.pivot(index="system", columns="choice", values="value")
     columns = [METRIC_NAMES.get(name, name) for name in SHOWN]
     print(shown.reindex(index=[system.name for system in SYSTEMS], columns=columns).to_markdown(floatfmt=".2f"))
 
 
-def rows_of(system: System, downloads: Path) -> list[dict]:
-    """Score a system's output by all metrics, by mistake, and as its makers did."""
-    output = list(read_lines(download(system.output, downloads)))
+def rows_of(system: System, downloads: Path) -> list[tuple]:
+    """Score a system's output by all metrics, by mistake, and as its makers did; return rows of COLUMNS."""
+    output, language = list(read_lines(download(system.output, downloads))), system.name[-2:]
     if len(output) != system.sentences:
         raise InputError(f"{system.output}: expected {system.sentences} sentences, found {len(output)}")
-    references = find_references(system, downloads)
-    detokenize = MosesDetokenizer(system.language).detokenize
-    hypotheses = [detokenize(line.replace(SPLIT, "-").split()) for line in output] if system.tokens else output
-    # On text, or on tokens against the reference tokenised and split in the same way.
-    theirs = paper_tokens(references, system.language) if system.tokens else references
-    as_published = measure(BLEU(force=True), output, theirs)
-    mistaken = mistakes(hypotheses, references, system.language)
+    references = find_references(system, language, downloads)
+    hypotheses, theirs = output, references
+    if system.tokens:
+        detokenize = MosesDetokenizer(language).detokenize
+        hypotheses = [detokenize(line.replace(SPLIT, "-").split()) for line in output]
+        theirs = paper_tokens(references, language)  # tokenised and split in the same way
+    mistaken = mistakes(hypotheses, references, language)
     if system.tokens:
         mistaken["sacreBLEU of split tokens against text"] = measure(BLEU(force=True), output, references)["score"]
-    metrics = bleu_scores(hypotheses, references, system.language)
-
-    def row(kind: str, choice: str, value: float, signature: str = "") -> dict:
-        of = {"system": system.name, "sentences": len(output)}
-        return of | {"kind": kind, "choice": choice, "value": value, "signature": signature}
-
-    rows = [row("published", "published", system.published), row("ours", "ours", *as_published.values())]
-    kinds = {name: "paper" if name == PAPER else "measure" for name in METRIC_NAMES if name in metrics}
-    rows += [row(kind, METRIC_NAMES[name], *metrics[name].values()) for name, kind in kinds.items()]
-    return rows + [row("mistake", choice, value) for choice, value in mistaken.items()]
+    metrics = bleu_scores(hypotheses, references, language)
+    about = (system.name, len(output))
+    rows = [(*about, "published", "published", system.published, "")]
+    rows += [(*about, "ours", "ours", *measure(BLEU(force=True), output, theirs).values())]
+    for name, known in METRIC_NAMES.items():
+        if name in metrics:
+            rows += [(*about, "paper" if name == PAPER else "measure", known, *metrics[name].values())]
+    return rows + [(*about, "mistake", choice, value, "") for choice, value in mistaken.items()]
 
 
-def find_references(system: System, downloads: Path) -> list[str]:
+def find_references(system: System, language: str, downloads: Path) -> list[str]:
     """Find the reference of each sentence that a system read; the first of several takes the first reference."""
-    sides = [f"{OPUS}/2014/en-{system.language}/newstest2014.{side}" for side in ("en", system.language)]
+    sides = [f"{OPUS}/2014/en-{language}/newstest2014.{side}" for side in ("en", language)]
     known: dict[str, list[str]] = defaultdict(list)
     for source, reference in read_pairs(*(download(url, downloads) for url in sides)):
         known[source].append(reference)
-    read = list(read_lines(download(f"{MOZILLA}/en-{system.language}/wmt14.en", downloads)))[: system.sentences]
-    if unknown := [line for line in read if not known[line]]:
-        raise InputError(f"{system.name}: expected a sentence of {sides[0]}, found {unknown[0]!r}")
-    return [known[line].pop(0) for line in read]
+    read = list(read_lines(download(f"{MOZILLA}/en-{language}/wmt14.en", downloads)))[: system.sentences]
+    return [known[line].pop(0) for line in read]  # IndexError: a sentence that the test set does not have
 
 
 def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:

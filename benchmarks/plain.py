@@ -5,7 +5,7 @@ falls as this project's does, apart from dropout's random draws.
 """
 
 import math
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -87,38 +87,33 @@ class Plain:
     """The loop. Its products are float32, PyTorch's default; on a GPU they are this project's, under autocast."""
 
     def __init__(self, folder: Path, workload: Workload):
-        self.workload, self.training = workload, workload.experiment.training
-        self.device, model = best_device(), workload.experiment.model
+        self.workload, model = workload, workload.experiment.model
+        self.device = best_device()
         gpu = self.device.type == "cuda"
         self.dtype = compute_dtype(self.device, model.d_model) if gpu else torch.float32
         torch.manual_seed(workload.experiment.seed)
         self.network = Network(Transformer(model)).to(self.device)
-        betas = (self.training.beta1, self.training.beta2)
-        self.adam = torch.optim.Adam(self.network.parameters(), betas=betas, eps=self.training.epsilon)
         self.loop = Loop(self.train)
 
     def train(self) -> None:
-        experiment, text, number = self.workload.experiment, self.workload.text, 0
-        for epoch in count():
-            for indices in plan_batches(experiment.seed, epoch, text.lengths, self.workload.budgets):
-                number += 1
-                lengths = text.lengths[:, indices]
-                step = Step(lengths, int(lengths.max(axis=1).sum() * lengths.shape[1]))
-                pause(step)
-                step.loss = self.learn(indices, rate(experiment, number)).item
-
-    def learn(self, indices: np.ndarray, rate: float) -> Tensor:
-        text = self.workload.text
-        source, labels = (self.pad([side[index] for index in indices]) for side in (text.source, text.target))
-        target = F.pad(labels[:, :-1], (1, 0), value=PAD)
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            loss = self.network(source, target, labels, self.training.epsilon_ls)
-        for group in self.adam.param_groups:
-            group["lr"] = rate
-        self.adam.zero_grad()
-        loss.backward()
-        self.adam.step()
-        return loss.detach()
+        experiment, text, training = self.workload.experiment, self.workload.text, self.workload.experiment.training
+        betas = (training.beta1, training.beta2)
+        adam = torch.optim.Adam(self.network.parameters(), betas=betas, eps=training.epsilon)
+        plans = (plan_batches(experiment.seed, epoch, text.lengths, self.workload.budgets) for epoch in count())
+        for number, indices in enumerate(chain.from_iterable(plans), start=1):
+            lengths = text.lengths[:, indices]
+            step = Step(lengths, int(lengths.max(axis=1).sum() * lengths.shape[1]))
+            pause(step)
+            source, labels = (self.pad([side[index] for index in indices]) for side in (text.source, text.target))
+            target = F.pad(labels[:, :-1], (1, 0), value=PAD)
+            with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+                loss = self.network(source, target, labels, training.epsilon_ls)
+            for group in adam.param_groups:
+                group["lr"] = rate(experiment, number)
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            step.loss = loss.detach().item
 
     def pad(self, sentences: list[np.ndarray]) -> Tensor:
         rows = [torch.from_numpy(sentence.astype(np.int64)) for sentence in sentences]

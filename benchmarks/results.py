@@ -1,6 +1,7 @@
 """Common parts of benchmarks: timing, peers that may be missing, and a JSON file of its results."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import sys
@@ -18,9 +19,9 @@ from transformer import provenance
 from transformer.device import best_device
 from transformer.files import InputError, replacing
 
+THREADS = os.cpu_count() or 1
 FOLDER = Path(__file__).parent / "results"
-PEERS = ("joeynmt", "ctranslate2", "transformers")  # distributions, as pip knows them
-PRODUCT = {"cuda": (8192, 8), "cpu": (1536, 1)}  # rows of a square matrix, and how often it is multiplied
+PEERS = ("joeynmt", "ctranslate2", "transformers")
 
 
 class LeftOut(Exception):
@@ -37,12 +38,10 @@ def command(main: Callable) -> None:
         sys.exit(f"{Path(sys.argv[0]).stem}: error: {error}")
 
 
-def require(distribution: str) -> str:
-    """Return the version of an installed peer. Raises LeftOut if it is not installed."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        raise LeftOut(f"{distribution} is not installed (make benchmarks)") from None
+def require(package: str) -> None:
+    """Raise LeftOut if a peer is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise LeftOut(f"{package} is not installed (make benchmarks)")
 
 
 def require_paper(peer: str, config: object) -> None:
@@ -82,16 +81,15 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 def product_speed(dtype: torch.dtype) -> float:
     """Return the floating-point operations a second in the product of two large square matrices."""
-    device = best_device()
-    size, times = PRODUCT[device.type]
-    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    size, times = (8192, 8) if torch.cuda.is_available() else (1536, 1)
+    a, b = (torch.randn(size, size, device=best_device()).to(dtype) for _ in range(2))
     seconds, _ = timed(lambda: [a @ b for _ in range(times)])
     return 2 * size**3 * times / seconds
 
 
 def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, dict], **more: Any) -> None:
     """Print a table of the systems' numbers, and write them with what they depend on besides the data."""
-    installed = {each.metadata["Name"].lower(): each.version for each in importlib.metadata.distributions()}
+    peers = {each: importlib.metadata.version(each) if importlib.util.find_spec(each) else None for each in PEERS}
     about = {
         "benchmark": benchmark,
         "label": label,
@@ -100,7 +98,7 @@ def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, di
         "hardware": provenance.hardware(best_device()),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute, these among them
-        "versions": provenance.versions() | {peer: installed.get(peer) for peer in PEERS},
+        "versions": provenance.versions() | peers,
     }
     with replacing(output or FOLDER / f"{benchmark}-{label}.json") as file:
         json.dump(about | more | {"systems": systems}, file, indent=1, ensure_ascii=False)

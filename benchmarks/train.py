@@ -3,7 +3,6 @@
 Each system's own training loop runs in this one process, a step of each in turn; bare matrix products run in between.
 """
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -17,16 +16,16 @@ from cyclopts.types import PositiveInt
 from benchmarks.joey import Joey
 from benchmarks.loops import Ours, Step
 from benchmarks.plain import Plain
-from benchmarks.results import command, leave, opened, product_speed, timed
+from benchmarks.results import THREADS, command, leave, opened, product_speed, timed
 from benchmarks.workload import of_paper, of_run
 from transformer.config.experiment import Model
 from transformer.files import InputError
 from transformer.model.cost import training_flops
 from transformer.training.loop import sums_of
 
-THREADS = os.cpu_count() or 1
 SYSTEMS = {"ours": Ours, "plain": Plain, "joeynmt": Joey}
 NAMES = {"ours": "this project", "plain": "torch.nn.Transformer", "joeynmt": "JoeyNMT"}
+PAIRS = 100_000  # random ones, of the paper's models
 IN_A_ROW = 10 if torch.cuda.is_available() else 1
 
 
@@ -38,13 +37,13 @@ class Taken:
     turns: list[list[Step]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
-    def tokens(self, side: int) -> np.ndarray:
-        """Return the source tokens (0) or target tokens (1) of each turn, without padding."""
-        return np.array([sum(step.lengths[side].sum() for step in turn) for turn in self.turns])
+    def tokens(self) -> np.ndarray:
+        """Return the source and target tokens of each turn, without padding: [2, turns]."""
+        return np.array([sum(step.lengths.sum(axis=1) for step in turn) for turn in self.turns]).T
 
     def speeds(self) -> np.ndarray:
         """Return the target tokens a second of each turn."""
-        return self.tokens(1) / self.seconds
+        return self.tokens()[1] / self.seconds
 
 
 def main(
@@ -52,8 +51,6 @@ def main(
     run: Path | None = None,
     data: Path | None = None,
     model: Literal["base", "big"] | None = None,
-    pairs: PositiveInt = 100_000,
-    systems: list[Literal["ours", "plain", "joeynmt"]] | None = None,
     steps: PositiveInt = 40,
     warm_up: PositiveInt = 5,
     in_a_row: PositiveInt = IN_A_ROW,
@@ -69,26 +66,23 @@ def main(
     Args:
         run: A run of the pipeline, trained or not; data: the folder of its data.
         model: Instead of a run: the paper's batches, on random sentences of WMT's lengths. For a GPU.
-        pairs: With --model: the number of random pairs.
         in_a_row: Steps of a turn. A GPU is given work ahead, which is lost at the end of a turn.
         output: The JSON file; results/train-LABEL.json if not given.
     """
     if not (run and data) and not model:
         raise InputError("expected --run with --data, or --model")
     torch.set_num_threads(threads)
-    work = of_run(run, data) if run else of_paper(model, pairs)
+    work = of_run(run, data) if run else of_paper(model, PAIRS)
     with TemporaryDirectory() as folder:
-        loops, left_out = opened({name: SYSTEMS[name] for name in systems or SYSTEMS}, NAMES, Path(folder), work)
+        loops, left_out = opened(SYSTEMS, NAMES, Path(folder), work)
         taken, ceilings = take_turns(loops, warm_up, steps, in_a_row)
         for system in loops.values():
             system.loop.close()
     first = next(iter(taken.values()))
-    found = {
-        name: {"name": NAMES[name]}
-        | numbers(each, work.experiment.model, ceilings[each.dtype])
-        | {"times_slower": float(np.median(first.speeds() / each.speeds()))}
-        for name, each in taken.items()
-    }
+    found = {}
+    for name, each in taken.items():
+        found[name] = {"name": NAMES[name]} | numbers(each, work.experiment.model, ceilings[each.dtype])
+        found[name]["times_slower"] = float(np.median(first.speeds() / each.speeds()))
     about = {"model": work.experiment.label, "budgets": work.budgets, "left_out": left_out, "warm_up": warm_up}
     about["matrix_flops_per_second"] = {str(dtype).removeprefix("torch."): speed for dtype, speed in ceilings.items()}
     leave("train", work.label, output, found, **about)
@@ -115,7 +109,7 @@ def take_turns(
 
 def numbers(system: Taken, model: Model, ceiling: float) -> dict:
     """Return the numbers of a system that depend on no other system."""
-    source, target = system.tokens(0), system.tokens(1)
+    source, target = system.tokens()
     positions = sum(step.positions for turn in system.turns for step in turn)
     return {
         "products": str(system.dtype).removeprefix("torch."),
@@ -133,7 +127,7 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
 def utilisation(model: Model, system: Taken, ceiling: float) -> float:
     """Return the FLOP/s for tokens, without padding, as a share of bare products' `ceiling`: the median over turns."""
     flops = [sum(training_flops(model, sums_of(step.lengths)) for step in turn) for turn in system.turns]
-    return median(each / (seconds * ceiling) for each, seconds in zip(flops, system.seconds, strict=True))
+    return float(np.median(np.divide(flops, system.seconds))) / ceiling
 
 
 if __name__ == "__main__":

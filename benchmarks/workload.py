@@ -8,6 +8,7 @@ from msgspec import structs
 
 from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
 from transformer.config.reading import read_yaml
+from transformer.config.scales import PARSER, RunName, at, parts
 from transformer.data.corpus import Subwords, TokenArray
 from transformer.layout import Data
 from transformer.training.batches import ParallelText, open_text
@@ -44,18 +45,11 @@ def of_run(run: Path, data: Path) -> Workload:
 
 
 def of_paper(model: str, pairs: int) -> Workload:
-    """Set up a model of Table 3 or 5, or the parser's, for English-German, on `pairs` whose tokens mean nothing."""
-    config = read_yaml(CONFIG)
-    scale = config["scales"]["paper"]
-    task = scale["tasks"]["en-de"]
-    parts = {key: config[key] for key in ("fidelity", "optimizer", "preparation", "running")}
-    parts |= {"scale": "paper", "label": "random sentences", "task": "en-de", "experiment": model, "seed": 1}
-    parts |= {key: task[key] for key in ("source", "target", "embedding_rows")}
-    parts |= {"output_rows": task["embedding_rows"], "width": scale["width"], "depth": scale["depth"]}
-    models = config["experiments"] | config["claims"] | {"parser": config["parsing"]["parser"]}
-    parts |= {"rows": [config["base"], scale["base"], models[model]]}
-    experiment = resolve(parts)
-    text, dev = random_text(1, pairs, task["vocabulary"]), random_text(2, 100, task["vocabulary"])
+    """Set up a model of Table 3 or 5 for English-German, or the parser's, on `pairs` whose tokens mean nothing."""
+    config = at(read_yaml(CONFIG), "paper")
+    run = RunName("supervised" if model == PARSER else "en-de", model, 1)
+    experiment = resolve(parts(config, run) | {"label": "random sentences"})
+    text, dev = (random_text(seed, size, experiment.model.output_rows) for seed, size in ((1, pairs), (2, 100)))
     return Workload(unending(experiment), text, dev, None, f"paper-{model}")
 
 
@@ -66,18 +60,17 @@ def unending(experiment: Experiment) -> Experiment:
     return structs.replace(experiment, training=training, running=running)
 
 
-def random_text(seed: int, pairs: int, vocabulary: int) -> ParallelText:
+def random_text(seed: int, pairs: int, rows: int) -> ParallelText:
     """Draw sentence pairs with WMT's lengths, whose subwords are as frequent as in Zipf's law."""
     random = np.random.default_rng(seed)
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
-    sides = (lengths, lengths * np.exp(random.normal(0, SPREAD, pairs)))
-    return ParallelText(*(random_side(random, 1 + side.clip(1, LONGEST).astype(int), vocabulary) for side in sides))
+    sides = lengths, lengths * np.exp(random.normal(0, SPREAD, pairs))
+    frequencies = (1 / np.arange(1, rows - UNK)).cumsum()
 
+    def side(lengths: np.ndarray) -> TokenArray:
+        offsets = np.concatenate([[0], np.cumsum(1 + lengths.clip(1, LONGEST).astype(int))])
+        ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1
+        ids[offsets[1:] - 1] = EOS
+        return TokenArray(ids.astype(np.uint16), offsets)
 
-def random_side(random: np.random.Generator, lengths: np.ndarray, vocabulary: int) -> TokenArray:
-    """Draw sentences of these lengths, EOS included."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    frequencies = (1 / np.arange(1, vocabulary - UNK)).cumsum()
-    ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1
-    ids[offsets[1:] - 1] = EOS
-    return TokenArray(ids.astype(np.uint16), offsets)
+    return ParallelText(*map(side, sides))

@@ -85,6 +85,20 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     assert obstacles(pipeline)["positions"] == "the base model that it shows is not trained"
 
 
+@pytest.mark.parametrize(
+    ("base", "figure", "why"),
+    [
+        ({"positions": "none"}, "positions", "the base model has none"),
+        ({"attention": "additive"}, "figure2", "it shows dot products, and attention in the base model is additive"),
+    ],
+)
+def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why):
+    config = settings.read([], [])
+    less = Pipeline(config | {"base": config["base"] | base})
+    assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
+    assert obstacles(less)[figure] == why
+
+
 def test_titles_are_told_apart():
     titles = [entry.title for entry in [*TABLES.values(), *FIGURES.values()]]
     assert len(set(titles)) == len(titles)
