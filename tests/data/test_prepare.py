@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from transformer.commands import prepare
-from transformer.data.corpus import Subwords, TokenArray, read_manifest
+from transformer.data.corpus import Manifest, Subwords, TokenArray
 from transformer.files import InputError, sha256
 from transformer.layout import SIDES, Data
+from transformer.records import read_json
 
 WORDS = {
     "en": ("a", "man", "woman", "dog", "sees", "hears", "isn't", "there,", '"here"', "today"),
@@ -55,7 +56,7 @@ def encode(data):
 
 def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
     encode(data)
-    learned, manifest = Subwords(data.vocabulary), read_manifest(data.manifest)
+    learned, manifest = Subwords(data.vocabulary), read_json(data.manifest, Manifest)
     for split, side in itertools.product(("train", "dev"), SIDES):
         array = TokenArray.open(data.ids(split, side), data.offsets(split, side))
         assert learned.decode([sentence.tolist() for sentence in array]) == read(data.tokens(split, side))
@@ -71,7 +72,7 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
         lines = [*read(data.tokens("dev", "target"))[:-1], text]
         data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
         encode(data)
-        sums.append(read_manifest(data.manifest)["sha256"])
+        sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
 
 

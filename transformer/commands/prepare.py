@@ -1,6 +1,8 @@
 """§5.1: from addresses and files to what training reads: fetch, unpack, generate, tokenize, vocabulary, encode."""
 
+import hashlib
 import itertools
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -177,7 +179,7 @@ def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
         splits: such as train
         processes: the result does not depend on their number
     """
-    from transformer.data.corpus import Counts, Subwords, TokenArray, checksum_of, write_tokens
+    from transformer.data.corpus import Counts, Manifest, Subwords, TokenArray, write_tokens
 
     task, counts = Data(data), {}
     files = {task.vocabulary.name: sha256(task.vocabulary)}
@@ -191,4 +193,5 @@ def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
             raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
         about[f"{side}_tokens"] = len(encoded.ids)
         files |= {path.name: sha256(path) for path in arrays}
-    write_json(task.manifest, {"files": files, "splits": counts, "sha256": checksum_of(files)}, indent=1)
+    checksum = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    write_json(task.manifest, Manifest(files=files, splits=counts, sha256=checksum), indent=1)

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -129,38 +128,29 @@ def own_values(config: dict, task: str) -> dict[str, dict]:
     Those of base are all others', too. Left out is what `width` and `depth` divide.
     """
     scale = scale_of(config)
-    rows = [scale["experiments"], scale["tasks"][task].get("experiments", {})]
-    own = {name: rows[0].get(name, {}) | rows[1].get(name, {}) for name in config["experiments"]}
+    everywhere, here = scale["experiments"], scale["tasks"][task].get("experiments", {})
+    own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in config["experiments"]}
     return own | {"base": scale["base"] | own["base"]}
 
 
 def preparation_of(config: dict, task: str) -> dict:
-    """Return the preparation of a task's text; a translation task may add to the common settings."""
+    """Return the preparation of a task's text; a translation task may add `decapitalize` to the common settings."""
     own = scale_of(config)["tasks"].get(task, {})
-    return config["preparation"] | {key: value for key, value in own.items() if key == "decapitalize"}
+    return config["preparation"] | ({"decapitalize": own["decapitalize"]} if "decapitalize" in own else {})
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:
     """Return the processor threads of a training on each node; None where no profile has Slurm start it.
 
-    resources: `launch`, `gpu` and `nodes`, as a profile gives them, in words or numbers. Raises ValueError where `gpu`
-    or `nodes` is no number.
+    resources: `launch`, `gpu` and `nodes`, as a profile gives them. Raises ValueError if the last two are no numbers.
     """
     if resources.get("launch", "here") == "here":
         return None
-    for name in ("gpu", "nodes"):
-        if not re.fullmatch("[0-9]+", str(resources.get(name, 1))):
-            raise ValueError(f"{name}: expected a number, from which the threads follow, found {resources[name]}")
     gpus, nodes = (int(str(resources.get(name, 1))) for name in ("gpu", "nodes"))
     return _THREADS_PER_GPU * max(1, gpus // max(1, nodes))
 
 
 # Corpora.
-
-
-def languages_of(corpus: dict) -> tuple[str, ...]:
-    """Return the endings of a corpus's files: languages, or `trees`; the grammar's sentences have both."""
-    return ("en", "de", "fr", "trees") if "grammar" in corpus else tuple(corpus.get("files", ["trees"]))
 
 
 def places_of(corpus: dict) -> dict[str, dict]:
@@ -220,45 +210,25 @@ def shared_by_splits(config: dict, task: dict) -> str | None:
     if "path" in silver:
         learned += [("silver.path", silver["path"], {"treebank": {"path": silver["path"]}})]
     for (place, name, corpus), (split, tested) in itertools.product(learned, _tested_on(task).items()):
-        pairs = itertools.product(*(_cuts_of(config, entry, sides) for entry in (corpus, corpora[tested])))
-        cut = next((one for one, two in pairs if one.key == two.key and meet(one, two)), None)
-        if cut or name == tested:
-            read = f": both read {cut.file}" if cut and cut.file and name != tested else ""
-            return f"{split} corpus '{tested}' shares sentences with '{name}' in {place}{read}"
+        one, other = (_cuts(config, entry, sides) for entry in (corpus, corpora[tested]))
+        pairs = [(one[key], other[key]) for key in one.keys() & other.keys()]
+        if name == tested or any(max(a.start, b.start) < min(a.stop, b.stop) for a, b in pairs):
+            return f"{split} corpus '{tested}' shares sentences with '{name}' in {place}"
     return None
 
 
-class Cut(NamedTuple):
-    """The source of a corpus, by an identity, the first and the last number of its cut, and a file's name."""
-
-    key: tuple
-    first: int = 0
-    last: int = 0
-    file: str = ""
-
-
-def meet(one: Cut, two: Cut) -> bool:
-    return one.first <= two.last and two.first <= one.last
-
-
-def _cuts_of(config: dict, corpus: dict, sides: tuple) -> list[Cut]:
-    """Return the parts of a corpus that are read: files in these languages, or a cut of the grammar or a treebank."""
+def _cuts(config: dict, corpus: dict, sides: tuple) -> dict[tuple, range]:
+    """Return the files that a corpus reads in these languages, whatever their names, and which numbers of each."""
     if "grammar" in corpus:
         seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
-        return [Cut(("grammar", seed), skip, skip + take - 1)]
-    if "treebank" in corpus:
-        bank = corpus["treebank"]
-        return [Cut((*_source_identity(config, bank), bank.get("split")), *bank.get("sections", ()))]
-    entries = [corpus["files"][side] for side in sides if side in corpus["files"]]
-    members = [(f"{entry['member']} in " if "member" in entry else "") for entry in entries]
-    names = [member + (entry.get("path") or entry["download"]) for member, entry in zip(members, entries, strict=True)]
-    keys = [(*_source_identity(config, entry), entry.get("member")) for entry in entries]
-    return [Cut(key, file=name) for key, name in zip(keys, names, strict=True)]
-
-
-def _source_identity(config: dict, entry: dict) -> tuple[str, str]:
-    """Return the file or the checksum behind a `path` or a `download`, whatever its name."""
-    if "path" in entry:
-        return "path", os.path.realpath(entry["path"])
-    download = config["downloads"][entry["download"]]
-    return "download", download.get("sha256") or download.get("md5") or entry["download"]
+        return {("grammar", seed): range(skip, skip + take)}
+    files, cuts = corpus.get("files", {}), {}
+    for entry in [corpus["treebank"]] if "treebank" in corpus else [files[side] for side in sides if side in files]:
+        if "path" in entry:
+            source = os.path.realpath(entry["path"])
+        else:
+            download = config["downloads"][entry["download"]]
+            source = download.get("sha256") or download.get("md5") or entry["download"]
+        first, last = entry.get("sections", (0, 0))
+        cuts[source, entry.get("member"), entry.get("split")] = range(first, last + 1)
+    return cuts

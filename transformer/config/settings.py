@@ -6,7 +6,6 @@ scale. Needs no torch: Snakemake imports it at each start, and each of its jobs 
 
 import sys
 from collections.abc import Iterable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +21,6 @@ from transformer.config.scales import (
     at,
     experiments_of,
     files_of,
-    languages_of,
     parsing_of,
     parts,
     places_of,
@@ -33,7 +31,6 @@ from transformer.config.schema import Config
 from transformer.files import InputError
 
 CONFIG = Path("config.yaml")  # of the project's folder
-_DOUBLED = "-2N"  # the end of the names of claims whose models have twice base's layers
 
 
 def read(files: Iterable[str], entries: Iterable[str]) -> dict:
@@ -52,9 +49,12 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
         config = _laid_over(config, content)
     for entry in entries:
         key, equals, value = entry.partition("=")
+        try:
+            config = _laid_over(config, {key: yaml.safe_load(value)})
+        except yaml.YAMLError:
+            equals = ""
         if not equals:
-            raise InputError(f"--config: expected key=value, found {entry}")
-        config = _laid_over(config, {key: _value_of(value)})
+            raise InputError(f"--config: expected key=value, the value in YAML, found {entry}")
     check(config)
     return config
 
@@ -67,30 +67,16 @@ def accept(config: dict, files: Iterable[Path]) -> None:
     try:
         for file in map(Path, files):
             read_yaml(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
-        if isinstance(config.get("partial"), str):  # from the command line, where `true` is a text to Snakemake
-            config["partial"] = _value_of(config["partial"])
+        if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
+            config["partial"] = config["partial"] == "true"
         check(config)
     except InputError as error:
         sys.exit(str(error))
 
 
 def completed(file: Path, changes: dict) -> dict:
-    """Return the configuration in a file with another workflow's changes, which stay as they are.
-
-    Exits with one line where the file cannot be read.
-    """
-    try:
-        return _laid_over(read_yaml(file), deepcopy(changes))
-    except InputError as error:
-        sys.exit(str(error))
-
-
-def _value_of(text: str) -> Any:
-    """Return a value of the command line, as YAML."""
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise InputError(f"--config: not YAML: {text}") from None
+    """Return the configuration in a file with another workflow's changes."""
+    return _laid_over(read_yaml(file), changes)
 
 
 def _laid_over(below: Any, above: Any) -> Any:
@@ -160,7 +146,8 @@ def _check_scale(config: dict, where: str) -> None:
 def _check_corpora(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
     for name, ending in files_of(task):
-        languages = languages_of(_require_named(config["corpora"], name, "corpora", where))
+        corpus = _require_named(config["corpora"], name, "corpora", where)
+        languages = ["en", "de", "fr", "trees"] if "grammar" in corpus else [*corpus.get("files", ["trees"])]
         if ending not in languages:
             refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
     if shared := shared_by_splits(config, task):
@@ -169,16 +156,15 @@ def _check_corpora(config: dict, task: dict, where: str) -> None:
 
 def _check_models(config: dict, where: str) -> None:
     """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
-    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):
+    layers = {}
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):  # base comes first
         try:
-            run = resolve(parts(config, RunName(task, experiment, seed=0)))
-            if experiment in config["claims"] and experiment.endswith(_DOUBLED):
-                layers = 2 * resolve(parts(config, RunName(task, "base", seed=0))).model.N
-                if layers != run.model.N:
-                    expected, found = (number * scale_of(config)["depth"] for number in (layers, run.model.N))
-                    raise InputError(f"{experiment}: N: expected {expected}, twice base's, found {found}")
+            layers[experiment] = resolve(parts(config, RunName(task, experiment, seed=0))).model.N
         except InputError as error:
             refuse(f"{where}: {task}", str(error))
+        found, twice = layers[experiment], 2 * layers["base"]
+        if experiment in config["claims"] and experiment.endswith("-2N") and found != twice:
+            refuse(where, f"{experiment}: N: expected {twice} layers, twice base's, found {found}")
 
 
 def _require_named(names: Any, name: str, kind: str, where: str) -> Any:

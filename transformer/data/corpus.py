@@ -5,10 +5,8 @@ tags (§6.3) are symbols, each with an id of its own: after the special ids and 
 needs to cover the first rows only.
 """
 
-import hashlib
 import io
 import itertools
-import json
 import multiprocessing
 import os
 import signal
@@ -20,16 +18,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, Self, TypedDict
+from typing import Any, Self, TypedDict
 
 import numpy as np
 import sentencepiece
-from msgspec import Meta
 
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.files import InputError, draw, groups, read_lines, replacing
 from transformer.process import at_once
-from transformer.records import Checksum, Count, read_json
+from transformer.records import Checksum, Count
 
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 OFFSET = np.dtype("<i8")
@@ -49,24 +46,12 @@ class Counts(TypedDict):
     kept: Count
 
 
-class _Manifest(TypedDict):
+class Manifest(TypedDict):
     """The content of data.json, by whose checksum a training knows its data."""
 
-    files: Annotated[dict[str, Checksum], Meta(min_length=1)]  # the checksum of each, by name
+    files: dict[str, Checksum]  # the checksum of each, by name
     splits: dict[str, dict[str, Any]]
     sha256: Checksum
-
-
-def checksum_of(files: dict[str, str]) -> str:
-    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-
-
-def read_manifest(path: Path) -> _Manifest:
-    """Return the content of data.json. Raises InputError naming the file and the key, also on a wrong checksum."""
-    manifest = read_json(path, _Manifest)
-    if manifest["sha256"] != (expected := checksum_of(manifest["files"])):
-        raise InputError(f"{path}, sha256: expected {expected}, which its files make, found {manifest['sha256']}")
-    return manifest
 
 
 def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:

@@ -48,32 +48,27 @@ def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> Sente
     if by_gold and test:
         why = _first_difference(_leaves(gold), _leaves(test))
         test = test if why else _with_deletions_of(gold, test)
-    if not why and not _counted(test):
+    right, ours = ([leaf for leaf in _leaves(tree) if leaf.tag not in _DELETED] for tree in (gold, test))
+    if not why and not ours:
         return sentence
-    why = why or _first_difference(_counted(gold), _counted(test))
-    if why:
+    if why := why or _first_difference(right, ours):
         return replace(sentence, status="error", why=why)
     expected, proposed = _constituents(gold), _constituents(test)
-    words = list(zip(_counted(gold), _counted(test), strict=True))
+    pairs = list(zip(right, ours, strict=True))
     return replace(
         sentence,
         status="ok",
         gold=len(expected),
         test=len(proposed),
         matched=(Counter(expected) & Counter(proposed)).total(),
-        crossing=sum(any(_cross(bracket, right) for right in expected) for bracket in proposed),
-        words=len(words),
-        right_tags=sum(_same(word.tag) == _same(guess.tag) for word, guess in words),
+        crossing=sum(any(_cross(one, other) for other in expected) for one in proposed),
+        words=len(pairs),
+        right_tags=sum(_SAME.get(word.tag, word.tag) == _SAME.get(guess.tag, guess.tag) for word, guess in pairs),
     )
 
 
 def _leaves(tree: Tree) -> list[Leaf]:
     return [event for event in tree if isinstance(event, Leaf)]
-
-
-def _counted(tree: Tree) -> list[Leaf]:
-    """List the words that are not left out."""
-    return [leaf for leaf in _leaves(tree) if leaf.tag not in _DELETED]
 
 
 def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
@@ -106,14 +101,10 @@ def _constituents(tree: Tree) -> list[_Constituent]:
             case Leaf(tag, _):
                 words += tag not in _DELETED
             case Close(label):
-                start, label = starts.pop(), _same(re.split("[-=]", label, maxsplit=1)[0])
+                start, label = starts.pop(), re.split("[-=]", label, maxsplit=1)[0]
                 if start < words and label not in _DELETED:
-                    result.append((label, start, words))
+                    result.append((_SAME.get(label, label), start, words))
     return result
-
-
-def _same(label: str) -> str:
-    return _SAME.get(label, label)
 
 
 def _cross(one: _Constituent, other: _Constituent) -> bool:
@@ -130,8 +121,7 @@ def unparsed(sentence: SentenceCounts) -> SentenceCounts:
 def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
     """Summarise all sentences, and those of at most 40 words, as "all" and "len40"; both include errors and skips."""
     sentences = list(sentences)
-    short = [each for each in sentences if each.length <= SHORT]
-    return {"all": evalb_summary(sentences), "len40": evalb_summary(short)}
+    return {"all": evalb_summary(sentences), "len40": evalb_summary([s for s in sentences if s.length <= SHORT])}
 
 
 def evalb_summary(sentences: list[SentenceCounts]) -> dict:
@@ -139,14 +129,14 @@ def evalb_summary(sentences: list[SentenceCounts]) -> dict:
 
     Two differences: a value is None if its denominator is 0, and F1 is 0 if no bracket matches.
     """
-    valid = [sentence for sentence in sentences if sentence.status == "ok"]
+    valid = [s for s in sentences if s.status == "ok"]
     names = ("gold", "test", "matched", "crossing", "words", "right_tags")
     gold, test, matched, crossing, words, right_tags = (sum(getattr(s, name) for s in valid) for name in names)
     recall, precision = _percentage(matched, gold), _percentage(matched, test)
     return {
         "sentences": len(sentences),
-        "errors": sum(sentence.status == "error" for sentence in sentences),
-        "skipped": sum(sentence.status == "skip" for sentence in sentences),
+        "errors": sum(s.status == "error" for s in sentences),
+        "skipped": sum(s.status == "skip" for s in sentences),
         "valid": len(valid),
         "recall": recall,
         "precision": precision,

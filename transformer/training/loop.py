@@ -18,13 +18,14 @@ import numpy as np
 
 from transformer import layout, provenance
 from transformer.config.experiment import Experiment, load
-from transformer.data.corpus import Subwords, read_manifest
+from transformer.data.corpus import Manifest, Subwords
 from transformer.device import available_memory, joined, locked
 from transformer.files import InputError, replacing
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
 from transformer.process import Interrupted, StopSignals
+from transformer.records import read_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
 from transformer.training.log import Evaluation, Logger
 from transformer.training.loss import prepare
@@ -43,7 +44,7 @@ def train_and_publish(
 ) -> None:
     """Train the rest of a run, together with other processes; rank 0 publishes it. memory: GiB; None: measured."""
     experiment = load(run.experiment)
-    data_sha256 = read_manifest(data.manifest)["sha256"]
+    data_sha256 = read_json(data.manifest, Manifest)["sha256"]
     digest = experiment.digest(data_sha256)
     folder = layout.Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
