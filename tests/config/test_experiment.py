@@ -114,7 +114,6 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
         (("model", "N"), 0, "model.N: expected int >= 1, found 0"),
         (("training", "epsilon"), "1e-9", "training.epsilon: expected float, found '1e-9'"),  # to YAML 1.1 a text
         (("model",), 3, "model: expected a mapping, found 3"),
-        (("model", "output_rows"), 38, "model: output_rows: expected 37 at most, found 38"),
         (
             ("model", "positions"),
             "learnt",

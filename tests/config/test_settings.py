@@ -108,7 +108,7 @@ VALUES = [
     ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
     ({f"{BOTH}/silver/text": ["a"]}, f"{BOTH}.silver: expected path or ..., found path and text"),
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number, found 'cheap'"),
-    ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found 1 again"),
+    ({f"{DEMO}/seeds": [1, 1]}, "scales.demo: seeds: expected each item once, found [1, 1]"),
     ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected str matching regex ..., found 'ftp://a/x'"),
     ({"corpora/x\n": OTHER}, "corpora: expected str matching regex ..., found 'x\\n'"),
     ({"experiments/parser": {}}, "experiments: expected str matching regex ..., found 'parser'"),

@@ -92,8 +92,6 @@ class Model(Section):
     tied: Annotated[bool, says("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
 
     def __post_init__(self):
-        if self.output_rows > self.embedding_rows:
-            raise ValueError(f"output_rows: expected {self.embedding_rows} at most, found {self.output_rows}")
         if problem := contradiction(msgspec.structs.asdict(self)):
             raise ValueError(problem)
 
@@ -102,8 +100,8 @@ class Model(Section):
         """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
         defaults = {field.name: (field.default,) for field in msgspec.structs.fields(Model) if not field.required}
         papers = {"positions": ("sinusoid", "learned")} | defaults
-        own = {key: getattr(self, key) for key in papers}
-        return ", ".join(f"{key} {str(value).lower()}" for key, value in own.items() if value not in papers[key])
+        own = ((key, getattr(self, key)) for key in papers)
+        return ", ".join(f"{key} {str(value).lower()}" for key, value in own if value not in papers[key])
 
 
 class Training(Section):

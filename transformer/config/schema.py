@@ -72,11 +72,15 @@ Rowsets = dict[RowName, ExperimentRow]
 
 
 class Keys(Section):
-    """A section of config.yaml. Of the keys in FORMS, those of one form are given, and no other."""
+    """A section of config.yaml, whose lists have no item twice. Of the keys in FORMS, those of one form are given."""
 
     FORMS: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
+        for key, value in msgspec.structs.asdict(self).items():
+            for items in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(items, list) and len(set(map(str, items))) < len(items):
+                    raise ValueError(f"{key}: expected each item once, found {items}")
         known = dict.fromkeys(key for form in self.FORMS for key in form.split())
         found = [key for key in known if getattr(self, key) is not UNSET]
         if self.FORMS and not any(set(found) == set(form.split()) for form in self.FORMS):
@@ -97,7 +101,7 @@ class Table1(Keys):
     seconds: Annotated[float, Meta(gt=0, le=3600), says("Processor time of each measurement.")]
 
 
-class Probes(Section):
+class Probes(Keys):
     """Analyses of trained runs for Table 5."""
 
     checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]

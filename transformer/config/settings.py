@@ -94,7 +94,6 @@ def refuse(where: str, problem: str) -> NoReturn:
 def check(config: dict) -> None:
     """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
     structured(config, Config, CONFIG)
-    _check_repeats(config, "")
     _require_named(config["scales"], config["scale"], "scales", "scale")
     for experiment in (*TABLE_2, *WHY):
         if experiment not in config["experiments"]:
@@ -108,16 +107,6 @@ def check(config: dict) -> None:
     for scale in config["scales"]:
         _check_scale(at(config, scale), f"scales.{scale}")
     _check_models(config, f"scales.{config['scale']}")
-
-
-def _check_repeats(mapping: dict, where: str) -> None:
-    """Refuse lists with equal items, such as seeds that train a run twice. A range of sections may be one section."""
-    for key, value in mapping.items():
-        if isinstance(value, dict):
-            _check_repeats(value, f"{where}{key}.")
-        again = [item for item in value if value.count(item) > 1] if isinstance(value, list) else []
-        if again and key != "sections":
-            refuse(f"{where}{key}", f"expected each item once, found {again[0]!r} again")
 
 
 def _check_scale(config: dict, where: str) -> None:
