@@ -1,9 +1,6 @@
 """The demo's language: translations and declensions written by hand, and what holds of every sentence."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -17,12 +14,8 @@ from transformer.parsing.trees import bracketed, one_a_line, words
 
 EXAMPLES = """
 A task is too useful. | Eine Aufgabe ist zu nützlich. | Une tâche est trop utile.
-The hungry teacher can hear his young frog. | Der hungrige Lehrer kann seinen jungen Frosch hören. | \
-Le professeur affamé peut entendre sa jeune grenouille.
 This hen cleans its key without its big mothers. | Dieses Huhn putzt seinen Schlüssel ohne seine großen Mütter. | \
 Cette poule lave sa clé sans ses grandes mères.
-The cat must clean two gardens without its father. | Die Katze muss zwei Gärten ohne ihren Vater putzen. | \
-Le chat doit laver deux jardins sans son père.
 Two young hens clean their cats for their fathers. | Zwei junge Hühner putzen ihre Katzen für ihre Väter. | \
 Deux jeunes poules lavent leurs chats pour leurs pères.
 The strong mother makes her problem more popular. | Die starke Mutter macht ihr Problem beliebter. | \
@@ -51,13 +44,10 @@ def items() -> list[Item]:  # every sentence of the demo: for training, dev, tes
     return take(1, 0, 26000)
 
 
-def test_translations_and_trees_are_those_written_by_hand(items):
+def test_translations_and_trees_are_those_written_by_hand_and_come_once(items):
     sentences = {item[:3] for item in items}
     assert {tuple(line.split(" | ")) for line in EXAMPLES.strip().split("\n")} <= sentences
     assert set(TREES) <= {item.tree for item in items}
-
-
-def test_no_sentence_comes_twice_on_any_side(items):
     assert [len(set(side)) for side in zip(*items, strict=True)] == [len(items)] * 4
 
 
@@ -101,12 +91,3 @@ def test_sentences_of_the_demos_figures_are_in_the_language_but_not_in_the_demo(
         assert known.issuperset(found)
         assert {figure.get("from", found[0]), *figure.get("to", [])} <= set(found)
         assert figure["text"] not in {item.en for item in items}
-
-
-def test_stream_does_not_depend_on_the_hash_order(items):
-    script = (
-        "import sys; from transformer.data.grammar import take; sys.stdout.buffer.write(repr(take(1, 0, 50)).encode())"
-    )
-    command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONHASHSEED": "2"}
-    result = subprocess.run(command, env=environment, capture_output=True, check=True)
-    assert result.stdout.decode() == repr(items[:50])

@@ -38,23 +38,13 @@ def vocabulary(text):
     return Subwords(text.with_name("model"))
 
 
-def pieces(vocabulary: Subwords, line: str) -> list[str]:
-    return vocabulary.processor.id_to_piece(vocabulary.encode([line])[0])
-
-
 @given(sentences)
 def test_words_of_the_alphabet_survive(vocabulary, sentence):
+    """EOS comes last, and there alone."""
     (ids,) = vocabulary.encode([sentence])
     assert vocabulary.decode([ids]) == vocabulary.decode([ids[:-1]]) == [sentence]
-    assert UNK not in ids
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_eos_comes_last_and_there_alone_and_pad_never(vocabulary, line):
-    (ids,) = vocabulary.encode([line])
     assert ids.index(EOS) == len(ids) - 1
-    assert PAD not in ids
-    assert max(ids) < SIZE
+    assert not {PAD, UNK} & set(ids)
 
 
 def test_the_text_is_taken_as_it_is(vocabulary):
@@ -67,14 +57,14 @@ def test_the_text_is_taken_as_it_is(vocabulary):
 
 def test_words_are_not_split_at_digits_or_signs(vocabulary):
     """R2D2 is as frequent as the other nouns, each of which becomes one subword; the quotes are more frequent."""
-    assert pieces(vocabulary, "&quot; R2D2 cat") == ["▁&quot;", "▁R2D2", "▁cat", "</s>"]
+    (ids,) = vocabulary.encode(["&quot; R2D2 cat"])
+    assert vocabulary.processor.id_to_piece(ids) == ["▁&quot;", "▁R2D2", "▁cat", "</s>"]
 
 
 def test_another_process_learns_the_same_bytes(text, tmp_path):
     learn([text], SIZE, 150, tmp_path / "here")  # fewer lines than there are
-    options = {"text": text, "size": SIZE, "sentences": 150, "output": tmp_path / "there"}
-    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    subprocess.run([sys.executable, "-m", "transformer", "vocabulary", *words], check=True, cwd=ROOT)
+    options = f"--text {text} --size {SIZE} --sentences 150 --output {tmp_path}/there"
+    subprocess.run([sys.executable, "-m", "transformer", "vocabulary", *options.split()], check=True, cwd=ROOT)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 

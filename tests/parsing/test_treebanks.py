@@ -29,12 +29,9 @@ COMBINED = """
 """
 
 SUBJECT = "(NP (NP (NNP {name})) (, ,) (PRN (-LRB- -LRB-) (CD 1/2) (-RRB- -RRB-)))"
-FIRST = f"(TOP (S {SUBJECT} (VP (MD will) (VP (VB rise))) (. .)))"
-SECOND = "(TOP (NP (NN End)))"
+EXPECTED = (f"(TOP (S {SUBJECT} (VP (MD will) (VP (VB rise))) (. .)))", "(TOP (NP (NN End)))")
 
 SPLITS = """# Splits
-
-The following splits are used.
 
 ## dev
 
@@ -91,7 +88,7 @@ def make_penn(folder, numbers, flat=False, upper=False) -> Path:
 
 
 def expected(*numbers) -> list[str]:
-    return [line for number in numbers for line in (FIRST.format(name=f"N{number}"), SECOND)]
+    return [line.format(name=f"N{number}") for number in numbers for line in EXPECTED]
 
 
 def make_gum(path, members) -> Path:
@@ -170,19 +167,9 @@ def test_wrong_lines(tmp_path, output, text, problem):
     assert failure("lines", path, output) == f"{path}{problem}"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--format", "ptb"],
-        ["--format", "ptb", "--sections", "2", "21", "--split", "dev"],
-        ["--format", "gum"],
-        ["--format", "lines", "--split", "dev"],
-        ["--format", "ptb", "--sections", "3", "2"],
-        ["--format", "ptb", "--sections", "24", "25"],
-    ],
-)
+@pytest.mark.parametrize("options", ["ptb", "gum", "lines --split dev", "ptb --sections 3 2", "ptb --sections 24 25"])
 def test_options_that_do_not_go_together(tmp_path, output, options):
-    assert error("treebank", "--input", tmp_path, "--output", output, *options).startswith("expected --sections ")
+    assert failure(*options.split()[:1], tmp_path, output, *options.split()[1:]).startswith("expected --sections ")
 
 
 def as_nltk_has_it(text: str) -> str:
