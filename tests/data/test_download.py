@@ -51,17 +51,23 @@ def part_of(output):
     return output.with_name(f"corpus.tgz.{SUM[:8]}.part")
 
 
-def arguments(urls, output, *options, sums=SUMS):
-    return ["fetch", "--url", *urls, *sums, "--output", output, *options]
+@pytest.fixture
+def arguments(server, output):
+    """Return the words of a command that fetches from the server's paths, or other addresses."""
+
+    def arguments(*urls, options=(), sums=SUMS):
+        urls = [server.address + url if url.startswith("/") else url for url in urls]
+        return ["fetch", "--url", *urls, *sums, "--output", output, *options]
+
+    return arguments
 
 
 @pytest.fixture
-def succeed(server, output):
-    """Fetch from the server's paths, or other addresses; check the file and that nothing else is left."""
+def succeed(arguments, output):
+    """Fetch; check the file and that nothing else is left."""
 
-    def succeed(*urls, options=(), expected=DATA, **changes):
-        urls = [server.address + url if url.startswith("/") else url for url in urls]
-        do(*arguments(urls, output, *options, **changes))
+    def succeed(*urls, expected=DATA, **changes):
+        do(*arguments(*urls, **changes))
         assert output.read_bytes() == expected
         assert list(output.parent.iterdir()) == [output]
 
@@ -69,14 +75,12 @@ def succeed(server, output):
 
 
 @pytest.fixture
-def fail(server, output):
-    """Return the error's text, after checking that it is one line and that there is no output."""
+def fail(arguments, output):
+    """Return the error's text, after checking that there is no output."""
 
-    def fail(*urls, options=(), **changes):
-        urls = [server.address + url if url.startswith("/") else url for url in urls]
-        message = error(*arguments(urls, output, *options, **changes))
+    def fail(*urls, **changes):
+        message = error(*arguments(*urls, **changes))
         assert not output.exists()
-        assert message.startswith("corpus.tgz: ")
         return message
 
     return fail
@@ -106,8 +110,6 @@ FETCHED = {  # what is there, each address's answers, and the requests
     ),
     "without ranges": (b"", {"/a": [serve(DATA, 1000), without_ranges(DATA)]}, ["/a", "/a bytes=1000-"]),
     "416": (BEGUN, {"/a": [status(416), part]}, ["/a bytes=1000-", "/a"]),
-    "another range": (BEGUN, {"/a": [status(206, Content_Range="bytes 7-24/25"), part]}, ["/a bytes=1000-", "/a"]),
-    "wrong bytes first": (b"", {"/a": [serve(DATA[::-1])], "/b": [part]}, ["/a", "/b"]),
     "of unknown length": (b"", {"/a": [chunked(BEGUN, DATA[1000:], b"")]}, ["/a"]),
     "an error page of unknown length": (  # no other address is blamed for its bytes
         b"",
@@ -117,7 +119,6 @@ FETCHED = {  # what is there, each address's answers, and the requests
     "stalled": (b"", {"/a": [half(DATA), part]}, ["/a", f"/a bytes={len(DATA) // 2}-"]),
     "not decoded": (b"", {"/a": [compress]}, ["/a"]),
     # A wrong partial file, as where the server's file changed in between, is not the fault of the address.
-    "a short stale part": (b"?" * 1000, {"/a": [part]}, ["/a bytes=1000-", "/a"]),
     "a full stale part": (b"?" * len(DATA), {"/a": [part]}, ["/a"]),
 }
 
@@ -134,29 +135,21 @@ def announced(length):
     return lambda handler: handler.reply(200, PAGE, Content_Length=length)
 
 
-REFUSED = {  # what is there, the answers, how many are used, and the message
-    "without ranges": (b"", [without_ranges(DATA, 1000), without_ranges(DATA, 500)] * 5, 5, ".*1000 bytes.*, 5 times"),
-    "endless redirects": (b"", [status(302, Location="/a")], 31, "TooManyRedirects"),
-    "always short": (b"", [chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
-    "a page instead": (b"", [announced(18)], 1, f"expected {len(DATA)} bytes, found 18"),
-    "never an answer": (b"", [lambda handler: handler.server.over.wait()], 5, ".*[Tt]imed out.*, 5 times"),
+REFUSED = {  # the answers, how many are used, and the message
+    "without ranges": ([without_ranges(DATA, 1000), without_ranges(DATA, 500)] * 5, 5, ".*1000 bytes.*, 5 times"),
+    "always short": ([chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
+    "a page instead": ([announced(18)], 1, f"expected {len(DATA)} bytes, found 18"),
+    "never an answer": ([lambda handler: handler.server.over.wait()], 5, ".*[Tt]imed out.*, 5 times"),
+    "an endless body": ([chunked(*[b"x" * (1 << 20)] * 8, b"")], 1, rf"expected {len(DATA)} bytes, found \d{{6,7}}$"),
 }
 
 
-@pytest.mark.parametrize(("begun", "answers", "count", "message"), REFUSED.values(), ids=REFUSED)
-def test_refused(server, fail, output, begun, answers, count, message):
-    """What other addresses gave is kept. An attempt that brings less than the one before brings nothing new."""
-    part_of(output).write_bytes(begun)
+@pytest.mark.parametrize(("answers", "count", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(server, fail, answers, count, message):
+    """An attempt that brings less than the one before brings nothing new."""
     server.script["/a"] = [*answers]
     assert re.search(rf"/a: {message}", fail("/a"))
     assert len(server.requests) == count
-    assert not begun or part_of(output).read_bytes() == begun
-
-
-def test_an_endless_body_is_left(server, fail, output):
-    server.script["/a"] = [chunked(*[b"x" * (1 << 20)] * 8, b"")]
-    assert re.search(rf"/a: expected {len(DATA)} bytes, found \d{{6,7}}$", fail("/a"))
-    assert list(output.parent.iterdir()) == []
 
 
 def test_every_address_is_named_with_its_reason(server, fail):
@@ -176,9 +169,9 @@ def test_every_address_is_named_with_its_reason(server, fail):
         assert re.search(rf"{re.escape(url)}: {reason}", message)
 
 
-def test_a_killed_process_goes_on_where_it_was(server, output):
+def test_a_killed_process_goes_on_where_it_was(server, arguments, output):
     server.script["/a"] = [half(DATA), part]
-    command = [sys.executable, "-m", "transformer", *arguments([f"{server.address}/a"], output)]
+    command = [sys.executable, "-m", "transformer", *arguments("/a")]
     where = {"cwd": Path(__file__).parents[2], "env": os.environ | {"no_proxy": "*"}}
     with subprocess.Popen(command, **where) as process:
         while not download.length(part_of(output)):
@@ -187,13 +180,9 @@ def test_a_killed_process_goes_on_where_it_was(server, output):
         process.kill()
     assert not output.exists()
     got = part_of(output).stat().st_size
-    assert 0 < got < len(DATA)
     subprocess.run(command, check=True, **where)
     assert output.read_bytes() == DATA
     assert server.requests == [("/a", None), ("/a", f"bytes={got}-")]
-
-
-# From a mirror.
 
 
 @pytest.fixture
@@ -203,11 +192,9 @@ def mirror(tmp_path):
 
 
 def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
-    part_of(output).write_bytes(b"?" * 1000)
     file = mirror / "www.example.org/wmt/corpus.tgz"
     file.write_bytes(DATA)
     succeed("http://old.example.org/corpus.tgz", URL, options=["--mirror", mirror])
-    assert file.read_bytes() == DATA
     assert not file.samefile(output)
 
 
@@ -219,33 +206,23 @@ def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
     ],
     ids=["wrong", "missing"],
 )
-def test_a_mirror_without_the_bytes(server, mirror, fail, output, content, problem):
+def test_a_mirror_without_the_bytes(server, mirror, fail, content, problem):
     """Nothing is asked of the network."""
     server.script["/a"] = [part]
     file = mirror / "www.example.org/wmt/corpus.tgz"
     if content is not None:
         file.write_bytes(content)
     message = fail("/a", URL, options=["--mirror", mirror])
-    assert message.endswith(f"{file}: {problem}")
-    assert f"{mirror}/127.0.0.1:{server.server_port}/a: no such file" in message
-    assert list(output.parent.iterdir()) == []
+    assert message.endswith(f"{mirror}/127.0.0.1:{server.server_port}/a: no such file; {file}: {problem}")
     assert server.requests == []
 
 
-# An archive that its host packs again at each request has no size and no sum to compare with.
-
-
-@pytest.mark.parametrize(
-    "answers", [[chunked(DATA[:9], DATA[9:], b"")], [serve(DATA, 1000), chunked(DATA[:1000]), part]]
-)
-def test_repacked_begins_again(server, output, succeed, answers):
+def test_repacked_begins_again(server, output, succeed):
+    """An archive that its host packs again at each request has no size and no sum to compare with."""
     output.with_name("corpus.tgz.unknown.part").write_bytes(b"left, perhaps packed differently")
-    server.script["/a"] = [*answers]
+    server.script["/a"] = [serve(DATA, 1000), chunked(DATA[:1000]), part]
     succeed("/a", sums=())
-    assert server.requests == [("/a", None)] * len(answers)
-
-
-# Other bytes that serve as well.
+    assert server.requests == [("/a", None)] * 3
 
 
 def test_other_bytes_in_turn(server, succeed):
@@ -276,5 +253,5 @@ def test_an_md5(server, succeed, size):
         (["--or", '{"sha256": "0"}'], "--or: missing key 'urls'"),
     ],
 )
-def test_bytes_without_what_they_are(output, options, message):
-    assert error(*arguments(["http://host/a"], output, *options, sums=())).startswith(message)
+def test_bytes_without_what_they_are(fail, options, message):
+    assert fail("http://host/a", options=options, sums=()).startswith(message)
