@@ -294,10 +294,8 @@ FIGURES = {  # in the page's order
     "curves": _Entry(
         "Learning curves",
         "figures.curves:curves",
-        paper="table3",
         runs=_runs_of_curves,
         own_files=lambda pipeline: {"metrics": pipeline.of_runs(_runs_of_curves(pipeline), lambda run: run.metrics)},
-        own_params=lambda pipeline: {"task": pipeline.first_task if pipeline.data_of_paper else None},
     ),
     "bleu_parameters": _Entry(
         "BLEU and parameters", "figures.cost:bleu_parameters", paper="table3", runs=_runs_of_table_3, scores="dev.last"

@@ -14,7 +14,6 @@ from transformer.report.figures.attention import (
     entropies,
     figure3,
     figure4,
-    layer_of,
     two_structured,
 )
 
@@ -27,11 +26,6 @@ def test_weights_of_subwords_become_weights_of_words():
     words, found = by_word(["a", "b@@", "c", "d"], weights)
     assert words == ["a", "bc", "d"]
     np.testing.assert_allclose(found, [[[0.1, 0.5, 0.4], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]])
-
-
-def test_layer_is_five_sixths_up():
-    """Of 3 it is 2.5, of 9 it is 7.5: up."""
-    assert [layer_of(layers) for layers in (6, 1, 2, 3, 4, 9, 12)] == [5, 1, 2, 3, 3, 8, 10]
 
 
 def test_structured_heads_are_sharp_and_unlike():
@@ -68,7 +62,7 @@ def drawn(tmp_path):
 
 
 def test_a_word_that_is_not_there_is_named(drawn):
-    with pytest.raises(InputError, match="expected 'cat' once in the sentence, found it 0 times"):
+    with pytest.raises(InputError, match="expected 'cat' once, found it 0 times"):
         drawn(figure4, figure4=ITS | {"to": ["cat"]})
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.scored import score, write_scores
 
 from transformer.report.figures.attention import ShownSentence, draw_attention
-from transformer.report.figures.cost import Panel, bleu_flops, bleu_parameters, panels_of
+from transformer.report.figures.cost import bleu_flops, bleu_parameters, panels_of
 from transformer.report.figures.style import new
 
 TABLE_2, TABLE_3 = "workflow/paper/table2.csv", "workflow/paper/table3.csv"
@@ -77,5 +77,6 @@ def test_words_of_figures_are_drawn_as_they_are():
     draw_attention(axes, 0, ShownSentence(words, np.ones((1, 2, 2)) / 2, "a run", {}), [0], "title")
     drawn.draw_without_rendering()
     assert len([text for text in axes.texts if text.get_text() in words]) == 4
-    of_labels, _ = panels_of([[Panel("ours: $\\frac$", pd.DataFrame({"name": [], "x": [], "y": []}))] * 2], "x")
+    nothing = pd.DataFrame({"name": [], "x": [], "y": []})
+    of_labels, _ = panels_of([{"ours: $\\frac$": nothing, "": nothing}], "x")
     of_labels.draw_without_rendering()

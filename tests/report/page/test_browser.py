@@ -20,8 +20,6 @@ from transformer.report.page.live import BODY, open_trial
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
-HOSTILE = "<script>document.title = 'ours'</script><img src=x onerror=\"document.title = 'ours'\">"
-
 WATCH = """
     const shown = document.getElementById("translation");
     window.seen = [];
@@ -278,17 +276,6 @@ def test_limits_are_told_in_words(browser, address):
     write(browser, "ab")
     wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
     assert element(browser, "#problem").text == ""
-
-
-def test_hostile_texts_are_shown_as_text(browser, run):
-    with answering(echo, open_trial(run).page()) as address:
-        show(browser, address)
-        write(browser, HOSTILE)
-        wait_for(browser, "#translation", HOSTILE)
-        assert ranking(browser) == [[HOSTILE, "−0.500"]] * 2
-        assert set(texts(words(browser, "queries"))) == {HOSTILE}
-        assert "Translate with en-de/base/1" in browser.title
-        assert browser.find_elements(By.CSS_SELECTOR, "img") == []
 
 
 def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(browser, run):

@@ -118,7 +118,7 @@ def test_parses_are_ranked_by_their_brackets(tmp_path: Path):
     gold = "(S (NP (DT A) (NN dog)) (VP (VBZ sleeps)))"
     (tmp_path / "gold").write_text(f"{gold}\n{gold}\n{gold}\n")
     (tmp_path / "ours").write_text(f"(S (NP (DT A)) (VP (NN dog) (VBZ sleeps)))\n{gold}\n\n")
-    kinds = sample_parses("run", tmp_path / "ours", tmp_path / "gold", 1).kinds
+    kinds = sample_parses("run", tmp_path / "ours", tmp_path / "gold", 1)["kinds"]
     ranked = [(sample.line, round(sample.score, 1)) for samples in kinds.values() for sample in samples]
     assert ranked == [(2, 100.0), (3, 0.0), (1, 33.3)]
     assert kinds["best"][0].ours == "(S\n  (NP (DT A) (NN dog))\n  (VP (VBZ sleeps)))"

@@ -35,17 +35,12 @@ def parse_score(f1: float, task: str = "supervised", seed: int = 1, repaired: in
 
 @pytest.fixture
 def make(tmp_path):
-    def make(*contents: dict, elsewhere: tuple = (), of_paper: bool = True):
+    def make(*contents: dict, elsewhere: tuple = ()):
         """Return our rows by task, and the table; constrained search is one better."""
         better = [parse_score(each["scores"]["all"]["f1"] + 1) | {"run": each["run"]} for each in contents]
-        options = {
-            "paper": PAPER,
-            "task": TASKS,
-            "score": write_scores(tmp_path, *contents),
-            "expected": ["x/parser/1"],
-        }
-        options |= {"constrained": write_scores(tmp_path / "constrained", *better), "data_of_paper": of_paper}
-        options |= {"elsewhere": write_scores(tmp_path / "elsewhere", *elsewhere)}
+        files = {"score": contents, "constrained": better, "elsewhere": elsewhere}
+        options = {name: write_scores(tmp_path / name, *each) for name, each in files.items()}
+        options |= {"paper": PAPER, "task": TASKS, "expected": ["x/parser/1"], "data_of_paper": True}
         _, rows, table = make_table(table4, "task", **options, elsewhere_label="GENTLE" if elsewhere else None)
         return rows, table
 

@@ -1,5 +1,6 @@
 """Analyses of trained runs: the importance of heads (§3.2.2), how far they look (§4), and BLEU by length (§3.5)."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,7 +44,32 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     for row, name in zip(maps, _MAPS, strict=True):
         _draw_maps(row, found, name)
     _draw_masking(curves, found)
-    return Drawing(figure, *_describe_heads(found))
+    distances, strongest = [], []
+    for kind, title in KINDS.items():
+        measured = found["kinds"][kind]
+        by_layer = ", ".join(f"{distance:.1f}" for distance in np.mean(measured["distance"], axis=1))
+        distances.append(f"{title} {by_layer} (equal weights: {measured['equal']:.1f})")
+        table = np.array(measured["increase"])
+        layer, head = np.unravel_index(table.argmax(), table.shape)
+        strongest.append(
+            f"{title}: head {head + 1} of layer {layer + 1} matters most, {table.max():.3f} nats; with all heads "
+            f"masked the loss is {measured['curve'][-1]['loss']:.3f}"
+        )
+    bleu = "; ".join(
+        f"{score['bleu']:.1f} with {score['masked']} {KINDS.get(score['kind'], '')} heads masked".replace("  ", " ")
+        for score in found["bleu"]
+    )
+    run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
+    caption = (
+        f"The heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: by how much the "
+        f"loss, {found['loss']:.3f} nats per target token, rises where this head alone is masked, its output set to "
+        "zero. Middle: how many tokens away from its own place a head looks, the mean by its weights; from decoder to "
+        "encoder, away from the place at the same share of the source sentence. The means of layers, from the lowest, "
+        f"beside the distance of a head that weighs alike all that it may see: {'; '.join(distances)}. Bottom: loss "
+        "and BLEU (bars hold 95 %) with more and more heads of one kind masked, in each step the one that raises the "
+        "loss least, which was chosen on some of the sentences."
+    )
+    return Drawing(figure, caption, f"Heat maps and lines. {'; '.join(strongest)}. BLEU {bleu}.")
 
 
 def _draw_maps(row: SubFigure, found: Heads, name: str) -> None:
@@ -100,41 +126,10 @@ def _draw_masking(row: SubFigure, found: Heads) -> None:
     losses.legend()
 
 
-def _describe_heads(found: Heads) -> tuple[str, str]:
-    """Write caption and alternative text."""
-    distances, strongest = [], []
-    for kind, title in KINDS.items():
-        measured = found["kinds"][kind]
-        by_layer = ", ".join(f"{distance:.1f}" for distance in np.mean(measured["distance"], axis=1))
-        distances.append(f"{title} {by_layer} (equal weights: {measured['equal']:.1f})")
-        table = np.array(measured["increase"])
-        layer, head = np.unravel_index(table.argmax(), table.shape)
-        strongest.append(
-            f"{title}: head {head + 1} of layer {layer + 1} matters most, {table.max():.3f} nats; with all heads "
-            f"masked the loss is {measured['curve'][-1]['loss']:.3f}"
-        )
-    bleu = "; ".join(
-        f"{score['bleu']:.1f} with {score['masked']} {KINDS.get(score['kind'], '')} heads masked".replace("  ", " ")
-        for score in found["bleu"]
-    )
-    run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
-    caption = (
-        f"The heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: by how much the "
-        f"loss, {found['loss']:.3f} nats per target token, rises where this head alone is masked, its output set to "
-        "zero. Middle: how many tokens away from its own place a head looks, the mean by its weights; from decoder to "
-        "encoder, away from the place at the same share of the source sentence. The means of layers, from the lowest, "
-        f"beside the distance of a head that weighs alike all that it may see: {'; '.join(distances)}. Bottom: loss "
-        "and BLEU (bars hold 95 %) with more and more heads of one kind masked, in each step the one that raises the "
-        "loss least, which was chosen on some of the sentences."
-    )
-    return caption, f"Heat maps and lines. {'; '.join(strongest)}. BLEU {bleu}."
-
-
 def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw a line for each run: single sentences filled, joined ones hollow."""
     contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
     runs = {run_name(content["run"]): content for content in contents}
-    limits = sorted({content["longest"] for content in contents})
     figure, axes = new(PAGE_INCHES, 2.8)
     for number, content in enumerate(contents):
         kind, shift = list(LINES).index(content["positions"]), _APART ** (number - (len(runs) - 1) / 2)
@@ -143,15 +138,32 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
             bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
             look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | own
             axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
+    limits = sorted({content["longest"] for content in contents})
     for limit in limits:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
+    caption = (
+        f"BLEU by the length of sentences of the dev set of {params.dev_label}. Filled: single sentences, in groups by "
+        "length; hollow: neighbours joined until their tokens are a multiple of the longest source sentence in "
+        "training. Bars hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: "
+        "lines can be compared at one length."
+    )
     if runs:
         _finish_lengths(axes, {content["positions"] for content in contents})
+        caption += f" Dotted: the longest source sentence in training, {' and '.join(map(str, limits))} tokens."
+        listed = "; ".join(f"{LINES[content['positions']]}: {name}" for name, content in runs.items())
+        caption += f" Runs: {listed}."
     else:
         empty(axes, "no runs")
-    caption, alt = _describe_lengths(runs, limits, params.dev_label)
+    if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
+        caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
+    lines = []
+    for (name, content), part in product(runs.items(), PARTS):
+        groups = _groups_of(content, part).itertuples()
+        points = ", ".join(f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups)
+        lines.append(f"{LINES[content['positions']]} ({name}), {part} sentences: {points or 'none'}")
+    alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
     return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
 
 
@@ -174,27 +186,3 @@ def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
     looks += [("longest in training", {"color": GREY, "linestyle": ":"})]
     handles = [Line2D([], [], label=text, **look) for text, look in looks]
     axes.figure.legend(handles=handles, loc="outside right upper")
-
-
-def _describe_lengths(runs: dict[str, GroupedByLength], limits: list[int], label: str) -> tuple[str, str]:
-    """Write caption and alternative text."""
-    caption = (
-        f"BLEU by the length of sentences of the dev set of {label}. Filled: single sentences, in groups by length; "
-        "hollow: neighbours joined until their tokens are a multiple of the longest source sentence in training. Bars "
-        "hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: lines can be "
-        "compared at one length."
-    )
-    if not runs:
-        return caption, "Lines of BLEU over length. No runs."
-    caption += f" Dotted: the longest source sentence in training, {' and '.join(map(str, limits))} tokens."
-    shown = "; ".join(f"{LINES[content['positions']]}: {name}" for name, content in runs.items())
-    caption += f" Runs: {shown}."
-    if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
-        caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
-    lines = []
-    for name, content in runs.items():
-        for part in PARTS:
-            groups = _groups_of(content, part).itertuples()
-            points = ", ".join(f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups)
-            lines.append(f"{LINES[content['positions']]} ({name}), {part} sentences: {points or 'none'}")
-    return caption, f"Lines of BLEU over length. {'; '.join(lines)}."

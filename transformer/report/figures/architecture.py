@@ -31,7 +31,8 @@ STEP, LETTERS, TITLE, PILE = 0.13, 0.22, 2.22, 0.035
 
 def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of `input.experiment`."""
-    model, run = _model_of(input)
+    experiment = load(input.experiment)
+    model, run = experiment.model, run_name(asdict(experiment))
     boxes = [(number, *box) for sublayer in DECODER_LAYER for number, box in enumerate(blocks(model, sublayer))]
     height = sum(_gap_below(number, tint) + _height_of(text) for number, text, tint in boxes)
     height += GAP + _height_of("Norm") if model.norm == "pre" else 0
@@ -50,12 +51,6 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
     words = _described(model)
     return Drawing(figure, f"The Transformer (§3), drawn from the modules of {run}: {words}", f"Block diagram: {words}")
-
-
-def _model_of(input: SimpleNamespace) -> tuple[Model, str]:
-    """Read the model that `input.experiment` configures, and the run's name."""
-    experiment = load(input.experiment)
-    return experiment.model, run_name(asdict(experiment))
 
 
 def _described(model: Model) -> str:
@@ -98,12 +93,10 @@ def _gap_below(number: int, tint: str) -> float:
     return FORK if number == 0 or tint == "attention" else GAP
 
 
-def _draw_stack(
-    axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float | None = None
-) -> float:
+def _draw_stack(axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float = 0) -> float:
     """Draw one layer in its frame, N beside it (side -1 left, 1 right), and the stack's last norm. Return its top.
 
-    memory: the top of the encoder.
+    memory: the top of the encoder, for a decoder.
     """
     y, width = BOTTOM, WIDTH + 2 * MARGIN
     for sublayer in layer:
@@ -117,9 +110,7 @@ def _draw_stack(
     return box(axes, x, y + GAP, WIDTH, "Norm", "norm")
 
 
-def _draw_sublayer(
-    axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float | None
-) -> float:
+def _draw_sublayer(axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float) -> float:
     """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
     top = y
     for number, (text, tint) in enumerate(blocks(model, sublayer)):
@@ -167,7 +158,8 @@ def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) ->
 
 def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`."""
-    model, run = _model_of(input)
+    experiment = load(input.experiment)
+    model, run = experiment.model, run_name(asdict(experiment))
     name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     _draw_dot_product(axes, 0.72, model)
@@ -255,6 +247,6 @@ def segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
 def _arrow(axes: Axes, *points: tuple[float, float]) -> None:
     """Draw a line through the points that ends in an arrowhead."""
     segment(axes, *points[:-1])
-    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.25", "color": "black", "lw": LINE}
-    style |= {"shrinkA": 0, "shrinkB": 0}
+    head = "-|>,head_width=0.12,head_length=0.25"
+    style = {"arrowstyle": head, "color": "black", "lw": LINE, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=3)

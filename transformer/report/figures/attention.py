@@ -1,7 +1,6 @@
 """Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
 
 import math
-from collections.abc import Sequence
 from itertools import combinations
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -38,8 +37,7 @@ class ShownSentence(NamedTuple):
         places = []
         for word in (self.about["from"], *self.about["to"]):
             if (count := self.words.count(word)) != 1:
-                where = f"once in the sentence, found it {count} times: {self.words}"
-                raise InputError(f"figures: expected {word!r} {where}")
+                raise InputError(f"figures: expected {word!r} once, found it {count} times in {self.words}")
             places.append(self.words.index(word))
         start, *to = places
         return start, self.weights[:, start, to].sum(axis=1)
@@ -56,16 +54,11 @@ def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
     """Read the sentence that `figure` shows."""
     attention = read_json(input.attention, Attention)
     entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
-    number = layer_of(attention["layers"])
+    number = math.floor(5 * attention["layers"] / 6 + 0.5)  # to all layers as 5 is to the paper's 6
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
     where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
     return ShownSentence(words, weights, where, entry["figures"][figure])
-
-
-def layer_of(layers: int) -> int:
-    """Find the layer, from 1, that is to `layers` as 5 is to the paper's 6."""
-    return math.floor(5 * layers / 6 + 0.5)
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -85,7 +78,7 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     shown = _sentence_of("figure3", input)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     figure, axes = shown.canvas(1)
-    draw_attention(axes, 0, shown, range(len(shares)), f"from “{word}”, all heads", [start])
+    draw_attention(axes, 0, shown, list(range(len(shares))), f"from “{word}”, all heads", start)
     best = int(shares.argmax())
     caption = (
         f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
@@ -103,7 +96,7 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     figure, axes = shown.canvas(2)
     draw_attention(axes, 0, shown, heads[:1], f"all words, head {heads[0] + 1}")
     numbers = " and ".join(str(head + 1) for head in heads)
-    draw_attention(axes, COLUMN_INCHES, shown, heads, f"from “{word}”, heads {numbers}", [start])
+    draw_attention(axes, COLUMN_INCHES, shown, heads, f"from “{word}”, heads {numbers}", start)
     given = " and ".join(f"{shares[head]:.2f}" for head in heads)
     caption = (
         f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
@@ -119,7 +112,7 @@ def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     heads = two_structured(shown.weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
-        draw_attention(axes, side * COLUMN_INCHES, shown, [head], f"all words, head {head + 1}", color=side)
+        draw_attention(axes, side * COLUMN_INCHES, shown, [head], f"all words, head {head + 1}", hue=side)
     bits = entropies(shown.weights)
     apart = distance(*shown.weights[list(heads)]) if len(heads) == 2 else 0.0
     listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
@@ -153,36 +146,30 @@ def two_structured(weights: np.ndarray) -> tuple[int, ...]:
 
 
 def draw_attention(
-    axes: Axes,
-    left: float,
-    shown: ShownSentence,
-    heads: Sequence[int],
-    title: str,
-    starts: Sequence[int] = (),
-    color: int = 0,
+    axes: Axes, left: float, shown: ShownSentence, heads: list[int], title: str, start: int | None = None, hue: int = 0
 ) -> None:
-    """Draw the words twice, and lines from those at `starts`, or from all, as strong as the heads' weights.
+    """Draw the words twice, and lines from the one at `start`, or from all, as strong as the heads' weights.
 
-    left: the left edge of a panel that is COLUMN_INCHES wide. color: the first head's; they are repeated after eight.
+    left: the left edge of a panel that is COLUMN_INCHES wide. hue: the first head's colour; they repeat after eight.
     """
     count, strip = len(shown.words), _CELL * len(heads)
     heights = BELOW + _SPACING * (count - 0.5 - np.arange(count))
     ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
     label(axes, left + COLUMN_INCHES / 2, BELOW + _SPACING * count + HEADING / 2, title, size=MEDIUM)
     for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
-        weight = "bold" if row in starts else "normal"
+        weight = "bold" if row == start else "normal"
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
         label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
-    rows = list(starts or range(count))
+    rows = list(range(count)) if start is None else [start]
     for number, head in enumerate(heads):
-        hue, weights = COLORS[(color + number) % len(COLORS)], shown.weights[head, rows]
+        color, weights = COLORS[(hue + number) % len(COLORS)], shown.weights[head, rows]
         # Side by side, so that their colours do not mix.
         shift = _SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
         for place, end in np.argwhere(weights >= _FAINTEST):
-            line = {"color": hue, "alpha": min(1.0, weights[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
+            line = {"color": color, "alpha": min(1.0, weights[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
             axes.plot(ends, (heights[rows[place]], heights[end] - shift), **line)
         # On the right, the most that this head gives a word from any on the left.
         for y, weight in zip(heights, weights.max(axis=0), strict=True):
             if weight >= _FAINTEST:
                 corner = ends[1] + _CELL * number, y - _SPACING * 0.45
-                axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=hue, alpha=min(1.0, weight), lw=0))
+                axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))

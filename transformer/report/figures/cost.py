@@ -1,11 +1,9 @@
 """BLEU over what it cost: parameters (Table 3) and FLOPs of training (Table 2), the paper's systems and ours."""
 
 from functools import partial
-from itertools import chain
 from math import inf, log10, nan
 from textwrap import fill
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -28,37 +26,28 @@ _RADIUS = 3.0  # points that a marker reaches
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
-
-
-class Panel(NamedTuple):
-    """Points of one origin, a row each with name, kind (of `ROWS`, or any), x, y, sd (of y, may be missing)."""
-
-    title: str
-    points: pd.DataFrame
+# The panels of a row: by title, points with name, kind (of `ROWS`, or any), x, y and sd (of y, may be missing).
+Panels = dict[str, pd.DataFrame]
 
 
 def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw Table 3, the paper's on the left."""
     paper, runs = read_variations(input.paper), read_scores(input.score)
-
-    def row_of(experiment: str) -> str:
-        return (paper["row"][experiment] or experiment) if experiment in paper.index else "ours"
-
+    kinds = paper["row"].where(paper["row"] != "", paper.index.to_series())
     millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
     printed = pd.DataFrame({"name": paper.index, "x": 1e6 * millions, "y": paper["bleu"].astype(float), "sd": nan})
     both = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": means(runs, "parameters")}
-    panels = [Panel(title, points.assign(kind=points["name"].map(row_of))) for title, points in both.items()]
+    panels = {title: points.assign(kind=points["name"].map(kinds).fillna("ours")) for title, points in both.items()}
     figure, (axes_row,) = panels_of([panels], "parameters")
-    for axes, panel in zip(axes_row, panels, strict=True):
+    for axes, points in zip(axes_row, panels.values(), strict=True):
         for (kind, title), color, marker in zip(ROWS.items(), COLORS, style.MARKERS, strict=True):
-            points = panel.points[panel.points["kind"] == kind]
-            if len(points):
+            if kind in set(points["kind"]):
                 above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
-                _draw_points(axes, points, color=color, marker=marker, label=title, **above)
-        if len(panel.points):
+                _draw_points(axes, points[points["kind"] == kind], color=color, marker=marker, label=title, **above)
+        if len(points):
             tick(axes, EngFormatter(sep=""))
-    for axes, panel in zip(axes_row, panels, strict=True):
-        _place_labels(axes, panel.points[panel.points["name"].isin(NAMED)], panel.points)
+    for axes, points in zip(axes_row, panels.values(), strict=True):
+        _place_labels(axes, points[points["name"].isin(NAMED)], points)
     style.legend_below(figure, columns=4)
     caption = (
         "BLEU of the dev set over the number of parameters, Table 3's rows: left as the paper printed them for "
@@ -78,8 +67,9 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
         printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(sd=nan)
         ours, on_dev = (means(scores[scores["task"] == task], "flops") for scores in (runs, dev))
         ours = pd.concat([ours.assign(kind="test set"), on_dev.assign(kind="dev")])
-        titles = f"{task.upper()}, the paper: newstest2014", f"{task.upper()}, ours: {params.label}"
-        rows.append(list(map(Panel, titles, (printed.astype({"x": float, "y": float}), ours))))
+        printed = printed.astype({"x": float, "y": float})
+        name = task.upper()
+        rows.append({f"{name}, the paper: newstest2014": printed, f"{name}, ours: {params.label}": ours})
     figure, grid = panels_of(rows, "FLOPs of training")
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
@@ -88,26 +78,26 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
         "test set": {"color": COLORS[1], "marker": "D"},
     }
     for panels, axes_row in zip(rows, grid, strict=True):
-        for axes, panel in zip(axes_row, panels, strict=True):
+        for axes, points in zip(axes_row, panels.values(), strict=True):
             for kind, look in looks.items():
-                _draw_points(axes, panel.points[panel.points["kind"] == kind], **look)
+                _draw_points(axes, points[points["kind"] == kind], **look)
             low, high = axes.get_xlim()
-            if len(panel.points):
+            if len(points):
                 axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
                 tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
-        for axes, panel in zip(axes_row, panels, strict=True):
-            _place_labels(axes, panel.points[panel.points["kind"] != "dev"], panel.points)
+        for axes, points in zip(axes_row, panels.values(), strict=True):
+            _place_labels(axes, points[points["kind"] != "dev"], points)
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours, filled: {params.label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from "
         "time and hardware, ours counted (Table 2). Bars are standard deviations over seeds."
     )
-    return _cost_drawing(figure, caption, list(chain(*rows)), gaps)
+    return _cost_drawing(figure, caption, {title: points for row in rows for title, points in row.items()}, gaps)
 
 
-def _cost_drawing(figure: Figure, caption: str, panels: list[Panel], gaps: list[str]) -> style.Drawing:
+def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str]) -> style.Drawing:
     listed = []
-    for title, points in panels:
+    for title, points in panels.items():
         each = (f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples())
         listed.append(f"{title}: {', '.join(each) or 'none'}")
     return style.Drawing(figure, caption + style.not_shown(gaps), "; ".join(listed))
@@ -119,20 +109,20 @@ def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
     return points.astype(float).rename_axis("name").reset_index()
 
 
-def panels_of(rows: list[list[Panel]], xlabel: str):
+def panels_of(rows: list[Panels], xlabel: str):
     """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     figure, grid = style.new(style.PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
     for panels, axes_row in zip(rows, grid, strict=True):
-        one, other = (panel.points["x"] for panel in panels)
+        one, other = (points["x"] for points in panels.values())
         if len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max():
             axes_row[1].sharex(axes_row[0])
             axes_row[1].sharey(axes_row[0])
-        for panel, axes in zip(panels, axes_row, strict=True):
-            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(panel.title, 44))
+        for (title, points), axes in zip(panels.items(), axes_row, strict=True):
+            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(title, 44))
             axes.title.set_parse_math(False)  # it holds a label of config.yaml
             axes.margins(0.15)
             axes.grid(True)
-            if panel.points.empty:
+            if points.empty:
                 style.empty(axes, "no scores")
     return figure, grid
 

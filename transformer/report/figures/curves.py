@@ -17,7 +17,6 @@ from transformer.layout import Run
 from transformer.records import read_json, read_metrics, run_name
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
-from transformer.report.tables.table3 import read_variations
 
 _EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
@@ -109,36 +108,28 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
 
 def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column.
-
-    In the column of `params.task`, which has the paper's data, lines are the paper's results.
-    """
+    """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column."""
     logged = {}
     for path in map(Path, input.metrics):
         rows = [line for line in read_metrics(path) if "dev_perplexity" in line]
         logged[Run(path.parent).name] = pd.DataFrame(rows, columns=["step", *_LOGGED], dtype=float)
-    gaps, paper = missing(params.expected, logged), read_variations(input.paper)
+    gaps = missing(params.expected, logged)
     columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
     figure = Figure(figsize=(style.PAGE_INCHES, 4.2), layout="constrained")
     parsers = dict.fromkeys(line for column, line in map(_place_of, logged) if column == PARSER)
     looks = _EMPHASISED | dict(zip(parsers, COLORS[len(_EMPHASISED) :], strict=False))
-    outside = []
     # Row by row; that of parsers has the height of both.
     panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
     for panel, axes in figure.subplot_mosaic(panels).items():
         column, metric = panel.split()
         axes.set(title=f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}", xlabel="step")
         _draw_curves(axes, {name: log for name, log in logged.items() if _place_of(name)[0] == column}, metric, looks)
-        if column == params.task:
-            outside += _draw_printed(axes, paper, metric)
     style.legend_below(figure, columns=3, order=[*looks, OTHERS])
     caption = (
         f"Learning curves on the dev set of {params.dev_label}: perplexity per subword, and BLEU by a beam of one on "
         "the first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity "
         "per symbol alone."
     )
-    caption += " Dashed lines are where the paper's models ended." if params.task else ""
-    caption += f" Beyond these axes: {'; '.join(outside)}." if outside else ""
     caption += style.not_shown(gaps, "Without metrics.jsonl")
     ends = []
     for name, log in logged.items():
@@ -174,17 +165,3 @@ def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks
     if metric == "dev_perplexity":
         axes.set_yscale("log")
         axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
-
-
-def _draw_printed(axes: Axes, paper: pd.DataFrame, metric: str) -> list[str]:
-    """Draw the paper's results as lines. Return, in words, those that lie outside the axes."""
-    low, high = axes.get_ylim()
-    outside = []
-    for experiment, color in _EMPHASISED.items():
-        value = float(paper[metric.removeprefix("dev_")][experiment])
-        text = f"{value}, the paper's {experiment}, newstest2013"
-        if low <= value <= high:
-            axes.axhline(value, color=color, ls="--", lw=0.8, label=text)
-        else:
-            outside.append(f"{_LOGGED[metric]} {text}")
-    return outside

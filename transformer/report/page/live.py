@@ -29,7 +29,7 @@ from transformer.evaluation.analyses import describe_pair
 from transformer.files import InputError, environment, reason
 from transformer.layout import Run
 from transformer.model.weights import load_model
-from transformer.records import parse_json, read_translated, run_name
+from transformer.records import parse_json, run_name
 from transformer.report.figures import COLORS
 from transformer.translation.translator import Translator, open_translator
 
@@ -45,9 +45,8 @@ class _Question(TypedDict):
 
 @dataclass(frozen=True)
 class _Trial:
-    """A trained model to try: the folder of its run, its settings, and its translator."""
+    """A trained model to try: its settings and its translator."""
 
-    run: Run
     experiment: Experiment
     translator: Translator
 
@@ -71,16 +70,13 @@ class _Trial:
         }
 
     def page(self) -> str:
-        """Write the page; an export has no score to show."""
-        score = self.run.scores("test")
-        scores = read_translated(score)["scores"] if score.exists() else None
+        """Write the page."""
         return (
             environment(_TEMPLATES)
             .get_template("serve.html")
             .render(
                 experiment=self.experiment,
                 run=run_name(asdict(self.experiment)),
-                score=scores and scores[scores["paper"]],
                 words=self.experiment.preparation.max_words,
                 settings={"target": self.experiment.target, "bytes": BODY},
                 colors=COLORS,
@@ -93,7 +89,7 @@ def open_trial(folder: Path) -> _Trial:
     run = Run(folder)
     experiment = load(run.experiment)
     model = load_model(run.average, experiment.model).to(best_device())
-    return _Trial(run, experiment, open_translator(folder, model, {}))
+    return _Trial(experiment, open_translator(folder, model, {}))
 
 
 def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:

@@ -25,7 +25,6 @@ _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
 _SAMPLING_SEED = 1
 # Of a tree on one line: a constituent of words alone, a word with its tag, or the start or the end of a constituent.
 _CONSTITUENT = re.compile(r"\([^\s()]+(?: \([^()]+\))+\)|\([^()]+\)|\([^\s()]+|\)")
-_Gap = tuple[str, str]  # a missing part of the page, and the reason
 
 
 class Sample(NamedTuple):
@@ -38,12 +37,7 @@ class Sample(NamedTuple):
     ours: str
 
 
-class Samples(NamedTuple):
-    """Sentences of one run by kind (`choose`), and the metric of their scores."""
-
-    run: str
-    metric: str
-    kinds: dict[str, list[Sample]]
+Samples = dict[str, Any]  # `run`, the `metric` of the scores, and sentences by kind (`choose`) as `kinds`
 
 
 def make(input: Any, params: Any) -> str:
@@ -57,15 +51,10 @@ def make(input: Any, params: Any) -> str:
     jinja = marked_environment(Path(__file__).parent / "templates")
     jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
     return jinja.get_template("report.html").render(
-        title=params.title,
-        label=params.label,
-        scale=params.scale,
-        data_of_paper=params.data_of_paper,
+        params=params,
         languages={name: (run["source"], run["target"]) for name, run in runs.items()},
         usage=usage(runs),
         details=training_details(runs),
-        prices=params.prices,
-        currency=params.currency,
         closeness=closeness(input.tables),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in map(read_table, input.tables)],
         figures=[_figure_part(Path(path)) for path in input.figures],
@@ -78,7 +67,7 @@ def make(input: Any, params: Any) -> str:
     )
 
 
-def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[_Gap]:
+def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[tuple[str, str]]:
     """Name the expected files that are not there, if any, from the run's task on."""
     missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
     return [(what, f"no file {', '.join(missing)}")] if missing else []
@@ -95,7 +84,7 @@ def _figure_part(path: Path) -> dict[str, Any]:
 # Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations; labelled F1 ranks parses.
 
 
-def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples]) -> tuple[list[Samples], list[_Gap]]:
+def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples]) -> tuple[list[Samples], list]:
     """Choose sentences of each run whose files are all there; the first file's folders name the run."""
     chosen, gaps = [], []
     for paths in getattr(params, kind):
@@ -130,7 +119,8 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
         Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)
         for line, ((source, _), (ours, reference)) in enumerate(pairs, start=1)
     ]
-    return Samples(run, f"chrF of the sentence, `{metric.get_signature().format()}`", choose(sentences, most))
+    signature = f"chrF of the sentence, `{metric.get_signature().format()}`"
+    return {"run": run, "metric": signature, "kinds": choose(sentences, most)}
 
 
 def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
@@ -143,7 +133,7 @@ def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
             f1 = 200 * counts.matched / brackets if brackets else 0.0
             sentences.append(Sample(line, f1, " ".join(words(right)), _indented(right), _indented(ours)))
     metric = "labelled F1 of the sentence; words left out by the treebank's tags"
-    return Samples(run, metric, choose(sentences, most))
+    return {"run": run, "metric": metric, "kinds": choose(sentences, most)}
 
 
 def _indented(tree: Tree) -> str:

@@ -1,7 +1,6 @@
 """The runs behind a page: how close they come to the paper, what they took, and a card of each."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,23 +9,10 @@ import pandas as pd
 from markupsafe import Markup
 
 from transformer.records import Start, Trained, read_json, read_scored, run_name, variants
-from transformer.report.tables.cells import (
-    averaged_text,
-    difference_text,
-    flops_text,
-    interval_95,
-    mean,
-    mean_text,
-    ours,
-)
+from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
 
 _CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
-_CLOSENESS_CAPTION = (
-    "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
-    "mean lies on resampled test sentences."
-)
-_DETAILS_CAPTION = "Size, work and machine of each training. Unit-hours are hours times cores or GPUs."
 _DETAILS_NOTES = [
     "Training alone is counted: neither preparation nor scoring, nor work that an interruption lost. No power was "
     "measured.",
@@ -76,7 +62,7 @@ def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_R
             ]
         about = {
             "file": Path(path).name,
-            "averaged": averaged_text(run["averaged_steps"]),
+            "averaged": cells.averaged_text(run["averaged_steps"]),
             "decoding": ", ".join(f"{key} {value}" for key, value in run["decoding"].items()),
             "measures": measures,
         }
@@ -96,7 +82,7 @@ def _facts(run: Trained) -> dict[str, str]:
         "Fidelity": run["fidelity"],
         "Steps": f"{run['steps']:,}",
         "Parameters": f"{run['parameters']:,}",
-        "FLOPs": flops_text(run["flops"]),
+        "FLOPs": cells.flops_text(run["flops"]),
         "Time": f"{run['seconds']:,.0f} s",
         "Hardware": run["hardware"],
         "Started": "; ".join(starts),
@@ -121,34 +107,30 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
                     rows.append(named | _score_pair(row, "bleu", f"{task}_"))
     if not any(str(row["− paper"]) for row in rows):
         rows = [{heading: cell for heading, cell in row.items() if heading != "− paper"} for row in rows]
-    table = Table("closeness", "Scores", _CLOSENESS_CAPTION, Grid(("Model", "Task"), rows), [])
+    caption = "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
+    caption += "mean lies on resampled test sentences."
+    table = Table("closeness", "Scores", caption, Grid(("Model", "Task"), rows), [])
     return html(table, scrolls="Scores, scrolls") if rows else Markup()
 
 
 def _score_pair(row: dict[str, Any], score: str, prefix: str = "") -> Row:
     """Make the cells of the paper's score and of ours from columns whose names begin with `prefix`."""
     return {
-        "Paper": mean_text(row[f"{prefix}paper"], float("nan"), 1),
-        "Ours": mean(score, 1, prefix)(row),
-        "95 %": interval_95(prefix)(row),
-        "− paper": ours(difference_text(row[f"{prefix}difference"], 1), row[f"{prefix}runs"]),
+        "Paper": cells.mean_text(row[f"{prefix}paper"], float("nan"), 1),
+        "Ours": cells.mean(score, 1, prefix)(row),
+        "95 %": cells.interval_95(prefix)(row),
+        "− paper": cells.ours(cells.difference_text(row[f"{prefix}difference"], 1), row[f"{prefix}runs"]),
     }
 
 
 def usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
     """Sum the hours of training by unit; a run that was continued on another machine counts in full there."""
-    trained = defaultdict(list)
-    for run in runs.values():
-        unit, count, processor = _units(run["starts"][-1])
-        trained[unit].append((run["seconds"] / 3600 * count, processor))
+    rows = [(*_units(run["starts"][-1]), run["seconds"] / 3600) for run in runs.values()]
+    trained = pd.DataFrame(rows, columns=["unit", "count", "hardware", "hours"])
+    trained["hours"] *= trained["count"]
     return [
-        {
-            "unit": unit,
-            "hours": sum(hours for hours, _ in each),
-            "runs": len(each),
-            "hardware": sorted({processor for _, processor in each}),
-        }
-        for unit, each in sorted(trained.items())
+        {"unit": unit, "hours": each["hours"].sum(), "runs": len(each), "hardware": sorted(set(each["hardware"]))}
+        for unit, each in trained.groupby("unit")
     ]
 
 
@@ -166,13 +148,14 @@ def training_details(runs: dict[str, Trained]) -> Markup:
             "Run": name,
             "Parameters": f"{run['parameters']:,}",
             "Steps": f"{run['steps']:,}",
-            "Dev perplexity": mean_text(run["dev_perplexity"], float("nan"), 2),
-            "FLOPs": flops_text(run["flops"]),
+            "Dev perplexity": cells.mean_text(run["dev_perplexity"], float("nan"), 2),
+            "FLOPs": cells.flops_text(run["flops"]),
             "Hours": f"{run['seconds'] / 3600:.2f}",
             "Unit-hours": f"{run['seconds'] / 3600 * _units(run['starts'][-1])[1]:.2f}",
             "Machine": f"{run['starts'][-1]['processes']} × {run['starts'][-1]['hardware']}",
         }
         for name, run in runs.items()
     ]
-    table = Table("details", "Trainings", _DETAILS_CAPTION, Grid(("Run", "Machine"), rows), [_DETAILS_NOTES])
+    caption = "Size, work and machine of each training. Unit-hours are hours times cores or GPUs."
+    table = Table("details", "Trainings", caption, Grid(("Run", "Machine"), rows), [_DETAILS_NOTES])
     return html(table, scrolls="Trainings, scrolls") if rows else Markup()

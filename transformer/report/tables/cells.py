@@ -25,6 +25,8 @@ WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding=
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
 CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, "untested": UNTESTED}
 
+_DECODING = "beam {0[beam]}, alpha {0[alpha]}, extra_length {0[extra_length]}"
+
 Make = Callable[[dict], Cell]  # of the row of a frame
 
 
@@ -47,15 +49,9 @@ def difference_text(difference: float, decimals: int) -> str:
     return "" if pd.isna(difference) else f"{difference:+.{decimals}f}".replace("-", "−")
 
 
-def interval_text(low: float, high: float, decimals: int) -> str:
-    return "" if pd.isna(low) else f"{low:.{decimals}f} – {high:.{decimals}f}"
-
-
 def p_text(p: float) -> str:
     """Write `0.034`, `< 0.001`, or nothing for a missing number."""
-    if pd.isna(p):
-        return ""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def flops_text(flops: str | float) -> str:
@@ -77,7 +73,7 @@ def ours(text: str, runs: str | None) -> Cell:
 
 
 def mean_draws(runs: pd.DataFrame) -> np.ndarray:
-    """Average the scores over runs, of one test set, on each resampled test set."""
+    """Average the runs' scores on each resampled test set."""
     return np.mean(list(runs["draws"]), axis=0)
 
 
@@ -108,8 +104,11 @@ def mean(name: str, decimals: int, prefix: str = "") -> Make:
 
 
 def interval_95(prefix: str = "") -> Make:
-    low, high, runs = (prefix + name for name in ("low", "high", "runs"))
-    return lambda row: ours(interval_text(row.get(low), row.get(high), 1), row.get(runs))
+    def cell(row: dict) -> Cell:
+        low, high, runs = (row.get(prefix + name) for name in ("low", "high", "runs"))
+        return Cell("") if pd.isna(low) else ours(f"{low:.1f} – {high:.1f}", runs)
+
+    return cell
 
 
 def from_paper(difference: str, printed: str, prefix: str = "") -> Make:
@@ -133,7 +132,7 @@ class Difference(NamedTuple):
 
     score: float  # mean over seeds
     against: float  # the other system's
-    value: float
+    value: float  # of the difference
     low: float  # 95 % interval, by the chances that p knows, or if it is NaN, by the choice of sentences alone
     high: float
     p: float  # two-sided; NaN where the chance in training is unknown
@@ -152,7 +151,7 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Diff
     same = sorted(set(own["name"]) & set(other["name"]))
     if same:
         own, other = (system.set_index("name", drop=False).loc[same] for system in (own, other))
-    value = own["bleu"].mean() - other["bleu"].mean()
+    score, against = own["bleu"].mean(), other["bleu"].mean()
     resampled = mean_draws(own) - mean_draws(other)
     if not same:
         by_system = {tuple(system["name"]): list(system["bleu"]) for system in (own, other, *alike) if len(system)}
@@ -162,17 +161,9 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Diff
     else:
         drawn = resampled
     low, high = limits(resampled if drawn is None else drawn)
-    return Difference(
-        score=own["bleu"].mean(),
-        against=other["bleu"].mean(),
-        value=value,
-        low=low,
-        high=high,
-        p=math.nan if drawn is None else p_value(value, drawn),
-        seeds=len(own),
-        seeds_against=len(other),
-        runs=tuple(dict.fromkeys([*own["name"], *other["name"]])),
-    )
+    p = math.nan if drawn is None else p_value(score - against, drawn)
+    runs = tuple(dict.fromkeys([*own["name"], *other["name"]]))
+    return Difference(score, against, score - against, low, high, p, len(own), len(other), runs)
 
 
 def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
@@ -217,13 +208,7 @@ def fixed(*names: str) -> list[Note]:
 
 def tests_note(differences: pd.Series, p: pd.Series) -> str:
     """Count the tested differences, and say what that does to p, which is NaN without a test."""
-    counts = {"tests": p.notna().sum(), "differences": differences.notna().sum()}
-    return note("scores", "tests", every=1 / LEVEL, **counts)
-
-
-def interval_notes(compared: bool) -> list[Note]:
-    """Explain the interval, and where ours are compared with the paper's, that difference."""
-    return fixed("scores.interval", "scores.difference") if compared else fixed("scores.interval")
+    return note("scores", "tests", tests=p.notna().sum(), differences=differences.notna().sum(), every=1 / LEVEL)
 
 
 def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:
@@ -255,10 +240,6 @@ def provenance(
     runs: pd.DataFrame, metrics: dict[str, str] = BLEU_METRICS, words: str = "Where ours come from:"
 ) -> list[Note]:
     """Lay out a row per run: these metrics under their headings, and how and where it was trained."""
-    shortened = {"Commit": "commit", "Digest": "digest", "Data": "data_sha256"}
-
-    def decoding(run: dict) -> str:
-        return ", ".join(f"{key} {run['decoding'][key]}" for key in ("beam", "alpha", "extra_length"))
 
     columns = [
         Column("Run", "name", text=True),
@@ -266,10 +247,12 @@ def provenance(
         Column("FLOPs", lambda run: flops_text(run["flops"])),
         Column("Steps", "steps", format="{:,}"),
         Column("Averaged", lambda run: averaged_text(run["averaged_steps"]), text=True),
-        Column("Decoding", decoding, text=True),
+        Column("Decoding", "decoding", format=_DECODING, text=True),
         Column("Seconds", "seconds", format="{:,.0f}"),
         Column("Hardware", "hardware", text=True),
         Column("Fidelity", "fidelity", text=True),
-        *(Column(heading, key, format="{:.12}", text=True) for heading, key in shortened.items()),
+        Column("Commit", "commit", format="{:.12}", text=True),
+        Column("Digest", "digest", format="{:.12}", text=True),
+        Column("Data", "data_sha256", format="{:.12}", text=True),
     ]
     return [words, lay_out(runs, columns)] if len(runs) else []

@@ -45,6 +45,11 @@ class Grid:
     words: tuple[str, ...]
     rows: list[Row]
 
+    @property
+    def lines(self) -> list[list[str | Cell]]:
+        """The headings, then the cells of each row."""
+        return [list(self.rows[0]), *(list(row.values()) for row in self.rows)]
+
 
 @dataclass(frozen=True)
 class Column:
@@ -55,7 +60,7 @@ class Column:
     detail: bool = False  # in the second grid
     text: bool = False  # set to the left
     key: bool = False  # a text that names the row: in both grids
-    format: str = ""  # of the frame's number; a missing one is a blank cell
+    format: str = ""  # of the frame's number, and of its row by name; blank for a missing number
 
 
 def lay_out(frame: pd.DataFrame, columns: list[Column], detail: bool = False) -> Grid:
@@ -65,7 +70,7 @@ def lay_out(frame: pd.DataFrame, columns: list[Column], detail: bool = False) ->
 
     def cell(row: dict, column: Column) -> str | Cell:
         value = row[column.cell] if isinstance(column.cell, str) else column.cell(row)
-        return ("" if pd.isna(value) else column.format.format(value)) if column.format else value
+        return ("" if pd.isna(value) else column.format.format(value, **row)) if column.format else value
 
     return Grid(words, [{column.heading: cell(row, column) for column in chosen} for row in frame.to_dict("records")])
 
@@ -106,21 +111,20 @@ def read_table(path: str | Path) -> Table:
 
 def markdown(table: Table) -> str:
     """Write the caption, the table, then the notes."""
-
-    def written(note: Note) -> str:
-        if isinstance(note, str):
-            return note
-        return markdown_grid(note) if isinstance(note, Grid) else "\n".join(f"- {line}" for line in note)
-
-    label = f"**{table.label}** " if table.label else ""
-    return label + "\n\n".join(map(written, [table.caption, table.grid, *table.notes])) + "\n"
+    parts = [f"**{table.label}** {table.caption}" if table.label else table.caption]
+    for note in (table.grid, *table.notes):
+        if isinstance(note, Grid):
+            parts.append(markdown_grid(note))
+        else:
+            parts.append(note if isinstance(note, str) else "\n".join(f"- {line}" for line in note))
+    return "\n\n".join(parts) + "\n"
 
 
 def markdown_grid(grid: Grid) -> str:
-    """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing if there are no rows."""
+    """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing without rows."""
     if not grid.rows:
         return ""
-    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in _texts_of(grid)]
+    lines = [[str(cell).replace("|", r"\|") for cell in line] for line in grid.lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
     columns = list(zip(pads, widths, strict=True))
@@ -155,7 +159,7 @@ def _latex_grid(grid: Grid) -> str:
     if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    headings, *cells = [[_latex_text(cell) for cell in line] for line in _texts_of(grid)]
+    headings, *cells = [[_latex_text(cell) for cell in line] for line in grid.lines]
     sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
     tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
     top, head, body, end = tabular.split(r"\hline")
@@ -185,19 +189,14 @@ def html(table: Table, scrolls: str = "") -> Markup:
 
 
 def marked_environment(templates: Path) -> jinja2.Environment:
+    """Prepare templates with the filter `marked`, which sets code and exponents."""
+
+    def marked(text: str | Cell) -> Markup:
+        parts = CODE.split(str(text))  # texts and codes in turn
+        parts[::2] = (_POWER.sub(r"<sup>\1</sup>", str(escape(part))) for part in parts[::2])
+        parts[1::2] = (f"<code>{escape(part)}</code>" for part in parts[1::2])
+        return Markup("".join(parts))
+
     jinja = environment(templates)
-    jinja.filters["marked"] = _html_text
+    jinja.filters["marked"] = marked
     return jinja
-
-
-def _html_text(text: str | Cell) -> Markup:
-    parts = CODE.split(str(text))  # texts and codes in turn
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else Markup(_POWER.sub(r"<sup>\1</sup>", str(escape(part))))
-        for place, part in enumerate(parts)
-    )
-
-
-def _texts_of(grid: Grid) -> list[list[str | Cell]]:
-    headings = list(grid.rows[0])
-    return [headings, *([row[heading] for heading in headings] for row in grid.rows)]

@@ -1,8 +1,4 @@
-"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours.
-
-Tasks and experiments are those of the score files, in the order in which they are first named. Runs that differ only in
-their seed are averaged.
-"""
+"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours, means over seeds."""
 
 from functools import partial
 from pathlib import Path
@@ -27,7 +23,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     if len(runs):
         notes += [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), cells.note("table2", "flops")]
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
-    notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
+    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += [cells.note("table2", "ladder"), cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
     caption = cells.note("table2", "caption", label=params.label)
     return cells.titled("table2", caption, lay_out(frame, columns), notes), frame

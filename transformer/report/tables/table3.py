@@ -1,7 +1,6 @@
-"""Table 3 (§6.2): variations on the base model, our numbers beside the paper's.
+"""Table 3 (§6.2): variations on the base model, our means over seeds beside the paper's numbers.
 
-Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages no checkpoints. Runs that differ only in
-their seed are averaged.
+Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages no checkpoints.
 """
 
 from pathlib import Path
@@ -36,7 +35,7 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     if own:
         listed = (f"`{name}` {', '.join(f'{key}={value}' for key, value in own[name].items())}" for name in own)
         notes.append(cells.note("table3", "own", values="; ".join(listed)))
-    notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
+    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table3.marks", "table3.here", "scores.chance")
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []

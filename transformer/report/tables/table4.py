@@ -1,7 +1,4 @@
-"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and of ours on the trees that are at hand.
-
-Runs that differ only in their seed are averaged.
-"""
+"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and means over seeds of ours, on trees at hand."""
 
 from types import SimpleNamespace
 
@@ -41,7 +38,7 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     details = lay_out(frame[frame["by"] == "ours"], columns, detail=True)
     notes: list[Note] = [*cells.fixed("table4.detail"), details, *cells.fixed("table4.repair")] if details.rows else []
     notes += cells.fixed("table4.silver") if any(task["silver"] for task in tasks.values()) else []
-    notes += [*cells.gaps(params.expected, runs), *cells.interval_notes(compared)]
+    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table4.papers", "table4.scoring") if compared else cells.fixed("table4.scoring")
     notes += cells.provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
     caption = cells.note("table4", "caption", labels=labels)
@@ -61,9 +58,7 @@ _PARSER_COLUMNS = [
     Column("Recall", cells.mean("recall", 1), detail=True),
     Column("Precision", cells.mean("precision", 1), detail=True),
     Column(
-        "Repaired",
-        lambda row: cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"]),
-        detail=True,
+        "Repaired", lambda row: cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"]), detail=True
     ),
     Column("F1 without repair", cells.mean("f1_without_repair", 1), detail=True),
     Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
