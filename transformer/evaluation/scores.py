@@ -52,13 +52,13 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
 
 
 def read_scores(paths: list[str]) -> "pd.DataFrame":
-    """Read a row per score file, with the columns `RUN` and `SCORE`.
+    """Read a row per score file, with the columns `RUN` and `SCORE`, and every metric's score by its name.
 
     Raises InputError if a file is not a whole score of a run, or if files do not belong in one table.
     """
     import pandas as pd
 
-    runs = pd.DataFrame([_read_score(path) for path in paths], columns=[*RUN, *SCORE])
+    runs = pd.DataFrame(map(_read_score, paths), columns=None if paths else [*RUN, *SCORE])
     check_runs(runs)
     for _, of_task in runs.groupby("task"):
         require_one("ref_sha256", of_task)
@@ -88,7 +88,7 @@ def _read_score(path: str) -> dict[str, Any]:
     if "sacrebleu" not in by_metric:
         raise InputError(f"{path}, scores: missing key 'sacrebleu'")
     row = {key: score["run"][key] for key in RUN} | {key: score[key] for key in _OF_SCORE}
-    row |= {"bleu": by_metric[paper]["score"], "sacrebleu": by_metric["sacrebleu"]["score"]}
+    row |= {name: metric["score"] for name, metric in by_metric.items()} | {"bleu": by_metric[paper]["score"]}
     return row | {"file": path, "name": run_name(score["run"]), "paper": paper, "variants": by_metric}
 
 

@@ -20,7 +20,7 @@ TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their diff
 NO_VERDICT = "no verdict"
 _WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
 MARK, UNTESTED = "†", "?"  # of differences from base
-BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # columns of evaluation/scores.py, with their headings
+BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/bleu.py, with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
 CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, "untested": UNTESTED}
