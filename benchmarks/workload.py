@@ -39,7 +39,7 @@ class Workload:
 def of_run(run: Path, data: Path) -> Workload:
     """Open a run of the pipeline, before or after it is trained."""
     experiment = load(run / "experiment.yaml")
-    text, dev = (open_text(Data(data), split, experiment) for split in ("train", "dev"))
+    text, dev = (open_text(Data(data), split) for split in ("train", "dev"))
     label = f"{experiment.scale}-{experiment.experiment}"
     return Workload(unending(experiment), text, dev, Subwords(data / "vocabulary.model"), label)
 

@@ -2,10 +2,9 @@
 
     export PRETEND=pretend.so PYTHONPATH=.  # pretend.cpp, compiled as test_without_a_gpu.py does
     python tests/gpu/trace.py step base
-    python tests/gpu/trace.py step base --break wait
 
 Fake tensors on the device have shapes and types, but no numbers: what would wait for the GPU because it needs a number
-raises an exception. A broken part shows that what is tested can fail.
+raises an exception.
 """
 
 # ruff: noqa: E402 (the library comes before torch, and torch's answers before this project)
@@ -14,19 +13,15 @@ import os
 
 ctypes.CDLL(os.environ["PRETEND"])
 
-import argparse
 import json
-import math
+import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
 
 import numpy as np
 import torch
-from msgspec import structs
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 from torch._functorch.aot_autograd import make_boxed_func
@@ -53,9 +48,8 @@ from benchmarks.workload import of_paper
 from transformer.device import World
 from transformer.model import packed
 from transformer.training import batches as batches_module
-from transformer.training import loss as compiling
-from transformer.training import step as step_module
-from transformer.training.loss import batch_losses
+from transformer.training import loss
+from transformer.training import step as training_step
 from transformer.training.step import Learner
 
 
@@ -82,26 +76,25 @@ class Watch(TorchDispatchMode):
 
 
 PAIRS = 20_000  # random sentences: some twenty batches
-WORLD = World(0, 1, CUDA)
 
 
-def waiting(model, batch, epsilon, dtype):
-    """Compute the losses, and ask for one of them, as a whole number: compiled code needs no processor for others."""
-    smoothed, plain = batch_losses(model, batch, epsilon, dtype)
-    return smoothed + torch.full((1,), int(plain.item()), device=plain.device).sum(), plain
+def learner_of(name: str) -> Learner:
+    """Return the learner of a row's model at the paper's size, on random sentences."""
+    work = of_paper(name, PAIRS)
+    measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
+    compiles = patch.object(
+        Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece(learner.batches_of(0)))
+    )
+    moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
+    with FAKE, CUDA, measures_memory, compiles, moves:
+        return Learner(work.experiment, work.text, None, World(0, 1, CUDA), 0)
 
 
-def growing(model, batch, epsilon, dtype):
-    """Compute the losses of those tokens alone that are no padding, whose number only the GPU knows."""
-    labels = batch.labels[batch.labels.nonzero().flatten()]
-    return batch_losses(model, replace(batch, labels=labels), epsilon, dtype)
-
-
-BREAKS = {
-    "nothing": {},
-    "wait": {(step_module, "batch_losses"): waiting, (compiling, "batch_losses"): waiting},
-    "shape": {(step_module, "batch_losses"): growing, (compiling, "batch_losses"): growing},
-}
+def update(learner: Learner, batch: np.ndarray) -> bool:
+    """Make one step; return whether the gradients are still views of one buffer."""
+    with FAKE:
+        learner.update("step 1", batch, 1, False)
+    return all(parameter.grad._base is learner.gradients for parameter in learner.parameters)
 
 
 def step(name: str) -> dict:
@@ -109,42 +102,13 @@ def step(name: str) -> dict:
     learner = learner_of(name)
     learner.capacity = None
     with Watch() as seen:
-        return made(learner, learner.batches_of(0)[0]) | {"operators": seen.operators.total()}
-
-
-def made(learner: Learner, batch: np.ndarray) -> dict:
-    """Make one step; return whether the gradients are still views of one buffer."""
-    with FAKE:
-        learner.update("step 1", batch, 1, False)
-    views = [parameter.grad._base is learner.gradients for parameter in learner.model.parameters()]
-    return {"views": all(views), "parameters": len(views)}
-
-
-def learner_of(name: str, layers: int | None = None) -> Learner:
-    """Return the learner of a row's model at the paper's size, or with at most so many layers, on random sentences."""
-    work = of_paper(name, PAIRS)
-    model = structs.replace(work.experiment.model, N=min(work.experiment.model.N, layers or math.inf))
-    measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
-    compiles = patch.object(
-        Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece(learner.batches_of(0)))
-    )
-    moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
-    with FAKE, CUDA, measures_memory, compiles, moves:
-        return Learner(structs.replace(work.experiment, model=model), work.text, None, WORLD, 0)
+        views = update(learner, learner.batches_of(0)[0])
+    return {"views": views, "parameters": len(learner.parameters), "operators": seen.operators.total()}
 
 
 def compiled(name: str) -> dict:
-    """Compile the step, and make some more with batches as different as there are."""
-    learner = learner_of(name)
-    batches = sorted(learner.batches_of(0), key=lambda batch: learner.text.lengths[:, batch].max())
-    chosen = [batches[0], batches[len(batches) // 2], batches[-1]]
-    longest = [int(learner.text.lengths[:, batch].max()) for batch in chosen]
-    return {"longest": longest, "pairs": [len(batch) for batch in chosen], **compile_step(learner, chosen)}
-
-
-def compile_step(learner: Learner, batches: list[np.ndarray]) -> dict:
-    """Compile the step for these batches, up to the graphs that Inductor is given; return what is known of them."""
-    graphs = {"forward": [], "backward": []}
+    """Compile the step up to the graphs that Inductor is given, for batches as different as there are."""
+    learner, graphs = learner_of(name), {"forward": [], "backward": []}
 
     def keep(kind: str) -> Callable:
         def compiler(graph: torch.fx.GraphModule, _) -> Callable:
@@ -160,14 +124,17 @@ def compile_step(learner: Learner, batches: list[np.ndarray]) -> dict:
         decompositions=select_decomp_table(),
     )
     with patch.object(torch, "compile", partial(torch.compile, backend=backend)):
-        learner.compiled = compiling.compiled()
-    steps = [made(learner, batch) for batch in batches]
+        learner.compiled = loss.compiled()
+    batches = sorted(learner.batches_of(0), key=lambda batch: learner.text.lengths[:, batch].max())
+    chosen = [batches[0], batches[len(batches) // 2], batches[-1]]
     return {
+        "longest": [int(learner.text.lengths[:, batch].max()) for batch in chosen],
+        "pairs": [len(batch) for batch in chosen],
+        "views": all([update(learner, batch) for batch in chosen]),
         "graphs": [len(graphs["forward"]), len(graphs["backward"])],
         "breaks": sum(counters["graph_break"].values()),
         "saved_bytes": max(map(saved, graphs["forward"])),
         "attention": sorted({kind for graph in graphs["forward"] for kind in attention_types(graph)}),
-        "views": all(step["views"] for step in steps),
     }
 
 
@@ -184,18 +151,8 @@ def saved(graph: torch.fx.GraphModule) -> int:
     return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("step", "compiled"))
-    parser.add_argument("model", nargs="?", default="base")
-    parser.add_argument("--break", dest="broken", choices=BREAKS, default="nothing")
-    args = parser.parse_args()
-    # The numbers of a step go to the processor by pinned memory and an event, which have no fake.
-    with ExitStack() as broken, patch.object(step_module, "copied", lambda numbers: (numbers, None)):
-        for place, worse in BREAKS[args.broken].items():
-            broken.enter_context(patch.object(*place, worse))
-        print(json.dumps(globals()[args.part](args.model)))
-
-
 if __name__ == "__main__":
-    main()
+    _, part, model = sys.argv
+    # The numbers of a step go to the processor by pinned memory and an event, which have no fake.
+    with patch.object(training_step, "copied", lambda numbers: (numbers, None)):
+        print(json.dumps(globals()[part](model)))

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.model.attention import STEPS, Softmax, attention, dropout
-from transformer.model.transformer import ProductReLU, linear_relu
 
 # Softmax.
 
@@ -26,20 +25,6 @@ def test_softmax_is_pytorchs(scores, masked):
         torch.autograd.grad((result * towards).sum(), leaf)[0] for result, leaf in zip(results, leaves, strict=True)
     ]
     torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
-
-
-# ReLU within a product, which a GPU computes.
-
-
-def test_a_product_that_ends_with_relu():
-    torch.manual_seed(1)
-    x, linear = torch.randn(7, 5, dtype=torch.float64, requires_grad=True), torch.nn.Linear(5, 6).double()
-    leaves = [x, linear.weight, linear.bias]
-    results = [ProductReLU.apply(*leaves), linear_relu(linear, x)]
-    torch.testing.assert_close(*results)
-    assert 0 < (results[0] == 0).sum() < results[0].numel()
-    towards = torch.randn(7, 6, dtype=torch.float64)
-    torch.testing.assert_close(*(torch.autograd.grad((result * towards).sum(), leaves) for result in results))
 
 
 # Attention; test_reference.py has the equation.

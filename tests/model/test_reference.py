@@ -7,15 +7,12 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from support.toy import ROWS, model_config
 from torch import nn
 
 from transformer.config.experiment import PAD, PRESETS, Model
-from transformer.model.attention import attention
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
-from transformer.translation.decoder import CachedDecoder
 
 CPU = torch.device("cpu")
 SOURCES, TARGETS = (4, 7, 1, 5), (3, 2, 6, 4)  # lengths of the sentences of a batch
@@ -43,33 +40,6 @@ def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
 def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np.ndarray]) -> torch.Tensor:
     """Return all targets' logits, one after the other: [n_target, V]."""
     return model(pack(sources, CPU), pack(targets, CPU)) @ model.output_weight().T
-
-
-# Against PyTorch.
-
-
-@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
-@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
-def test_attention_is_pytorchs(causal, padded):
-    torch.manual_seed(1)
-    L_q, L_k = (5, 5) if causal else (4, 6)
-    inputs = [torch.randn(2, 3, *size, dtype=torch.float64) for size in ((L_q, 7), (L_k, 7), (L_k, 11))]
-    real = torch.tensor([[True] * L_k, [True, True] + [False] * (L_k - 2)])[:, None, None, :]
-    own_mask = torch.zeros(real.shape).masked_fill(~real, -math.inf) if padded else None
-    allowed = torch.ones(2, 1, L_q, L_k, dtype=torch.bool)
-    if padded:
-        allowed = allowed & real
-    if causal:
-        allowed = allowed.tril()
-    results = []
-    for function, arguments in (
-        (attention, (own_mask, causal, 0.0)),
-        (F.scaled_dot_product_attention, (allowed,)),
-    ):
-        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
-        heads = function(*leaves, *arguments)
-        results.append((heads, *torch.autograd.grad(heads.square().sum(), leaves)))
-    torch.testing.assert_close(*results)
 
 
 # Against the equations. A sentence is on its own there, and a token's output is computed from what it may see alone: so
@@ -106,18 +76,6 @@ def test_logits_are_those_of_the_equations(model):
     torch.testing.assert_close(
         batch_logits(model, sources, targets).double(), torch.tensor(np.concatenate(expected)), **CLOSE
     )
-
-
-def test_cached_steps_are_those_of_the_equations(model):
-    """The log-probabilities after each prefix of the longest target, for all sources at once."""
-    sources, targets = random_pairs()
-    target = max(targets, key=len)
-    weights, decoder = to_numpy(model), CachedDecoder(model, pack(sources, CPU), ROWS)
-    expected = torch.tensor(np.array([logits(weights, model.config, source, target) for source in sources]))
-    expected = expected.log_softmax(dim=-1)
-    for position, token in enumerate(target):
-        log_p = decoder.step(torch.full((len(sources), 1), int(token)))[:, 0]
-        torch.testing.assert_close(log_p[:, PAD + 1 :].double(), expected[:, position, PAD + 1 :], **CLOSE)
 
 
 Weights = dict[str, np.ndarray]

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from operator import attrgetter
 from pathlib import Path
 
 import psutil
@@ -29,7 +28,6 @@ FAULTY = [str(ROOT / "tests/support/faulty.py")]
 SOON = 60  # seconds, to end after a signal or a fault
 LONG = 600  # seconds, for whole trainings on a busy machine
 slow = pytest.mark.slow
-signal_name = attrgetter("name")
 
 
 @pytest.fixture(scope="module")
@@ -37,30 +35,25 @@ def data(tmp_path_factory):
     return make_data(tmp_path_factory.mktemp("task") / "en-de", random_lines(1, 2000), random_lines(2, 50))
 
 
-def new_run(folder: Path, steps: int) -> Path:
-    """A run that saves every 10 steps."""
-    running = {"log_every": 1, "evaluate_every": 1000, "save_every": 10}
-    sizes = {"source_tokens": 400, "target_tokens": 400, "checkpoint_every": 5}
+def new_run(folder: Path, steps: int, save_every: int = 10, tokens: int = 400) -> Path:
+    running = {"log_every": 1, "evaluate_every": 50, "save_every": save_every}
+    sizes = {"source_tokens": tokens, "target_tokens": tokens, "checkpoint_every": 5}
     return make_run(folder / "1", make_experiment(steps=steps, running=running, **sizes))
 
 
 class Training(subprocess.Popen):
-    """A real training, by torchrun if of several processes; it prints to files, because a full pipe would stop it."""
+    """A real training, by torchrun if of several processes; it prints to a file, because a full pipe would stop it."""
 
     def __init__(self, run: Path, data: Path, program: list[str] = PROGRAM, processes: int = 1):
         starter = [*TORCHRUN, str(processes)] if processes > 1 else [sys.executable]
         command = [*starter, *program, str(run), "--data", str(data), "--threads", "1"]
-        self.files = [run.parent / f"{time.time_ns()}.{name}" for name in ("out", "err")]
-        with self.files[0].open("w") as out, self.files[1].open("w") as err:
-            super().__init__(command, cwd=ROOT, env=PROCESSOR, stdout=out, stderr=err, preexec_fn=heed_signals)
-
-    @property
-    def out(self) -> str:
-        return self.files[0].read_text()
+        self.errors = run.parent / f"{time.time_ns()}.err"
+        with self.errors.open("w") as err:
+            super().__init__(command, cwd=ROOT, env=PROCESSOR, stderr=err, preexec_fn=heed_signals)
 
     @property
     def err(self) -> str:
-        return self.files[1].read_text()
+        return self.errors.read_text()
 
     def end(self, within: float = LONG) -> int:
         """Return its exit code, once it has ended by itself; print how long that took."""
@@ -71,15 +64,11 @@ class Training(subprocess.Popen):
 
     def wait_for(self, true: Callable[[], object]) -> None:
         """Wait until `true()`; fail when the process ends before, or it takes too long."""
-        wait_for(true, self)
-
-
-def wait_for(true: Callable[[], object], process: subprocess.Popen) -> None:
-    late = time.time() + LONG
-    while not true():
-        assert process.poll() is None, getattr(process, "err", "")
-        assert time.time() < late
-        time.sleep(0.01)
+        late = time.time() + LONG
+        while not true():
+            assert self.poll() is None, self.err
+            assert time.time() < late
+            time.sleep(0.01)
 
 
 def states(run: Path) -> dict[str, bytes]:
@@ -94,16 +83,10 @@ def steps_done(run: Path) -> int:
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory, data) -> Path:
-    """Train 200 steps without a fault."""
-    run = random_run(tmp_path_factory.mktemp("straight"))
+    """Train 200 steps without a fault; a state every third step, so that some are killed while they save."""
+    run = new_run(tmp_path_factory.mktemp("straight"), 200, save_every=3, tokens=60)
     assert Training(run, data).end() == 0
     return run
-
-
-def random_run(folder: Path) -> Path:
-    """Make a run of 200 steps that saves a state every third step, so that some are killed while they save."""
-    running = {"log_every": 1, "evaluate_every": 50, "save_every": 3}
-    return make_run(folder / "1", make_experiment(steps=200, running=running, checkpoint_every=10))
 
 
 def metrics(run: Path) -> list[dict]:
@@ -116,7 +99,7 @@ def metrics(run: Path) -> list[dict]:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=slow) for seed in range(1, 4))])
 def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight, seed):
     """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
-    run = random_run(tmp_path)
+    run = new_run(tmp_path, 200, save_every=3, tokens=60)
     chance = random.Random(seed)
     step = chance.randint(2, 150)
     training = Training(run, data)
@@ -128,18 +111,14 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straigh
     assert training.returncode == -signal.SIGKILL
     do("train", run, "--data", data, "--threads", 1)
     assert metrics(run) == metrics(straight)
-    for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000190.safetensors"):
+    for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000195.safetensors"):
         (resumed,), (expected,) = run.glob(name), straight.glob(name)
         resumed, expected = (checkpoints.load(path)[0] for path in (resumed, expected))
         assert resumed.keys() == expected.keys()
         assert all(torch.equal(resumed[tensor], expected[tensor]) for tensor in expected)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [STOPPING[0], *(pytest.param(number, marks=slow) for number in STOPPING[1:])],
-    ids=signal_name,
-)
+@pytest.mark.parametrize("number", [STOPPING[0], *(pytest.param(number, marks=slow) for number in STOPPING[1:])])
 def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     run = new_run(tmp_path, steps=100_000)
     training = Training(run, data)
@@ -149,15 +128,10 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     (step,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
     assert max(states(run)) == f"{int(step):08}.safetensors"
     assert steps_done(run) == int(step)
-    again = Training(run, data)
-    again.wait_for(lambda: "\n" in again.err)
-    assert again.err.startswith(f"resumed from step {step} ")
-    again.send_signal(number)
-    assert again.end(SOON) == 75
 
 
 @slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=signal_name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data, number):
     run = new_run(tmp_path, steps=100_000)
     training = Training(run, data, processes=2)
@@ -228,9 +202,7 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])
     assert training.end() == 1
-    # What is written beside the training fails a few steps later.
-    message = re.search(r"transformer train: error: step (\d+) \(.*\): OSError: .*File too large", training.err)
-    assert step <= int(message[1]) <= step + 10
+    assert re.search(rf"transformer train: error: step {step} \(.*\): OSError: .*File too large", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     assert not list(run.rglob("*.part"))
     assert all(checkpoints.load(path) for path in run.glob("state/*/state/*.safetensors"))

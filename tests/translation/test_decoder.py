@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support.toy import ROWS, random_model, random_sentences
+from support.toy import random_model, random_sentences
 
 from transformer.config.experiment import PAD
 from transformer.model.packed import pack
@@ -86,16 +86,3 @@ def test_places_that_nobody_sees_are_taken_again():
         prefixes = select(prefixes, range(2), parents)
         tokens = torch.from_numpy(random.integers(PAD + 1, VOCABULARY, (2, K)))
     assert decoder.past[0][1].shape[2] <= steps + 6 * K + CACHE_BLOCK < steps * K
-
-
-@torch.inference_mode()
-def test_every_row_of_the_embedding_has_its_share():
-    """Rows without a subword and PAD cannot follow, but their probability is not given to the others."""
-    model, sentences = random_model(1), random_sentences(1, 2)
-    tokens = torch.full((2, 1), PAD)
-    few = CachedDecoder(model, packed(sentences), VOCABULARY).step(tokens)
-    all_rows = CachedDecoder(model, packed(sentences), ROWS).step(tokens)
-    torch.testing.assert_close(few, all_rows[:, :, :VOCABULARY])
-    assert (few.exp().sum(dim=2) < 0.999).all()
-    assert few[:, :, PAD].isneginf().all()
-    assert few[:, :, PAD + 1 :].isfinite().all()

@@ -14,8 +14,7 @@ from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.files import InputError
 from transformer.model.packed import POSITIONS
-from transformer.translation.decoder import CachedDecoder
-from transformer.translation.translator import Translator, by_length, divided, search
+from transformer.translation.translator import Translator, by_length, search
 
 
 @pytest.fixture(scope="module")
@@ -45,28 +44,9 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
     assert translator.translate(["", " "]) == ["", ""]
 
 
-def test_threads_share_the_tokens():
-    """Of a small model's, each that works has 500 at least."""
-    assert [divided(tokens, 4, large=True) for tokens in (300, 302, 8000)] == [75, 76, 2000]
-    assert [divided(tokens, 4, large=False) for tokens in (300, 999, 1000, 1700, 8000)] == [300, 999, 500, 567, 2000]
-
-
 def test_short_sentences_count_as_the_places_that_they_take():
     assert by_length([[1]] * 5, 8) == [[0, 1, 2, 3, 4]]
     assert by_length([[1]] * 5, 8, least=4) == [[0, 1], [2, 3], [4]]
-
-
-@pytest.mark.parametrize(("least_weights", "threads"), [(0, 3), (2**22, 1)], ids=["large", "small"])
-def test_a_batch_alone_has_several_threads_in_a_large_model(translator, monkeypatch, least_weights, threads):
-    monkeypatch.setattr("transformer.translation.translator.LARGE", least_weights)
-    seen, step, before = [], CachedDecoder.step, torch.get_num_threads()
-    monkeypatch.setattr(CachedDecoder, "step", lambda *args: seen.append(torch.get_num_threads()) or step(*args))
-    torch.set_num_threads(3)
-    try:
-        translator.translate(LINES[:1])
-    finally:
-        torch.set_num_threads(before)
-    assert set(seen) == {threads}
 
 
 def endless_model():

@@ -14,23 +14,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import Model
-from transformer.model.packed import BLOCK, Blocks, Packed, Pad, Unpad
+from transformer.model.packed import BLOCK, Blocks, Moved, Packed
 
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
 _LOWEST = -80  # e^_LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 
-# The kernels' tiles, forward and, with digits, backward, are the tables' blocks. For some GPUs PyTorch prefers tiles of
-# 128, and compares these with the mask's blocks, whatever is said here; so the mask claims to have blocks of 128, too.
+# The kernels' tiles, forward and, with digits, backward, are the tables' blocks. The mask claims blocks of 128, because
+# for some GPUs PyTorch prefers tiles of 128 and compares these with the mask's blocks, whatever is said here.
 _TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
 _TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
 _CLAIMED = (128, 128)
 
 
-# For a processor, where PyTorch's softmax and dropout are several times as slow.
-
-
 class Softmax(torch.autograd.Function):
-    """The softmax over the last dimension. Overwrites its input."""
+    """The softmax over the last dimension, on a processor, where PyTorch's is much slower. Overwrites its input."""
 
     @staticmethod
     def forward(ctx, scores: Tensor) -> Tensor:
@@ -50,7 +47,7 @@ class Softmax(torch.autograd.Function):
 
 def dropout(x: Tensor, P: float) -> Tensor:
     """Drop numbers of `x`, of any shape; which ones depends on torch's seed alone."""
-    if P == 0.0 or x.is_cuda:
+    if P == 0.0 or x.is_cuda:  # on a processor PyTorch's is several times as slow
         return F.dropout(x, P)
     dropped = round(P * STEPS)
     if dropped >= STEPS:
@@ -59,9 +56,6 @@ def dropout(x: Tensor, P: float) -> Tensor:
     drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
     kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - STEPS // 2, out=torch.empty(x.shape))
     return x * kept.mul_(STEPS / (STEPS - dropped)).to(x.dtype)
-
-
-# Equation 1.
 
 
 def attention(
@@ -77,7 +71,7 @@ def attention(
     """Return softmax(Q K^T / sqrt(d_k) + mask) V over padded sentences (§3.2.1, equation 1): [B, h, L_q, d_v].
 
     Q: [B, h, L_q, d_k]. K: [B, h, L_k, d_k]. V: [B, h, L_k, d_v]. mask: broadcast to [B, h, L_q, L_k]. causal: position
-    i sees positions up to i (§3.2.3). scale: instead of 1 / sqrt(d_k). additive: for `_additive_scores`.
+    i sees positions up to i (§3.2.3). scale: replaces 1 / sqrt(d_k). additive: for `_additive_scores`.
     """
     scale = Q.shape[-1] ** -0.5 if scale is None else scale
     if Q.is_cuda and additive is None:  # one fused kernel; on a CPU the equation itself is faster
@@ -99,10 +93,7 @@ def attention(
 
 
 def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
-    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k], with which §3.2.1 compares (Bahdanau et al., 2015).
-
-    additive: [h, d_k]. W^Q and W^K are the layer's matrices over queries and keys.
-    """
+    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k] (§3.2.1; Bahdanau et al., 2015). additive: [h, d_k]."""
     return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
 
 
@@ -169,18 +160,14 @@ class MultiHead(nn.Module):
         # Causal needs no mask of the padding: it follows every real token of its sentence.
         mask = None if causal else keys.mask
         heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)
-        return self.concat(heads, queries)
+        padded = heads.transpose(1, 2).flatten(2).flatten(0, 1)
+        return padded if queries.slots is None else Moved.apply(padded, queries.slots, len(queries.ids), False)
 
     def heads(self, x: Tensor, packed: Packed) -> Tensor:
         """Turn [n, h * d], packed, into [B, h, L, d], padded."""
         B, L = packed.shape
-        x = x if packed.slots is None else Pad.apply(x, packed.slots, B * L)
+        x = x if packed.slots is None else Moved.apply(x, packed.slots, B * L, True)
         return x.view(B, L, self.h, -1).transpose(1, 2)
-
-    def concat(self, heads: Tensor, packed: Packed) -> Tensor:
-        """Turn [B, h, L, d_v], padded, into [n, h * d_v], packed."""
-        x = heads.transpose(1, 2).flatten(2).flatten(0, 1)
-        return x if packed.slots is None else Unpad.apply(x, packed.slots, len(packed.ids))
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0, self.scale, self.additive)

@@ -51,7 +51,7 @@ def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
 def collate(ids: np.ndarray, lengths: np.ndarray, device: torch.device, multiple: int = 1) -> Packed:
     """Lay sentences out for padded attention: ids [n], lengths [B]. PAD extends the tokens to a `multiple`."""
     B, L = shape = (len(lengths), int(lengths.max()))
-    positions = places(lengths)
+    positions = _places(lengths)
     sides = [to_device(extended(side, multiple), device) for side in (ids, positions)]
     slots = mask = None
     if len(ids) < B * L or len(ids) % multiple:
@@ -76,7 +76,8 @@ def collate_blocks(
     """
     sentences = to_device(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), device)
     shape, own = (len(lengths), int(lengths.max())), blocks_of(lengths, lengths, causal, device)
-    return Packed(to_device(ids, device), to_device(places(lengths), device), shape, None, None, sentences, own, memory)
+    positions = to_device(_places(lengths), device)
+    return Packed(to_device(ids, device), positions, shape, sentences=sentences, own=own, memory=memory)
 
 
 def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
@@ -91,7 +92,7 @@ def padded_sizes(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
     return -(-(np.maximum(lengths.sum(axis=1), capacity) + SPARE) // MULTIPLE) * MULTIPLE
 
 
-def places(lengths: np.ndarray) -> np.ndarray:
+def _places(lengths: np.ndarray) -> np.ndarray:
     """Return each token's place in its sentence: [n]."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -104,71 +105,45 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
 
 def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch.device) -> Blocks:
     """Return the blocks of attention between sentences of these lengths [B], each side whole blocks."""
-    first_key, last_key = reach(queries, keys)
-    first_query, last_query = reach(keys, queries)
-    if causal:
-        last_key, first_query = (np.arange(len(x)) for x in (last_key, first_query))
-    tables = (*listed(first_key, last_key, len(first_query)), *listed(first_query, last_query, len(first_key)))
-    return Blocks(*(to_device(table, device) for table in tables))
+    tables = []
+    for side, (lengths, others) in enumerate([(queries, keys), (keys, queries)]):
+        sentences, ends = np.repeat(np.arange(len(lengths)), lengths), np.cumsum(others)
+        # A block sees the other side's blocks from `first` to `last`, with which it shares a sentence.
+        first = (ends - others)[sentences[::BLOCK]] // BLOCK
+        last = (ends[sentences[BLOCK - 1 :: BLOCK]] - 1) // BLOCK
+        if causal and side == 0:
+            last = np.arange(len(last))
+        elif causal:
+            first = np.arange(len(first))
+        width = ends[-1] // BLOCK
+        numbers = np.minimum(first[:, None] + np.arange(width), width - 1)
+        tables += [to_device(x.astype(np.int32)[None, None], device) for x in (last - first + 1, numbers)]
+    return Blocks(*tables)
 
 
-def reach(lengths: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each block of a stream the first and the last block of the other that it shares a sentence with."""
-    sentences = np.repeat(np.arange(len(lengths)), lengths)
-    first, last = sentences[::BLOCK], sentences[BLOCK - 1 :: BLOCK]
-    ends = np.cumsum(others)
-    return (ends - others)[first] // BLOCK, (ends[last] - 1) // BLOCK
+class Moved(torch.autograd.Function):
+    """Rows moved from a packed stream [n, d] to a padded grid, or back; rows that nothing is moved to are zero.
 
-
-def listed(first: np.ndarray, last: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of blocks of each row, and the rows: numbers from `first` on, `width` of them below `width`."""
-    numbers = np.minimum(first[:, None] + np.arange(width), width - 1)
-    return tuple(x.astype(np.int32)[None, None] for x in (last - first + 1, numbers))
-
-
-# Packed rows to padded and back.
-
-
-class Pad(torch.autograd.Function):
-    """From packed [n, d] to padded [size, d], zero elsewhere: one copy by row; autograd's own would add.
-
-    slots: the places of the first rows; the rows after them are padding of the batch.
+    slots: the grid's places of the stream's first rows; the rows after them are padding of the batch. Autograd's own
+    backward would add where one copy is enough.
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, slots: Tensor, size: int) -> Tensor:
+    def forward(ctx, x: Tensor, slots: Tensor, size: int, to_grid: bool) -> Tensor:
         ctx.save_for_backward(slots)
-        ctx.n = x.shape[0]
-        return _put_rows(x, slots, size)
+        ctx.back = len(x), not to_grid
+        return _move(x, slots, size, to_grid)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return _take_rows(gradient, ctx.saved_tensors[0], ctx.n), None, None
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        return _move(gradient, *ctx.saved_tensors, *ctx.back), None, None, None
 
 
-class Unpad(torch.autograd.Function):
-    """From padded [size, d] to packed [n, d]: the inverse of Pad."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, slots: Tensor, n: int) -> Tensor:
-        ctx.save_for_backward(slots)
-        ctx.size = x.shape[0]
-        return _take_rows(x, slots, n)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return _put_rows(gradient, ctx.saved_tensors[0], ctx.size), None, None
-
-
-def _put_rows(x: Tensor, slots: Tensor, size: int) -> Tensor:
-    """Return [size, d]: zeros, and at `slots` the first rows of x."""
-    return x.new_zeros(size, x.shape[1]).index_copy_(0, slots, x[: len(slots)])
-
-
-def _take_rows(x: Tensor, slots: Tensor, n: int) -> Tensor:
-    """Return [n, d]: the rows `slots` of x, then zeros."""
-    if n == len(slots):
+def _move(x: Tensor, slots: Tensor, size: int, to_grid: bool) -> Tensor:
+    if size == len(slots) and not to_grid:
         return x.index_select(0, slots)
-    out = x.new_zeros(n, x.shape[1])
+    out = x.new_zeros(size, x.shape[1])
+    if to_grid:
+        return out.index_copy_(0, slots, x[: len(slots)])
     torch.index_select(x, 0, slots, out=out[: len(slots)])
     return out

@@ -1,11 +1,10 @@
 """§3 Model Architecture, top-down in the paper's order and symbols; §3.2 is attention.py.
 
-A batch is packed: one flat stream of real tokens with the sentences' offsets, so that embedding, projections,
-feed-forward and softmax see no padding between sentences. Only attention knows where sentences begin.
-Shapes: n tokens, V embedding rows.
+A batch is packed (packed.py): only attention knows where sentences begin. Shapes: n tokens, V embedding rows.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -54,10 +53,9 @@ class Transformer(nn.Module):
 
     def output_weight(self) -> Tensor:
         """Return the rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
-        weight, rows = (
-            self.embedding.weight if self.untied_output is None else self.untied_output,
-            self.config.output_rows,
-        )
+        if self.untied_output is not None:
+            return self.untied_output
+        weight, rows = self.embedding.weight, self.config.output_rows
         return weight if rows == len(weight) else weight[:rows]
 
     def encode(self, source: Packed) -> Tensor:
@@ -65,19 +63,19 @@ class Transformer(nn.Module):
         x = self.embedding(source.ids, source.positions)
         if self.target_spaces is not None:
             x = x + self.target_spaces[TARGET_SPACE]
-        x = self.dropout(self.stream(x))
+        x = self.dropout(self._stream(x))
         for layer in self.encoder:
             x = layer(x, source)
         return self.encoder_norm(x)
 
     def decode(self, target: Packed, memory: Tensor, source: Packed) -> Tensor:
         """Decode all target tokens at once, each seeing only those before it: [n_target, d_model]."""
-        x = self.dropout(self.stream(self.target_embedding(target.ids, target.positions)))
+        x = self.dropout(self._stream(self.target_embedding(target.ids, target.positions)))
         for layer in self.decoder:
             x = layer(x, target, memory, source)
         return self.decoder_norm(x)
 
-    def stream(self, x: Tensor) -> Tensor:
+    def _stream(self, x: Tensor) -> Tensor:
         """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""
         return _narrowed(x) if self.config.norm == "post" else x
 
@@ -88,7 +86,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
         self.self_attention = SelfAttention(config, causal=False)
-        self.feed_forward = _FeedForward(config)
+        self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, source: Packed) -> Tensor:
@@ -103,7 +101,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.self_attention = SelfAttention(config, causal=True)
         self.cross_attention = CrossAttention(config)
-        self.feed_forward = _FeedForward(config)
+        self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
@@ -127,7 +125,7 @@ class Residual(nn.Module):
         return _narrowed(self.norm(out)) if self.post else out
 
 
-class _FeedForward(nn.Module):
+class FeedForward(nn.Module):
     """§3.3, equation 2: max(0, x W_1 + b_1) W_2 + b_2."""
 
     def __init__(self, config: Model):
@@ -136,7 +134,12 @@ class _FeedForward(nn.Module):
         self.outer = nn.Linear(config.d_ff, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(linear_relu(self.inner, x))
+        return self.outer(self.activate(self.inner(x)))
+
+    @staticmethod
+    def activate(x: Tensor) -> Tensor:
+        """Return max(0, x), here and in beam search, which has the products in a layout of its own."""
+        return F.relu(x, inplace=not torch.is_grad_enabled())
 
 
 class Dropout(nn.Dropout):
@@ -151,41 +154,17 @@ def _narrowed(x: Tensor) -> Tensor:
     return x.to(torch.get_autocast_dtype("cuda")) if x.is_cuda and torch.is_autocast_enabled("cuda") else x
 
 
-def linear_relu(linear: nn.Linear, x: Tensor) -> Tensor:
-    """Return max(0, x W + b): [n, out]. On a GPU the product itself takes the maximum, as it writes."""
-    if not x.is_cuda:
-        return F.relu(linear(x))
-    return ProductReLU.apply(*map(_narrowed, (x, linear.weight, linear.bias)))
-
-
-class ProductReLU(torch.autograd.Function):
-    """max(0, x W^T + b) of x [n, in], W [out, in] and b [out], all of one type."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, W: Tensor, b: Tensor) -> Tensor:
-        out = torch._addmm_activation(b, x, W.T)
-        ctx.save_for_backward(x, W, out)
-        return out
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        x, W, out = ctx.saved_tensors
-        gradient = torch.where(out > 0, gradient, 0.0)
-        return gradient @ W, gradient.T @ x, gradient.sum(dim=0)
-
-
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
 
-    Positions "words", which are not in the paper, also add the number of a word: the source token's, or the one that
-    a target token tags next. Its sinusoids have the opposite order of frequencies, so that the two do not mix.
+    Positions "words", which are not in the paper, also add the number of a word, the source token's or the one that a
+    target token tags next, by sinusoids with the opposite order of frequencies.
     """
 
     def __init__(self, config: Model):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.embedding_rows, config.d_model))
-        self.learned = config.positions == "learned"
-        if self.learned:
+        if config.positions == "learned":
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
         elif config.positions == "none":
             self.position_table = None
@@ -196,16 +175,15 @@ class Embedding(nn.Module):
         words = config.positions == "words"
         self.register_buffer("new_word", torch.zeros(config.embedding_rows) if words else None)
 
-    def forward(self, ids: Tensor, positions: Tensor, words: Tensor | None = None) -> Tensor:
-        """Embed `ids` at `positions`: [n, d_model]. words: their numbers; counted if not given, for packed ids."""
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Embed `ids` at `positions`, sentences laid end to end: [n, d_model]."""
         x = self.rows(ids)
-        table = self.position_table
-        if table is not None:
-            x = x + F.embedding(positions, table)
-        if self.new_word is None:
-            return x
-        words = self.count_words(ids, positions) if words is None else words
-        return x + F.embedding(words.clamp(min=0), table.flip(1))
+        if self.position_table is not None:
+            x = x + F.embedding(positions, self.position_table)
+        if self.new_word is not None:
+            words = self.count_words(ids, positions)
+            x = x + F.embedding(words.clamp(min=0), self.position_table.flip(1))
+        return x
 
     def rows(self, ids: Tensor) -> Tensor:
         tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
@@ -247,7 +225,7 @@ def _initialize(model: Transformer) -> None:
 
 
 def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
-    """Return each layer's attention by kind: "encoder" and "decoder" (self-attention), "cross"."""
+    """Return the layers' attention by kind: "encoder" and "decoder" (self-attention), "cross"."""
     return {
         "encoder": [layer.self_attention for layer in model.encoder],
         "decoder": [layer.self_attention for layer in model.decoder],
@@ -263,15 +241,13 @@ def attention_weights(model: Transformer, source: list[int], target: list[int]) 
     """
     if (longest := max(len(source), len(target))) > POSITIONS:
         raise InputError(f"expected {POSITIONS} tokens at most, found a sentence of {longest}")
-    device = model.embedding.weight.device
-    layers = attentions(model)
-    taken = {kind: [] for kind in layers}
+    device, taken = model.embedding.weight.device, defaultdict(list)
     with ExitStack() as stack:
-        for kind, modules in layers.items():
+        for kind, modules in attentions(model).items():
             for module in modules:
                 stack.enter_context(hooked(module, taken[kind].append))
         model(pack([np.array(source)], device), pack([np.array([PAD, *target[:-1]])], device))
-    return {kind: torch.cat(of_kind).cpu() for kind, of_kind in taken.items()}
+    return {kind: torch.cat(taken[kind]).cpu() for kind in attentions(model)}
 
 
 @contextmanager

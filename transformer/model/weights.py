@@ -43,17 +43,12 @@ def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
     """Write tensors and their header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
-    data = safetensors.torch.save(tensors, {KEY: json.dumps([header, _tensors_checksum(tensors)])})
+    data = safetensors.torch.save(tensors, {KEY: json.dumps([header, _checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
 
-def snapshot(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copy the tensors into the processor's memory, so that they stay as they are now."""
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
-
-
-def _tensors_checksum(tensors: dict[str, Tensor]) -> str:
+def _checksum(tensors: dict[str, Tensor]) -> str:
     """Return the SHA-256 of the tensors' bytes in the order of their names: a disk may silently give back zeros."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
@@ -63,43 +58,28 @@ def _tensors_checksum(tensors: dict[str, Tensor]) -> str:
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], _Header]:
     """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
-    with opened(path) as (file, header, expected):
+    with _opened(path) as (file, header, expected):
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    if _tensors_checksum(tensors) != expected:
+    if _checksum(tensors) != expected:
         raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
     return tensors, header
 
 
 def read_header(path: str | Path) -> _Header:
-    with opened(path) as (_, header, _):
+    with _opened(path) as (_, header, _):
         return header
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[tuple[safe_open, _Header, str]]:
+def _opened(path: str | Path) -> Iterator[tuple[safe_open, _Header, str]]:
     """Open a file of tensors, with its header and the tensors' checksum; errors name it."""
-    foreign = f"{path}: truncated, or not a checkpoint of this project"
     try:
         with safe_open(path, framework="pt") as file:
-            about = (file.metadata() or {}).get(KEY, "")
-            try:
-                header, expected = parse_json(about, tuple[_Header, str], f"{foreign}: header")
-            except InputError as error:
-                raise Unusable(str(error)) from None
-            yield file, header, expected
+            yield file, *parse_json((file.metadata() or {}).get(KEY, ""), tuple[_Header, str], "header")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    except SafetensorError as error:
-        raise Unusable(f"{foreign} ({error})") from None
-
-
-def _training_of(path: str | Path, header: _Header) -> tuple[str, list[int]]:
-    """Return the training's digest, and the steps of an average or the one step of a checkpoint."""
-    steps = header["steps"] if "steps" in header else [header["step"]] if "step" in header else []
-    if "digest" not in header or not steps:
-        found = ", ".join(header) or "nothing"
-        raise Unusable(f"{path}, header: expected a digest, and a step or steps, found {found}")
-    return header["digest"], steps
+    except (SafetensorError, InputError) as error:
+        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
 
 
 def averaged_steps(weights: Path, digest: str) -> list[int]:
@@ -107,15 +87,18 @@ def averaged_steps(weights: Path, digest: str) -> list[int]:
 
     Raises InputError on weights of another training.
     """
-    found, steps = _training_of(weights, read_header(weights))
-    if found != digest:
+    header = read_header(weights)
+    if (found := header.get("digest")) != digest:
         raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
-    return steps
+    return header["steps"] if "steps" in header else [header["step"]]
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:
     """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
-    tensors = _from_int8(load(path)[0])
+    tensors, _ = load(path)
+    for name in [name for name in tensors if name.endswith(STEP)]:
+        matrix = name.removesuffix(STEP)
+        tensors[matrix] = tensors[matrix].float() * tensors.pop(name)
     model = Transformer(config)
     require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
@@ -137,14 +120,12 @@ def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tenso
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], _Header]:
     """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1), and its header."""
-    total: dict[str, Tensor] = {}
-    first: dict[str, Tensor] = {}
+    total, first = {}, {}
     digests, steps = set(), []
     for path in paths:
         tensors, header = load(path)
-        digest, own = _training_of(path, header)
-        digests.add(digest)
-        steps += own
+        digests.add(header["digest"])
+        steps.append(header["step"])
         if len(digests) != 1 or len(set(steps)) != len(steps):
             raise InputError(f"{path.parent}: expected different steps of one run, found steps {steps} of {digests}")
         first = first or tensors
@@ -157,17 +138,9 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], _Header]:
 
 def to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return each matrix [m, n] in 8 bits, with its rows' steps [m, 1], for a record; vectors as they are."""
-    result = {}
+    result = dict(tensors)
     for name, tensor in tensors.items():
         if tensor.dim() == 2:
             step = (tensor.abs().amax(dim=1, keepdim=True) / _INT8_LEVELS).clamp(min=_SMALLEST)
             result |= {name: (tensor / step).round().to(torch.int8), name + STEP: step}
-        else:
-            result[name] = tensor
     return result
-
-
-def _from_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights in 32 bits, int8 ones within half a step; others as they are."""
-    whole = {name: tensor for name, tensor in tensors.items() if not name.endswith(STEP)}
-    return whole | {name: whole[name].float() * tensors[name + STEP] for name in whole if name + STEP in tensors}

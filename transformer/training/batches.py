@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.config.experiment import PAD, Experiment, Training
+from transformer.config.experiment import PAD, Training
 from transformer.data.corpus import TokenArray
-from transformer.files import InputError
 from transformer.layout import SIDES, Data
 from transformer.model.packed import (
     POSITIONS,
@@ -42,10 +41,7 @@ def plan_batches(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int,
     batches, start = [], 0
     while start < len(order):
         before = ends[:, start] - lengths[:, order[start]]
-        stop = min(
-            np.searchsorted(side, spent + budget, "right")
-            for side, spent, budget in zip(ends, before, budgets, strict=True)
-        )
+        stop = min(np.searchsorted(side, most, "right") for side, most in zip(ends, before + budgets, strict=True))
         batches.append(order[start:stop])
         start = stop
     return [batches[index] for index in random.permutation(len(batches))]
@@ -72,10 +68,6 @@ class ParallelText:
     source: TokenArray
     target: TokenArray
 
-    def __post_init__(self):
-        if len(self.source) != len(self.target):
-            raise InputError(f"source has {len(self.source)} sentences, target has {len(self.target)}")
-
     @cached_property
     def lengths(self) -> np.ndarray:
         """Tokens of each sentence, source and target: [2, sentences]."""
@@ -94,26 +86,23 @@ class ParallelText:
         target = np.roll(labels, 1)
         target[np.cumsum(target_lengths) - target_lengths] = PAD
         if capacity is None:
-            sides = ((source, source_lengths), (target, target_lengths))
-            packed = [collate(*side, device, multiple) for side in sides]
+            packed = [collate(*side, device, multiple) for side in ((source, source_lengths), (target, target_lengths))]
             return Batch(*packed, to_device(extended(labels, multiple), device))
         lengths = np.stack([source_lengths, target_lengths])
         lengths = np.concatenate([lengths, padding_lengths(lengths, capacity)], axis=1)
-        n_source, n_target = lengths.sum(axis=1)
+        sizes = lengths.sum(axis=1)[[0, 1, 1]]
         source, target, labels = (
-            np.pad(ids, (0, n - len(ids)), constant_values=PAD)
-            for ids, n in ((source, n_source), (target, n_target), (labels, n_target))
+            np.pad(ids, (0, size - len(ids)), constant_values=PAD)
+            for ids, size in zip((source, target, labels), sizes, strict=True)
         )
         memory = blocks_of(lengths[1], lengths[0], False, device)
-        source = collate_blocks(source, lengths[0], device, causal=False)
-        target = collate_blocks(target, lengths[1], device, causal=True, memory=memory)
-        return Batch(source, target, to_device(labels, device))
+        return Batch(
+            collate_blocks(source, lengths[0], device, causal=False),
+            collate_blocks(target, lengths[1], device, causal=True, memory=memory),
+            to_device(labels, device),
+        )
 
 
-def open_text(data: Data, split: str, experiment: Experiment) -> ParallelText:
-    """Open one split's token arrays. Raises InputError if an id has no row in the model's embedding."""
-    sides = [TokenArray.open(data.ids(split, side), data.offsets(split, side)) for side in SIDES]
-    largest = max(int(side.ids.max()) for side in sides)
-    if largest >= experiment.model.embedding_rows:
-        raise InputError(f"{data.folder}: token id {largest}, but embedding_rows is {experiment.model.embedding_rows}")
-    return ParallelText(*sides)
+def open_text(data: Data, split: str) -> ParallelText:
+    """Open one split's token arrays."""
+    return ParallelText(*(TokenArray.open(data.ids(split, side), data.offsets(split, side)) for side in SIDES))

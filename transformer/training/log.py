@@ -79,48 +79,50 @@ class Logger:
         self.updates: list[Update] = []
         self.started = self.since = time.monotonic()
         if writes:
-            # Entries after the last saved state go: those steps are done again.
+            from tensorboardX.event_file_writer import EventsWriter
+            from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+            # Entries after the last saved state go, also from TensorBoard: those steps are done again.
             _keep_until(self.path, self.first)
-            self.board = _Board(folder.tensorboard, self.first + 1)
+            folder.tensorboard.mkdir(parents=True, exist_ok=True)
+            # Not by SummaryWriter, which waits for ever for its thread once a full disk has ended it.
+            self.board = EventsWriter(str(folder.tensorboard / "events"), f".{time.time_ns()}")
+            start = SessionLog(status=SessionLog.START)
+            self.board.write_event(Event(wall_time=time.time(), step=self.first + 1, session_log=start))
 
     def close(self) -> None:
         if self.writes:
-            self.board.close()
+            with suppress(OSError):  # a full disk was reported by the write that met it
+                self.board.close()
 
     def due(self) -> bool:
         step = self.progress.step
         return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
 
-    def step(self, updates: list[Update]) -> None:
-        self.updates += updates
-        if self.due():
-            if self.writes:
-                self.log()
-            self.updates, self.since = [], time.monotonic()
-
     def evaluated(self, seconds: float) -> None:
         """Write the dev scores of this step. Their time does not count in tokens per second."""
         self.since += seconds
         scores = {"dev_perplexity": self.progress.dev_perplexity, "dev_bleu": self.progress.dev_bleu}
-        if self.writes:
-            self.write({name: score for name, score in scores.items() if score is not None})
+        self.write({name: score for name, score in scores.items() if score is not None})
 
-    def log(self) -> None:
-        """Write the means over the updates since the last entry; losses are per target token."""
-        progress = self.progress
-        source, target = sum(update.lengths.sum(axis=1) for update in self.updates) / len(self.updates)
-        padding = float(np.mean([update.padding for update in self.updates]))
-        tokens = target * len(self.updates)
-        smoothed = sum(update.smoothed for update in self.updates) / tokens
-        plain = sum(update.plain for update in self.updates) / tokens
+    def step(self, updates: list[Update]) -> None:
+        """Write, when due, the means over the updates since the last entry; losses are per target token."""
+        self.updates += updates
+        if not self.due():
+            return
+        updates, progress, steps = self.updates, self.progress, self.experiment.training.steps
+        source, target = sum(update.lengths.sum(axis=1) for update in updates) / len(updates)
+        padding = float(np.mean([update.padding for update in updates]))
+        tokens = target * len(updates)
+        smoothed = sum(update.smoothed for update in updates) / tokens
         speed = tokens / (time.monotonic() - self.since)
         self.write(
             {
                 "epoch": progress.epoch,
                 "smoothed_loss": smoothed,
-                "perplexity": perplexity(plain),
+                "perplexity": perplexity(sum(update.plain for update in updates) / tokens),
                 "rate": rate(self.experiment, progress.step),
-                "gradient_norm": float(np.mean([update.gradient_norm for update in self.updates])),
+                "gradient_norm": float(np.mean([update.gradient_norm for update in updates])),
                 "batch_source_tokens": round(source, 1),
                 "batch_target_tokens": round(target, 1),
                 "batch_padding": round(padding, 1),
@@ -130,21 +132,29 @@ class Logger:
                 "target_tokens_per_second": round(speed),
             }
         )
-        steps = self.experiment.training.steps
-        left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
-        dev = "" if progress.dev_perplexity is None else f"dev perplexity {progress.dev_perplexity:.2f}  "
-        logger.info(
-            f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
-            f"batch {source:,.0f} + {target:,.0f} tokens, {padding:,.0f} padding  "
-            f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
-        )
+        if self.writes:
+            left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
+            dev = "" if progress.dev_perplexity is None else f"dev perplexity {progress.dev_perplexity:.2f}  "
+            logger.info(
+                f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
+                f"batch {source:,.0f} + {target:,.0f} tokens, {padding:,.0f} padding  "
+                f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
+            )
+        self.updates, self.since = [], time.monotonic()
 
     def write(self, entry: dict[str, float]) -> None:
         """Append `entry`, with the step, to both logs."""
+        if not self.writes:
+            return
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.summary import scalar
+
         step = self.progress.step
         with naming(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step} | entry) + "\n")
-        self.board.write(step, entry)
+        for name, value in entry.items():
+            self.board.write_event(Event(wall_time=time.time(), step=step, summary=scalar(name, value)))
+        self.board.flush()
 
 
 def _keep_until(path: Path, step: int) -> None:
@@ -158,33 +168,3 @@ def _keep_until(path: Path, step: int) -> None:
             logger.warning("dropped a damaged line of the log: %s", error)
     with replacing(path, "wb") as file:
         file.writelines(kept)
-
-
-class _Board:
-    """TensorBoard's curves over steps, one file per start of a run.
-
-    Written at once: tensorboardX's SummaryWriter waits for ever for its thread once a full disk has ended it.
-    """
-
-    def __init__(self, folder: Path, first: int):
-        """Begin a file. first: this start's first step; entries of an earlier start from there on are not shown."""
-        from tensorboardX.event_file_writer import EventsWriter
-        from tensorboardX.proto.event_pb2 import Event, SessionLog
-        from tensorboardX.summary import scalar
-
-        folder.mkdir(parents=True, exist_ok=True)
-        self.Event, self.scalar = Event, scalar
-        self.writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
-        self.add(step=first, session_log=SessionLog(status=SessionLog.START))
-
-    def write(self, step: int, entry: dict[str, float]) -> None:
-        for name, value in entry.items():
-            self.add(step=step, summary=self.scalar(name, value))
-        self.writer.flush()
-
-    def add(self, **content) -> None:
-        self.writer.write_event(self.Event(wall_time=time.time(), **content))
-
-    def close(self) -> None:
-        with suppress(OSError):  # a full disk was reported by the write that met it
-            self.writer.close()

@@ -10,7 +10,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 
@@ -29,7 +28,7 @@ from transformer.records import read_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
 from transformer.training.log import Evaluation, Logger
 from transformer.training.loss import prepare
-from transformer.training.states import Progress, States, Writer, publish
+from transformer.training.states import Progress, States, publish
 from transformer.training.step import Learner, Update
 
 logger = logging.getLogger(__name__)
@@ -54,7 +53,7 @@ def train_and_publish(
         else:
             if world.device.type == "cuda":
                 prepare(run.compiled, threads)
-            text, dev = (open_text(data, split, experiment) for split in ("train", "dev"))
+            text, dev = (open_text(data, split) for split in ("train", "dev"))
             vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
             sentences = experiment.running.bleu_sentences
             evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
@@ -81,35 +80,25 @@ class TrainingRun:
     ):
         self.experiment, self.training = experiment, experiment.training
         self.text, self.evaluation, self.world, self.folder = text, evaluation, evaluation.world, folder
-        # A GPU is given its next step before the last one's numbers are looked at, so that it never waits.
         self.ahead = int(self.world.device.type == "cuda")
-        self.check_lengths()
-        self.learner = Learner(experiment, text, evaluation.vocabulary, self.world, memory)
-        self.states, self.writer = States(folder, self.learner.model, self.learner.adam), Writer()
-        self.progress = self.resume(digest)
-
-    def check_lengths(self) -> None:
-        """Log the number of training pairs that are too long; refuse a dev set with such a pair."""
-        budgets = self.evaluation.budgets
+        budgets, dev = evaluation.budgets, evaluation.dev.lengths
         limits = f"{POSITIONS} positions or a batch of {budgets} tokens"
-        long = (~fits(self.text.lengths, budgets)).sum()
-        if long == len(self.text.source):
+        long = (~fits(text.lengths, budgets)).sum()
+        if long == len(text.source):
             raise InputError(f"none of {long:,} training pairs fits {limits}")
         if long and self.world.rank == 0:
-            logger.info(f"left out {long:,} of {len(self.text.source):,} training pairs: too long for {limits}")
-        dev = self.evaluation.dev.lengths
+            logger.info(f"left out {long:,} of {len(text.source):,} training pairs: too long for {limits}")
         for index in np.flatnonzero(~fits(dev, budgets)):
             raise InputError(f"dev pair {index + 1}: {dev[:, index].tolist()} tokens, too long for {limits}")
-
-    def resume(self, digest: str) -> Progress:
-        """Give all processes rank 0's newest state."""
+        self.learner = Learner(experiment, text, evaluation.vocabulary, self.world, memory)
+        self.states = States(folder, self.learner.model, self.learner.adam)
         progress = None
-        if self.world.rank == 0:
-            for litter in self.folder.folder.rglob(".*.part"):  # of a run that was killed while it wrote
+        if self.world.rank == 0:  # whose newest state all processes get
+            for litter in folder.folder.rglob(".*.part"):  # of a run that was killed while it wrote
                 litter.unlink()
             progress = asdict(self.states.restore(digest))
         self.world.broadcast(self.states.tensors.values())
-        return Progress(**self.world.agree(progress))
+        self.progress = Progress(**self.world.agree(progress))
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
         """Train to the last step, saving on the way.
@@ -119,21 +108,23 @@ class TrainingRun:
         if self.progress.step < self.training.steps:
             self.progress.starts.append(self.circumstances(commit))
         started, before = time.monotonic(), self.progress.seconds
-        under_way: deque[Update] = deque()
         log = Logger(self.experiment, self.progress, self.folder, writes=self.world.rank == 0)
-        with closing(log), self.writer:
+        # A GPU is given its next step before the last one's numbers are looked at, so that it never waits.
+        under_way: deque[Update] = deque()
+        with closing(log):
             for indices in self.batches():
                 under_way.append(self.update(indices, stop))
-                known = self.known(under_way, everything=log.due() or self.due())
-                stopped = any(update.stopped for update in known)
-                if stopped:
-                    known += self.known(under_way, everything=True)
-                with _naming_step(known[-1].where if known else under_way[-1].where, self.states):
+                known, stopped, due = [], False, log.due() or self.due()
+                while len(under_way) > (0 if due or stopped else self.ahead):
+                    known.append(under_way.popleft())
+                    with _naming_step(known[-1].where, self.states):
+                        known[-1].check()
+                    stopped = stopped or known[-1].stopped
+                with _naming_step((known or under_way)[-1].where, self.states):
                     self.progress.seconds = before + time.monotonic() - started
-                    self.writer.check()
                     self.evaluate(log)
                     log.step(known)
-                    self.keep(stopped)
+                    self.save(stopped)
                 if stopped and self.progress.step < self.training.steps:
                     # Nobody leaves before rank 0 has saved: torchrun would end it half-way.
                     signal = next(filter(None, self.world.gather(stop.received)))
@@ -143,47 +134,29 @@ class TrainingRun:
     def batches(self) -> Iterator[np.ndarray]:
         """Yield the remaining batches, epoch after epoch, as pairs' indices."""
         progress = self.progress
-        with ThreadPoolExecutor(1) as planner:
-            following = planner.submit(self.learner.batches_of, progress.epoch)
-            while (left := self.training.steps - progress.step) > 0:
-                batches = following.result()
-                if len(batches) - progress.position < left:  # meanwhile: to plan millions of pairs takes seconds
-                    following = planner.submit(self.learner.batches_of, progress.epoch + 1)
-                yield from batches[progress.position : progress.position + left]
-                if progress.position == len(batches):
-                    progress.epoch, progress.position = progress.epoch + 1, 0
+        while (left := self.training.steps - progress.step) > 0:
+            batches = self.learner.batches_of(progress.epoch)
+            yield from batches[progress.position : progress.position + left]
+            if progress.position == len(batches):
+                progress.epoch, progress.position = progress.epoch + 1, 0
 
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
         """Make one step on the batch of these pairs, and count it."""
-        progress, where = self.progress, self.where(indices)
+        progress, lengths = self.progress, self.text.lengths[:, indices]
+        source, target = lengths.sum(axis=1).tolist()
+        longest = indices[lengths.sum(axis=0).argmax()] + 1
+        where = (
+            f"step {progress.step + 1} (epoch {progress.epoch}, batch {progress.position}: {source:,} source + "
+            f"{target:,} target tokens in {len(indices):,} pairs, the longest of them pair {longest})"
+        )
         with _naming_step(where, self.states):
             update = self.learner.update(where, indices, progress.step + 1, stopping=bool(stop.received))
         progress.step += 1
         progress.position += 1
-        progress.source_tokens += int(update.lengths[0].sum())
-        progress.target_tokens += int(update.lengths[1].sum())
-        progress.flops += training_flops(self.experiment.model, sums_of(update.lengths))
+        progress.source_tokens += source
+        progress.target_tokens += target
+        progress.flops += training_flops(self.experiment.model, sums_of(lengths))
         return update
-
-    def where(self, indices: np.ndarray) -> str:
-        """Name the next step and its batch."""
-        progress, lengths = self.progress, self.text.lengths[:, indices]
-        source, target = lengths.sum(axis=1)
-        longest = indices[lengths.sum(axis=0).argmax()] + 1
-        return (
-            f"step {progress.step + 1} (epoch {progress.epoch}, batch {progress.position}: {source:,} source + "
-            f"{target:,} target tokens in {len(indices):,} pairs, the longest of them pair {longest})"
-        )
-
-    def known(self, under_way: deque[Update], everything: bool) -> list[Update]:
-        """Take the finished steps out of `under_way`; with `everything`, wait for them all."""
-        known = []
-        while len(under_way) > (0 if everything else self.ahead):
-            update = under_way.popleft()
-            with _naming_step(update.where, self.states):
-                update.check()
-            known.append(update)
-        return known
 
     def due(self) -> bool:
         """Tell whether anything reads the weights after this step."""
@@ -208,19 +181,16 @@ class TrainingRun:
             self.progress.dev_bleu = self.evaluation.bleu(learner.model)
         log.evaluated(time.monotonic() - started)
 
-    def keep(self, stopped: bool) -> None:
+    def save(self, stopped: bool) -> None:
         """Save, if due at this step, a checkpoint to be averaged and a resume state."""
         if self.world.rank > 0:
             return
         progress = self.progress
         if self.checkpoint_due():
-            path, header = self.folder.checkpoint(progress.step), {"digest": progress.digest, "step": progress.step}
-            self.writer.wait()  # else memory would hold this snapshot and the one that is still being written
-            self.writer.do(checkpoints.save, path, checkpoints.snapshot(self.learner.model.state_dict()), header)
+            header = {"digest": progress.digest, "step": progress.step}
+            checkpoints.save(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
         if self.reached(self.experiment.running.save_every) or stopped:
-            self.states.save(progress, self.writer)
-        if stopped or progress.step == self.training.steps:
-            self.writer.wait()
+            self.states.save(progress)
 
     def circumstances(self, commit: str) -> dict:
         """Describe this start: the code, hardware and settings that its numbers depend on."""
@@ -241,15 +211,11 @@ class TrainingRun:
     def record(self, data_sha256: str) -> None:
         """Write run.json, with which a run is finished."""
         names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
+        last = self.progress.starts[-1]
         entries = {name: getattr(self.experiment, name) for name in names} | asdict(self.progress)
-        entries |= {
-            "steps": self.progress.step,
-            "data_sha256": data_sha256,
-            "parameters": sum(parameter.numel() for parameter in self.learner.model.parameters()),
-            "commit": self.progress.starts[-1]["commit"],
-            "hardware": self.progress.starts[-1]["hardware"],
-            "finished": provenance.now(),
-        }
+        entries |= {"steps": self.progress.step, "data_sha256": data_sha256}
+        entries |= {"parameters": sum(parameter.numel() for parameter in self.learner.parameters)}
+        entries |= {"commit": last["commit"], "hardware": last["hardware"], "finished": provenance.now()}
         with replacing(self.folder.record) as file:
             json.dump(entries, file, indent=1)
 
@@ -267,5 +233,4 @@ def _naming_step(where: str, states: States) -> Iterator[None]:
 def sums_of(lengths: np.ndarray) -> Lengths:
     """Return the sums that the cost of a batch depends on, for pairs of these lengths [2, pairs]."""
     source, target = lengths
-    sums = (source, target, source**2, target**2, source * target)
-    return Lengths(*(int(each.sum()) for each in sums))
+    return Lengths(*(int(each.sum()) for each in (source, target, source**2, target**2, source * target)))

@@ -10,17 +10,12 @@ import torch
 from torch import Tensor
 
 from transformer.config.experiment import PAD
-from transformer.files import origin, out_of_memory
 from transformer.model.transformer import Transformer
 from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
 CHUNK, CHUNK_CUDA = 256, 4096
 _GRAPHS = 64  # compiled at most: nearly all batches are padded to one size, and a larger one has a graph of its own
-# Greatest relative errors of losses, in a batch of TOKENS target tokens, and of gradients' norms. On untrained models
-# two draws of dropout were 0.003 and 0.19 apart at most with 4,000 tokens, 0.016 and 0.42 with 100, 0.029 and 0.66 with
-# 25. A wrong mask, sum or scale is far off.
-LOSS, TOKENS, GRADIENT = 0.01, 4000, 0.9
 
 Losses = Callable[[Transformer, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
@@ -43,12 +38,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
         chunk = CHUNK_CUDA if output.is_cuda else CHUNK
-        low, high = _buffers(output, len(E), dtype)
+        low = high = None
+        if not output.is_cuda:  # buffers, as on a processor new memory takes as long as the products
+            low, high = (output.new_empty(CHUNK, len(E), dtype=each) for each in (dtype, torch.float32))
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
             products = torch.mm(x.to(dtype), E.T, out=None if low is None else low[: len(x)])
-            logits = converted(products, torch.float32, high)
+            logits = _converted(products, torch.float32, high)
             largest = logits.amax(dim=1, keepdim=True)
             true = logits.gather(1, label)
             exponentials = logits.sub_(largest).exp_()
@@ -63,7 +60,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # The gradient is p - q. The `off` of q is the same for all rows: one vector in the products. p is the
             # exponentials over their total, by which the smaller factors are divided.
             compare = output.is_cuda and torch.compiler.is_compiling()
-            gradient = converted(add_at(exponentials, label, (off - 1 + epsilon) * total, compare), dtype, low)
+            gradient = _converted(add_at(exponentials, label, (off - 1 + epsilon) * total, compare), dtype, low)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
             embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
         embedding_gradient -= off * (counted * output).sum(dim=0)
@@ -77,14 +74,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
 
 
-def _buffers(output: Tensor, V: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | tuple[None, None]:
-    """Return buffers for a chunk's [CHUNK, V] numbers: on a processor, new memory takes as long as the products."""
-    if output.is_cuda:
-        return None, None
-    return output.new_empty(CHUNK, V, dtype=dtype), output.new_empty(CHUNK, V, dtype=torch.float32)
-
-
-def converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
+def _converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
     return x.to(dtype) if buffer is None or x.dtype == dtype else buffer[: len(x)].copy_(x)
 
 
@@ -118,7 +108,7 @@ def perplexity(loss: float) -> float:
     return math.exp(min(loss, 700))
 
 
-# A GPU's step, compiled: one graph of model and loss. If that fails, or is wrong, the training goes on without.
+# A GPU's step, compiled: one graph of model and loss. If that fails, the training goes on without.
 
 
 def prepare(cache: Path, threads: int) -> None:
@@ -137,33 +127,3 @@ def compiled() -> Losses:
             return compute(model, batch, epsilon, dtype)
 
     return losses
-
-
-def compiler_fault(
-    compute: Losses, model: Transformer, batch: Batch, padded: Batch, epsilon: float, dtype: torch.dtype
-) -> str | None:
-    """Compute one batch, and compare it with `padded`, uncompiled; return the reason of a failure, or None."""
-    try:
-        found = measured(compute, model, batch, epsilon, dtype)
-    except torch.AcceleratorError:
-        raise
-    except Exception as error:  # of Dynamo, Inductor, Triton or the C compiler that they call, each with its own kinds
-        if out_of_memory(error):
-            raise
-        return origin(error)
-    loss = LOSS * max(1.0, math.sqrt(TOKENS / len(padded.target.ids)))
-    for name, number in measured(batch_losses, model, padded, epsilon, dtype).items():
-        if not abs(found[name] - number) <= (loss if name.endswith(" loss") else GRADIENT) * abs(number):
-            kind = name if name.endswith(" loss") else f"gradient of {name}"
-            return f"{kind}: expected about {number:.4g}, as uncompiled, found {found[name]:.4g}"
-    return None
-
-
-def measured(compute: Losses, model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> dict[str, float]:
-    """Return both losses, and the norm of each parameter's gradient; without residuals that is rounding, left out."""
-    losses = compute(model, batch, epsilon, dtype)
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    norms = torch._foreach_norm(torch.autograd.grad(losses[0], parameters))
-    numbers = torch.stack([*losses, *norms]).detach().tolist()
-    found = dict(zip(("smoothed loss", "plain loss", *names), numbers, strict=True))
-    return found if model.config.residual else {name: found[name] for name in ("smoothed loss", "plain loss")}

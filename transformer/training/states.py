@@ -7,14 +7,10 @@ A state has the weights, Adam's moments and the progress. No random state: dropo
 import logging
 import os
 import shutil
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from transformer.files import replacing
 from transformer.layout import Run
@@ -43,37 +39,6 @@ class Progress:
     starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
 
 
-class Writer(AbstractContextManager):
-    """A thread that writes one file at a time. The next call raises the last one's error."""
-
-    def __init__(self):
-        self.thread = ThreadPoolExecutor(1)
-        self.task: Future | None = None
-
-    def do(self, function: Callable, *arguments) -> None:
-        self.wait()
-        self.task = self.thread.submit(function, *arguments)
-
-    def check(self) -> None:
-        if self.task is not None and self.task.done():
-            self.wait()
-
-    def wait(self) -> None:
-        if self.task is not None:
-            task, self.task = self.task, None
-            task.result()
-
-    def __exit__(self, kind: type | None, error: BaseException | None, _) -> None:
-        """Wait; if the training itself has failed, only log the task's error."""
-        self.thread.shutdown()
-        try:
-            self.wait()
-        except Exception as own:
-            if error is None:
-                raise
-            logger.error("and %s: %s", type(own).__name__, own)
-
-
 class States:
     """The resume states of one run."""
 
@@ -88,15 +53,11 @@ class States:
         """Return the files of the states, newest first."""
         return sorted(self.folder.state.glob("*.safetensors"), reverse=True)
 
-    def save(self, progress: Progress, writer: Writer) -> None:
+    def save(self, progress: Progress) -> None:
         """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
         if not torch.stack([tensor.isfinite().all() for tensor in self.tensors.values()]).all():
             raise FloatingPointError("weights are not finite; not saved")
-        writer.wait()
-        writer.do(self.write, checkpoints.snapshot(self.tensors), asdict(progress))
-
-    def write(self, tensors: dict[str, Tensor], header: dict) -> None:
-        checkpoints.save(self.folder.resume_state(header["step"]), tensors, header)
+        checkpoints.save(self.folder.resume_state(progress.step), self.tensors, asdict(progress))
         for old in self.paths()[_KEPT:]:
             old.unlink()
 
@@ -104,43 +65,37 @@ class States:
         """Restore the newest whole state of the run `digest`; refuse others, and set them aside."""
         for path in self.paths():
             try:
-                tensors, progress = self.read(path, digest)
+                tensors, header = checkpoints.load(path)
+                if header.keys() != asdict(Progress(digest)).keys():
+                    raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
+                if header["digest"] != digest:
+                    raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
+                checkpoints.require(path, self.tensors, tensors)
             except checkpoints.Unusable as error:
                 logger.warning("refused a resume state: %s", error)
                 path.rename(path.with_suffix(".refused"))
                 continue
             for name, tensor in self.tensors.items():
                 tensor.copy_(tensors[name])
-            logger.info("resumed from step %s (%s)", progress.step, path)
-            return progress
+            logger.info("resumed from step %s (%s)", header["step"], path)
+            return Progress(**header)
         return Progress(digest)
-
-    def read(self, path: Path, digest: str) -> tuple[dict[str, Tensor], Progress]:
-        tensors, header = checkpoints.load(path)
-        if header.keys() != asdict(Progress(digest)).keys():
-            raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
-        if header["digest"] != digest:
-            raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
-        checkpoints.require(path, self.tensors, tensors)
-        return tensors, Progress(**header)
 
 
 def publish(run: Run, trained: Run, vocabulary: Path) -> None:
     """Put a finished training's outputs from its work folder into the run's, by renames; run.json comes last."""
-    aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
+    aside, last = run.folder / ".checkpoints.part", max(trained.checkpoints.glob("*.safetensors"))
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
-    shutil.copytree(trained.checkpoints, aside, copy_function=link)
+    shutil.copytree(trained.checkpoints, aside, copy_function=_link)
     aside.rename(run.checkpoints)
-    last.unlink(missing_ok=True)
-    link(max(trained.checkpoints.glob("*.safetensors")), last)
-    last.rename(run.last)
-    for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary), (trained.record, run.record)):
+    targets = (run.last, run.metrics, run.vocabulary, run.record)
+    for source, target in zip((last, trained.metrics, vocabulary, trained.record), targets, strict=True):
         with replacing(target, "wb") as file:
             file.write(source.read_bytes())
 
 
-def link(source: str | Path, target: str | Path) -> None:
+def _link(source: str | Path, target: str | Path) -> None:
     """Give a file a second name; copy it on a file system without such names."""
     try:
         os.link(source, target)

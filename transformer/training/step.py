@@ -16,17 +16,18 @@ from torch import Tensor, nn
 from transformer.config.experiment import Experiment, Training
 from transformer.data.corpus import Subwords
 from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
+from transformer.files import origin, out_of_memory
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
 from transformer.training.batches import ParallelText, batch_budgets, fits, plan_batches
-from transformer.training.loss import Losses, batch_losses, compiled, compiler_fault
+from transformer.training.loss import Losses, batch_losses, compiled
 
 logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 _WORTH_CONVERTING = 128
 _CAPACITY_MULTIPLE = (
-    128  # of tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand
+    128  # tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand
 )
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
@@ -99,7 +100,14 @@ class Learner:
             new_word = vocabulary.new_word(experiment.model.embedding_rows)
             self.model.embedding.new_word.copy_(torch.tensor(new_word))
         self.adam = adam(self.model, experiment.training)
-        self.gradients, self.sums = _gradient_buffer(self.model)
+        # All gradients are one tensor, for one sum over all processes, with three numbers at its end: smoothed loss,
+        # plain loss, processes to stop. Each parameter's `grad` is a view of it.
+        self.parameters = list(self.model.parameters())
+        sizes = [parameter.numel() for parameter in self.parameters]
+        self.gradients = torch.zeros(sum(sizes) + 3, device=world.device)
+        *parts, self.sums = self.gradients.split([*sizes, 3])
+        for parameter, part in zip(self.parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
         self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
         self.capacity: tuple[int, int] | None = None  # source and target tokens to which pieces are padded
         self.compiled: Losses | None = None
@@ -109,17 +117,21 @@ class Learner:
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step, with attention in blocks; if that is wrong in any process, all go on without."""
-        epoch = self.batches_of(0)
-        compute, capacity = compiled(), self.largest_piece(epoch)
-        piece = epoch[0][:: self.world.size * self.accumulation]
-        batches = [self.text.batch(piece, self.world.device, size, self.multiple) for size in (capacity, None)]
-        fault = compiler_fault(compute, self.model, *batches, self.experiment.training.epsilon_ls, self.dtype)
+        """Compile the step, with attention in blocks; if that fails in any process, all go on without."""
+        epoch, fault = self.batches_of(0), None
+        self.compiled, self.capacity = compiled(), self.largest_piece(epoch)
+        try:
+            smoothed, _ = self.losses(epoch[0][:: self.world.size * self.accumulation])
+            torch.autograd.grad(smoothed, self.parameters)
+        except Exception as error:  # of Dynamo, Inductor, Triton or the C compiler, each with its own kinds
+            if isinstance(error, torch.AcceleratorError) or out_of_memory(error):
+                raise
+            fault = origin(error)
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(fault)) if error]
-        self.compiler_error = found[0] if found else None
-        self.compiled, self.capacity = (None, None) if found else (compute, capacity)
-        if found and self.world.rank == 0:
-            logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
+        if found:
+            self.compiled, self.capacity, self.compiler_error = None, None, found[0]
+            if self.world.rank == 0:
+                logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
         return plan_batches(self.experiment.seed, epoch, self.text.lengths, self.budgets)
@@ -138,7 +150,9 @@ class Learner:
             seed = np.random.SeedSequence((self.experiment.seed, step, piece)).generate_state(1)
             torch.manual_seed(int(seed[0]))  # 32 bits, all that a processor's generator takes
             losses = self.losses(indices[piece::parts])
-            self.differentiate(losses[0] / int(lengths[1].sum()), first=piece == self.world.rank)
+            gradients = torch.autograd.grad(losses[0] / int(lengths[1].sum()), self.parameters)
+            write = torch._foreach_copy_ if piece == self.world.rank else torch._foreach_add_
+            write([parameter.grad for parameter in self.parameters], gradients)
             self.sums[:2] += torch.stack(losses).detach()
         self.world.sum(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
@@ -147,12 +161,6 @@ class Learner:
             group["lr"] = rate(self.experiment, step)
         self.adam.step()
         return update
-
-    def differentiate(self, loss: Tensor, first: bool) -> None:
-        """Write the loss's gradients into the buffer, or add them to the first piece's."""
-        parameters = list(self.model.parameters())
-        gradients = torch.autograd.grad(loss, parameters)
-        (torch._foreach_copy_ if first else torch._foreach_add_)([p.grad for p in parameters], gradients)
 
     def losses(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
         batch = self.text.batch(indices, self.world.device, self.capacity, self.multiple)
@@ -170,10 +178,8 @@ class Learner:
         once, twice = (
             saved_bytes(lambda batch=batch: batch_losses(self.model, batch, epsilon, self.dtype)) for batch in batches
         )
-        small, large = (len(batch.source.ids) + len(batch.target.ids) for batch in batches)
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        kept = parameters * PER_PARAMETER[self.world.device.type]
-        return pieces(available, kept, (twice - once) / (large - small), sum(self.budgets) / self.world.size)
+        kept = sum(parameter.numel() for parameter in self.parameters) * PER_PARAMETER[self.world.device.type]
+        return pieces(available, kept, (twice - once) / longest[pair], sum(self.budgets) / self.world.size)
 
     def largest_piece(self, batches: list[np.ndarray]) -> tuple[int, int]:
         """Return the source and target tokens of the largest piece of these batches."""
@@ -190,20 +196,6 @@ def compute_dtype(device: torch.device, d_model: int) -> torch.dtype:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         fast = fast and d_model >= _WORTH_CONVERTING
     return torch.bfloat16 if fast else torch.float32
-
-
-def _gradient_buffer(model: Transformer) -> tuple[Tensor, Tensor]:
-    """Return all gradients as one tensor, for one sum over all processes, and three numbers at its end: `sums`.
-
-    Each parameter's `grad` becomes a view of it. The numbers: smoothed loss, plain loss, processes to stop.
-    """
-    parameters = list(model.parameters())
-    sizes = [parameter.numel() for parameter in parameters]
-    buffer = torch.zeros(sum(sizes) + 3, device=parameters[0].device)
-    *parts, numbers = buffer.split([*sizes, 3])
-    for parameter, part in zip(parameters, parts, strict=True):
-        parameter.grad = part.view_as(parameter)
-    return buffer, numbers
 
 
 def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:

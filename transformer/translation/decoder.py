@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import PAD
-from transformer.model.attention import CrossAttention, cached_attention
+from transformer.model.attention import cached_attention
 from transformer.model.packed import Packed
 from transformer.model.transformer import DecoderLayer, Transformer
 
@@ -32,7 +32,7 @@ class Weights:
         if embedding.new_word is not None:  # as in Embedding
             self.new_word, self.words = embedding.new_word.long(), self.positions.flip(1)
         self.layers = [_LayerWeights(layer) for layer in model.decoder]
-        self.norm = _normalizer(model.decoder_norm)
+        self.norm = model.decoder_norm
         self.output = model.output_weight().detach().T.contiguous()
 
 
@@ -44,11 +44,12 @@ class _LayerWeights:
         self.widths = own.widths
         scales = torch.ones_like(own.query_key_value.bias)
         scales[: own.widths[0]], scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
-        self.query_key_value, self.query = _Linear(own.query_key_value, scales), _Linear(cross.query, scale)
+        self.query_key_value, self.query = _linear(own.query_key_value, scales), _linear(cross.query, scale)
         self.additive = [attention.additive for attention in (own, cross)]
-        self.outputs = [_Linear(attention.output) for attention in (own, cross)]
-        self.inner, self.outer = _Linear(layer.feed_forward.inner), _Linear(layer.feed_forward.outer)
-        self.norms = [_normalizer(residual.norm) for residual in layer.residuals]
+        self.outputs = [_linear(attention.output) for attention in (own, cross)]
+        self.inner, self.outer = _linear(layer.feed_forward.inner), _linear(layer.feed_forward.outer)
+        self.activate = layer.feed_forward.activate
+        self.norms = [residual.norm for residual in layer.residuals]
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
     def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
@@ -68,121 +69,78 @@ class _LayerWeights:
         return self.outputs[1](cached_attention(self.query(x), *memory, mask, self.additive[1]))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        return self.outer(self.inner(x).relu_())
+        return self.outer(self.activate(self.inner(x)))
 
     def around(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Normalise and add as transformer.Residual does; writes over the sub-layer's output."""
+        """Normalise and add as model.transformer.Residual does; write over the sub-layer's output."""
         out = sublayer(x if self.post else self.norms[number](x))
         if self.residual:
             out.add_(x)
         return self.norms[number](out) if self.post else out
 
 
-def _normalizer(norm: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return the function of a LayerNorm or identity, without a module's own work at each call."""
-    if isinstance(norm, nn.Identity):
-        return lambda x: x
-    shape, weight, bias, epsilon = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
-    return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
-
-
-class _Linear:
-    """The product x W + b, its outputs times `scale`, with W in the layout that is fastest for few rows of x."""
-
-    def __init__(self, part: nn.Linear, scale: Tensor | float = 1.0):
-        self.W = (part.weight.detach().T * scale).contiguous()
-        self.b = part.bias.detach() * scale
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.addmm(self.b, x, self.W)
+def _linear(part: nn.Linear, scale: Tensor | float = 1.0) -> Callable[[Tensor], Tensor]:
+    """Return x -> scale * (x W + b), with W in the layout that is fastest for few rows of x."""
+    W, b = (part.weight.detach().T * scale).contiguous(), part.bias.detach() * scale
+    return lambda x: torch.addmm(b, x, W)
 
 
 class CachedDecoder:
     """A search.Decoder of K hypotheses for each of B sentences; tokens are the first `vocabulary` without PAD.
 
-    The hypotheses of a sentence share the memory's keys and values, and one cache of their own: each sees only its
-    `_Places`, so that nothing in the cache moves when hypotheses do.
+    The hypotheses of a sentence share the memory's keys and values, and one cache of their own. Each sees there only
+    the places of its ancestors, so that nothing in the cache moves when hypotheses do. Unseen places are taken again.
     """
 
     def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
         self.vocabulary, self.weights = vocabulary, weights or Weights(model)
-        memory, B = model.encode(source), source.shape[0]
-        self.places = _Places(B)
+        memory, (B, L) = model.encode(source), source.shape
+        self.seen = np.full((B, 1, CACHE_BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
         # Keys have the layout of `cached_attention`; to copy them at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, CACHE_BLOCK), memory.new_zeros(B, own.h, CACHE_BLOCK, own.d_v)]
             for own in (layer.self_attention for layer in model.decoder)
         ]
-        self.memory = [_keys_values(layer.cross_attention, memory, source) for layer in model.decoder]
-        self.mask = _padding(source)
+        self.memory = []  # each layer's keys [B, h, d_k, L] and values [B, h, L, d_v], L at least CACHE_BLOCK
+        short = max(0, CACHE_BLOCK - L)
+        for layer in (layer.cross_attention for layer in model.decoder):
+            K, V = (layer.heads(part, source) for part in layer.key_value(memory).split(layer.widths, dim=-1))
+            self.memory.append([F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()])
+        self.mask = None if source.mask is None else source.mask.clone()  # of the memory's padding: [B, 1, 1, L]
+        if short:
+            mask = memory.new_zeros(B, 1, 1, L) if self.mask is None else self.mask
+            self.mask = F.pad(mask, (0, short), value=-torch.inf)
         self.words: Tensor | None = None  # begun by each hypothesis, less one; where the model counts them
         self.length = 0
         self.logits = memory.new_empty(0)  # reused: [the most rows so far, V]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step writes over them."""
-        x = self._embed(tokens)
-        where, seen = self._take_places(*tokens.shape)
-        for layer, past, memory in zip(self.weights.layers, self.past, self.memory, strict=True):
+        weights, (B, K) = self.weights, tokens.shape
+        x = weights.rows.index_select(0, tokens.flatten())
+        if weights.positions is not None:
+            x += weights.positions[self.length]
+        if weights.new_word is not None:
+            new = weights.new_word[tokens]
+            self.words = new - 1 if self.words is None else self.words + new
+            x += weights.words[self.words.flatten().clamp(min=0)]
+        self.length += 1
+        where = self._on_device(np.arange(B)[:, None], self._take_places(K))
+        (seen,) = self._on_device(self.seen[:, None])
+        for layer, past, memory in zip(weights.layers, self.past, self.memory, strict=True):
             x = layer.around(0, x, partial(layer.self_attention, past, where=where, seen=seen))
             x = layer.around(1, x, partial(layer.cross_attention, memory, mask=self.mask))
             x = layer.around(2, x, layer.feed_forward)
-        return self._log_probabilities(self.weights.norm(x)).view(*tokens.shape, -1)
-
-    def _embed(self, tokens: Tensor) -> Tensor:
-        ids, place = tokens.flatten(), self.length
-        self.length += 1
-        x = self.weights.rows.index_select(0, ids)
-        if self.weights.positions is not None:
-            x += self.weights.positions[place]
-        if self.weights.new_word is None:
-            return x
-        new = self.weights.new_word[tokens]
-        self.words = new - 1 if self.words is None else self.words + new
-        return x + self.weights.words[self.words.flatten().clamp(min=0)]
-
-    def _log_probabilities(self, x: Tensor) -> Tensor:
-        """Turn [B * K, d_model] into [B * K, vocabulary], always in one place: fresh memory would double the time."""
-        count = x.shape[0]
-        if self.logits.shape[0] < count:
-            self.logits = x.new_empty(count, self.weights.output.shape[1])
-        logits = torch.mm(x, self.weights.output, out=self.logits[:count])
+        # The logits are always in one place: fresh memory would double the time.
+        if self.logits.shape[0] < B * K:
+            self.logits = x.new_empty(B * K, weights.output.shape[1])
+        logits = torch.mm(weights.norm(x), weights.output, out=self.logits[: B * K])
         scores = torch.log_softmax(logits, dim=1, out=logits)[:, : self.vocabulary]
         scores[:, PAD] = -torch.inf
-        return scores
+        return scores.view(B, K, -1)
 
-    def _take_places(self, B: int, K: int) -> tuple[list[Tensor], Tensor]:
-        """Give each hypothesis its place: `where` and `seen` of _LayerWeights.self_attention."""
-        taken, seen = self.places.take(K)
-        room = seen.shape[2] - self.past[0][1].shape[2]
-        if room:
-            self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
-        return self._on_device(np.arange(B)[:, None], taken), *self._on_device(seen[:, None])
-
-    def _on_device(self, *arrays: np.ndarray) -> list[Tensor]:
-        return [torch.from_numpy(array).to(self.weights.output.device) for array in arrays]
-
-    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
-        self.places.select(sentences, parents)
-        if self.words is not None:
-            self.words = self.words[tuple(self._on_device(sentences[:, None], parents))]
-        moved = np.flatnonzero(sentences != np.arange(len(sentences)))
-        if not len(moved) and len(sentences) == len(self.memory[0][0]):
-            return
-        to, source = self._on_device(moved, sentences[moved])
-        for cache in (*self.past, *self.memory):
-            cache[:] = [_keep(part, len(sentences), to, source) for part in cache]
-        self.mask = None if self.mask is None else _keep(self.mask, len(sentences), to, source)
-
-
-class _Places:
-    """The places in a cache that each hypothesis sees: those of its ancestors. Unseen places are taken again."""
-
-    def __init__(self, B: int):
-        self.seen = np.full((B, 1, CACHE_BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
-
-    def take(self, K: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return a place for each of K hypotheses [B, K], and `seen` with it: [B, K, M]."""
+    def _take_places(self, K: int) -> np.ndarray:
+        """Return a place in the cache for each of K hypotheses [B, K], which it sees from now on."""
         if self.seen.shape[1] < K:  # none has been selected yet, and none sees a place
             self.seen = self.seen.repeat(K, axis=1)
         taken = np.maximum.reduce(self.seen, axis=1) == 0
@@ -191,32 +149,28 @@ class _Places:
             room = -(-lack // CACHE_BLOCK) * CACHE_BLOCK
             self.seen = np.pad(self.seen, ((0, 0), (0, 0), (0, room)), constant_values=-np.inf)
             taken = np.pad(taken, ((0, 0), (0, room)))
+            self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
         places = taken.argsort(axis=1, kind="stable")[:, :K]
         self.seen[np.arange(len(places))[:, None], np.arange(K), places] = 0
-        return places, self.seen
+        return places
+
+    def _on_device(self, *arrays: np.ndarray) -> list[Tensor]:
+        return [torch.from_numpy(array).to(self.weights.output.device) for array in arrays]
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
         self.seen = self.seen[sentences[:, None], parents]
+        if self.words is not None:
+            self.words = self.words[tuple(self._on_device(sentences[:, None], parents))]
+        moved = np.flatnonzero(sentences != np.arange(len(sentences)))
+        if not len(moved) and len(sentences) == len(self.memory[0][0]):
+            return
+        to, source = self._on_device(moved, sentences[moved])
 
+        def keep(x: Tensor) -> Tensor:
+            if len(to):
+                x[to] = x[source]
+            return x[: len(sentences)]
 
-def _keep(x: Tensor, count: int, to: Tensor, source: Tensor) -> Tensor:
-    """Copy rows `source` of x over rows `to`, and return its first `count` rows."""
-    if len(to):
-        x[to] = x[source]
-    return x[:count]
-
-
-def _keys_values(layer: CrossAttention, memory: Tensor, source: Packed) -> list[Tensor]:
-    """Return K and V of the memory for `cached_attention`: [B, h, d_k, L] and [B, h, L, d_v], L at least BLOCK."""
-    K, V = (layer.heads(part, source) for part in layer.key_value(memory).split(layer.widths, dim=-1))
-    short = max(0, CACHE_BLOCK - source.shape[1])
-    return [F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()]
-
-
-def _padding(source: Packed) -> Tensor | None:
-    """Return the mask of the source's padding, and of the places that `_keys_values` adds: [B, 1, 1, L]."""
-    B, L = source.shape
-    if source.mask is None and L >= CACHE_BLOCK:
-        return None
-    mask = torch.zeros(B, 1, 1, L, device=source.ids.device) if source.mask is None else source.mask.clone()
-    return F.pad(mask, (0, max(0, CACHE_BLOCK - L)), value=-torch.inf)
+        for cache in (*self.past, *self.memory):
+            cache[:] = map(keep, cache)
+        self.mask = None if self.mask is None else keep(self.mask)

@@ -1,15 +1,15 @@
 """A trained run exported as a folder that works anywhere: what translating needs, its origin, and a model card."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from msgspec.structs import asdict
 
-from transformer.config.experiment import Decoding, Experiment, load
+from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Subwords
 from transformer.files import InputError, environment, sha256
 from transformer.layout import Run
@@ -34,7 +34,16 @@ def export_run(run: Run, to: Path, form: Format) -> None:
             shutil.copyfile(path, folder / path.name)
         if form == "marian":
             save_marian(model, vocabulary, experiment, decoding, folder)
-            card = _card(experiment, decoding, record, _score_lines(run, [record["digest"], steps]))
+            scores = _scores(run, record["digest"], steps)
+            template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
+            card = template.render(
+                run=asdict(experiment) | record,
+                preparation=experiment.preparation,
+                extra_length=decoding.extra_length,
+                own_tables=has_own_tables(experiment.model),
+                scores=variants(scores),
+                paper=scores.get("paper"),
+            )
             (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
         about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(run.average)}
@@ -47,39 +56,20 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
     path = path.resolve()
     if path.exists() and not (path / MANIFEST).is_file():
         raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
-    temporary, old = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("part", "old"))
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        for name in temporary.iterdir():
-            with open(name, "rb") as file:  # its bytes have to be on the disk before the folder gets its name
-                os.fsync(file.fileno())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as temporary:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        yield new
         if path.exists():
-            path.rename(old)
-        temporary.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        if old.exists() and not path.exists():  # the new folder could not take its place
-            old.rename(path)
-        shutil.rmtree(temporary, ignore_errors=True)
+            path.rename(Path(temporary) / "old")
+        new.rename(path)
 
 
-def _card(experiment: Experiment, decoding: Decoding, record: Trained, scores: dict[str, Any]) -> str:
-    """Write the model card, whose first lines are data for the Hugging Face Hub."""
-    template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
-    return template.render(
-        run=asdict(experiment) | record,
-        preparation=experiment.preparation,
-        extra_length=decoding.extra_length,
-        own_tables=has_own_tables(experiment.model),
-        scores=variants(scores),
-        paper=scores.get("paper"),
-    )
-
-
-def _score_lines(run: Run, own: list) -> dict[str, Any]:
-    """Read the scores of the test set, if they are there and of the training and the steps that `own` names."""
+def _scores(run: Run, digest: str, steps: list[int]) -> dict[str, Any]:
+    """Read the scores of the test set, if they are there and of this training and these steps."""
     if not run.scores("test").exists():
         return {}
     score = read_translated(run.scores("test"))
-    return score["scores"] if [score["run"]["digest"], score["run"]["averaged_steps"]] == own else {}
+    same = (score["run"]["digest"], score["run"]["averaged_steps"]) == (digest, steps)
+    return score["scores"] if same else {}

@@ -19,17 +19,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, Experiment, Model
 from transformer.data.corpus import UNUSED, Subwords
 from transformer.files import InputError, replacing
-from transformer.model.attention import CrossAttention, SelfAttention
+from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import POSITIONS
-from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, DecoderLayer, EncoderLayer, Transformer
+from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
 
 _PAD_NAME = "<pad>"
 _EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian
@@ -40,7 +41,10 @@ NEVER = -1e4  # a logit whose probability is zero; infinity would make the loss 
 def save_marian(
     model: Transformer, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path
 ) -> None:
-    """Write the model, its configuration and its tokeniser into an existing folder, in float32. Raises InputError."""
+    """Write the model, its configuration and its tokeniser into an existing folder, in float32.
+
+    Raises InputError on a model that Marian cannot express.
+    """
     _refuse(model.config, vocabulary)
     with replacing(folder / "model.safetensors", "wb") as file:
         file.write(safetensors.torch.save(_tensors(model), {"format": "pt"}))
@@ -52,19 +56,19 @@ def save_marian(
 
 
 def _refuse(config: Model, vocabulary: Subwords) -> None:
+    if vocabulary.symbols:
+        raise InputError("Marian: expected a translator, found a parser")
+    for field in msgspec.structs.fields(Model):
+        value = getattr(config, field.name)
+        if not (field.required or field.name in ("scaled", "tied") or value == field.default):
+            raise InputError(f"Marian: expected {field.name} {field.default!r}, found {value!r}")
     width = config.d_model // config.h
-    for fits, problem in (
-        (not vocabulary.symbols, "a translator, found a parser"),
-        (config.positions != "words", "positions sinusoid, learned or none, found 'words'"),
-        (config.residual, "residual true, found false"),
-        (config.attention == "dot", f"attention dot, found {config.attention!r}"),
-        (config.norm == "post", f"norm post, found {config.norm!r}"),
-        (config.d_model % config.h == 0, f"d_model a multiple of h = {config.h}, found {config.d_model}"),
-        (config.d_k <= width, f"d_k of d_model / h = {width} at most, found {config.d_k}"),
-        (config.d_v <= width, f"d_v of d_model / h = {width} at most, found {config.d_v}"),
-    ):
-        if not fits:
-            raise InputError(f"Marian: expected {problem}")
+    if config.positions == "words":
+        raise InputError("Marian: expected positions sinusoid, learned or none, found 'words'")
+    if config.d_model % config.h:
+        raise InputError(f"Marian: expected d_model a multiple of h = {config.h}, found {config.d_model}")
+    if (widest := max(config.d_k, config.d_v)) > width:
+        raise InputError(f"Marian: expected d_k and d_v of d_model / h = {width} at most, found {widest}")
 
 
 def has_own_tables(config: Model) -> bool:
@@ -75,7 +79,7 @@ def has_own_tables(config: Model) -> bool:
 def marian_tokens(vocabulary: Subwords, rows: int) -> list[str]:
     """Return the name of each row there, a subword or `unused N`: [rows + 1]."""
     pieces = vocabulary.pieces[:rows]
-    names = pieces + [UNUSED.format(row) for row in range(len(pieces), rows)]
+    names = [*pieces, *(UNUSED.format(row) for row in range(len(pieces), rows))]
     names[PAD] = UNUSED.format(PAD)
     return [*names, _PAD_NAME]
 
@@ -90,22 +94,17 @@ def _configuration(
     model = {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
-        "is_encoder_decoder": True,
         "d_model": config.d_model,
         **{f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in sides.items()},
         "activation_function": "relu",
         "scale_embedding": True,
-        "static_position_embeddings": True,
         "max_position_embeddings": POSITIONS,
         "dropout": config.P_drop,
         "attention_dropout": config.P_drop_attention,
-        "activation_dropout": 0.0,
-        "vocab_size": rows + 1,
-        "decoder_vocab_size": rows + 1,
+        "vocab_size": rows + 1,  # the last one is Marian's padding
         "share_encoder_decoder_embeddings": config.tied,
         "tie_word_embeddings": config.tied,
         "forced_eos_token_id": None,
-        "bos_token_id": None,
         **special,
     }
     generation = {
@@ -123,8 +122,6 @@ def _configuration(
         "eos_token": vocabulary.pieces[EOS],
         "unk_token": vocabulary.pieces[UNK],
         "model_max_length": POSITIONS,
-        "separate_vocabs": False,
-        "clean_up_tokenization_spaces": False,
     }
     vocab = {name: row for row, name in enumerate(marian_tokens(vocabulary, rows))}
     return {"config": model, "generation_config": generation, "tokenizer_config": tokenizer, "vocab": vocab}
@@ -132,80 +129,71 @@ def _configuration(
 
 @torch.no_grad()
 def _tensors(model: Transformer) -> dict[str, Tensor]:
-    """Return the model's tensors by their names there."""
-    ours = _Rearranged(model.config)
-    ours.set_embeddings(model)
-    for stack, layers, last in (("encoder", model.encoder, _WIDER), ("decoder", model.decoder, 1 / ours.embedded)):
-        # The scales of each layer's input, and of the last one's output.
-        scales = [ours.embedded, *[_WIDER] * (len(layers) - 1), last]
-        for number, layer in enumerate(layers):
-            ours.set_layer(f"model.{stack}.layers.{number}", layer, *scales[number : number + 2])
-    return {name: tensor.contiguous() for name, tensor in ours.tensors.items()}
+    """Return the model's tensors by their names there. A scale is that of values on the axis d_model there."""
+    places, own_tables = torch.arange(model.config.d_model), has_own_tables(model.config)
+    order = places if own_tables else torch.cat([places[::2], places[1::2]])
+    embedded = _WIDER if own_tables else 1.0  # the scale of embeddings
+    head_width = model.config.d_model // model.config.h
+    tensors = _embeddings(model, order, embedded)
 
+    def read(name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
+        tensors[f"{name}.weight"], tensors[f"{name}.bias"] = weight[:, order] / scale, bias
 
-class _Rearranged:
-    """The tensors by their names there, added one by one. A `scale` is that of values on the axis d_model there."""
+    def write(name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
+        tensors[f"{name}.weight"], tensors[f"{name}.bias"] = weight[order] * scale, bias[order] * scale
 
-    def __init__(self, config: Model):
-        places = torch.arange(config.d_model)
-        self.own_tables = has_own_tables(config)
-        self.embedded = _WIDER if self.own_tables else 1.0  # the scale of embeddings
-        self.order = places if self.own_tables else torch.cat([places[::2], places[1::2]])
-        self.head_width = config.d_model // config.h
-        self.tensors: dict[str, Tensor] = {}
-
-    def set_embeddings(self, model: Transformer) -> None:
-        source, target, output = (
-            F.pad(rows[:, self.order] * self.embedded, (0, 0, 0, model.config.embedding_rows + 1 - len(rows)))
-            for rows in (model.embedding.weight, model.target_embedding.weight, model.output_weight())
-        )
-        if model.config.tied:
-            self.tensors["model.shared.weight"] = source
-        else:
-            names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-            self.tensors |= zip(names, (source, target, output), strict=True)
-        bias = torch.zeros(1, len(source))
-        bias[:, model.config.output_rows :] = NEVER
-        self.tensors["final_logits_bias"] = bias
-        if self.own_tables:
-            zeros = torch.zeros(POSITIONS, model.config.d_model)
-            for stack, embedding in (("encoder", model.embedding), ("decoder", model.target_embedding)):
-                table = zeros if embedding.position_table is None else embedding.position_table
-                if stack == "encoder" and model.target_spaces is not None:
-                    table = table + model.target_spaces[TARGET_SPACE]
-                self.tensors[f"model.{stack}.embed_positions.weight"] = table * self.embedded
-
-    def set_layer(self, name: str, layer: EncoderLayer | DecoderLayer, given: float, gives: float) -> None:
-        """Set §3.1. given, gives: the scales of input and output; in between it is _WIDER."""
-        inner = layer.feed_forward.inner
-        self.set_attention(f"{name}.self_attn", layer.self_attention, given)
-        self.write(f"{name}.self_attn_layer_norm", layer.residuals[0].norm, _WIDER)
-        if isinstance(layer, DecoderLayer):
-            self.set_attention(f"{name}.encoder_attn", layer.cross_attention, _WIDER)
-            self.write(f"{name}.encoder_attn_layer_norm", layer.residuals[1].norm, _WIDER)
-        self.read(f"{name}.fc1", inner.weight, inner.bias, _WIDER)
-        self.write(f"{name}.fc2", layer.feed_forward.outer, _WIDER)
-        self.write(f"{name}.final_layer_norm", layer.residuals[-1].norm, gives)
-
-    def set_attention(self, name: str, layer: SelfAttention | CrossAttention, scale: float) -> None:
-        projections = [layer.query_key_value] if isinstance(layer, SelfAttention) else [layer.query, layer.key_value]
-        rows = torch.cat([torch.cat([linear.weight, linear.bias[:, None]], dim=1) for linear in projections])
-        widths = [layer.h * width for width in (layer.d_k, layer.d_k, layer.d_v)]
-        for letter, part in zip("qkv", rows.split(widths), strict=True):
-            wide = self.widened(part.unflatten(0, (layer.h, -1)))
-            factor = layer.scale * math.sqrt(self.head_width) if letter == "q" else 1.0
-            self.read(f"{name}.{letter}_proj", wide[:, :-1] * factor, wide[:, -1] * factor, scale)
-        columns = self.widened(layer.output.weight.T.unflatten(0, (layer.h, layer.d_v))).T
-        self.write(f"{name}.out_proj", layer.output, scale, columns)
-
-    def widened(self, heads: Tensor) -> Tensor:
+    def widened(heads: Tensor) -> Tensor:
         """Pad heads [h, width, n] with rows of zeros: [d_model, n]."""
-        return F.pad(heads, (0, 0, 0, self.head_width - heads.shape[1])).flatten(0, 1)
+        return F.pad(heads, (0, 0, 0, head_width - heads.shape[1])).flatten(0, 1)
 
-    def read(self, name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
-        self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"] = weight[:, self.order] / scale, bias
+    for stack, layers, last in (("encoder", model.encoder, _WIDER), ("decoder", model.decoder, 1 / embedded)):
+        for number, layer in enumerate(layers):
+            name, inner, outer = f"model.{stack}.layers.{number}", layer.feed_forward.inner, layer.feed_forward.outer
+            attentions = {"self_attn": layer.self_attention}
+            if stack == "decoder":
+                attentions["encoder_attn"] = layer.cross_attention
+            scale = embedded if number == 0 else _WIDER  # of the layer's input; behind its first norm it is _WIDER
+            for (part, attention), residual in zip(attentions.items(), layer.residuals, strict=False):
+                for letter, rows in _projections(attention, head_width).items():
+                    wide = widened(rows.unflatten(0, (attention.h, -1)))
+                    read(f"{name}.{part}.{letter}_proj", wide[:, :-1], wide[:, -1], scale)
+                columns = widened(attention.output.weight.T.unflatten(0, (attention.h, -1))).T
+                write(f"{name}.{part}.out_proj", columns, attention.output.bias, scale)
+                write(f"{name}.{part}_layer_norm", residual.norm.weight, residual.norm.bias, _WIDER)
+                scale = _WIDER
+            read(f"{name}.fc1", inner.weight, inner.bias, _WIDER)
+            write(f"{name}.fc2", outer.weight, outer.bias, _WIDER)
+            norm = layer.residuals[-1].norm
+            write(f"{name}.final_layer_norm", norm.weight, norm.bias, last if number == len(layers) - 1 else _WIDER)
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
-    def write(self, name: str, part: nn.Linear | nn.LayerNorm, scale: float, weight: Tensor | None = None) -> None:
-        """Set a matrix, the part's own if no other is given, or a norm's vector, to the axis d_model."""
-        for kind, tensor in (("weight", part.weight if weight is None else weight), ("bias", part.bias)):
-            self.tensors[f"{name}.{kind}"] = tensor[self.order] * scale
+
+def _embeddings(model: Transformer, order: Tensor, scale: float) -> dict[str, Tensor]:
+    source, target, output = (
+        F.pad(rows[:, order] * scale, (0, 0, 0, model.config.embedding_rows + 1 - len(rows)))
+        for rows in (model.embedding.weight, model.target_embedding.weight, model.output_weight())
+    )
+    bias = torch.zeros(1, len(source))
+    bias[:, model.config.output_rows :] = NEVER
+    tensors = {"final_logits_bias": bias}
+    if model.config.tied:
+        tensors["model.shared.weight"] = source
+    else:
+        names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+        tensors |= zip(names, (source, target, output), strict=True)
+    if has_own_tables(model.config):
+        for stack, embedding in (("encoder", model.embedding), ("decoder", model.target_embedding)):
+            table = embedding.position_table
+            table = torch.zeros(POSITIONS, model.config.d_model) if table is None else table
+            if stack == "encoder" and model.target_spaces is not None:
+                table = table + model.target_spaces[TARGET_SPACE]
+            tensors[f"model.{stack}.embed_positions.weight"] = table * scale
+    return tensors
+
+
+def _projections(layer: MultiHead, head_width: int) -> dict[str, Tensor]:
+    """Return W^Q, W^K and W^V with their biases as the last column, by letter; queries are scaled for Marian's root."""
+    linears = [layer.query_key_value] if isinstance(layer, SelfAttention) else [layer.query, layer.key_value]
+    rows = torch.cat([torch.cat([linear.weight, linear.bias[:, None]], dim=1) for linear in linears])
+    q, k, v = rows.split([layer.h * width for width in (layer.d_k, layer.d_k, layer.d_v)])
+    return {"q": q * (layer.scale * math.sqrt(head_width)), "k": k, "v": v}

@@ -66,9 +66,11 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: in
         if (late := over & np.isneginf(results.scores[sentences, 0])).any():
             results.offer(sentences[late], alive[late] / penalty, parents[late], tokens[late], length)
         can_win = alive / largest_penalty[sentences, None] > results.scores[sentences, -1:]
-        going = _compact(can_win[:, 0] & ~over)  # the likeliest come first
-        if not len(going):
+        goes_on = can_win[:, 0] & ~over  # the likeliest come first
+        if not (count := goes_on.sum()):
             return results.to_list(history)
+        going = np.arange(count)  # the last ones take the places of those that end
+        going[~goes_on[:count]] = np.flatnonzero(goes_on[count:]) + count
         width = can_win[going].sum(axis=1).max()
         alive, parents, tokens = (x[going, :width] for x in (alive, parents, tokens))
         sentences = sentences[going]
@@ -96,14 +98,6 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     scores = log_probabilities.flatten(1).gather(1, candidates) + alive.gather(1, candidates // V)
     scores, order = scores.topk(min(most, K * V), dim=1)
     return scores, candidates.gather(1, order)
-
-
-def _compact(going: np.ndarray) -> np.ndarray:
-    """Return the sentences that go on; the last ones take the places of those that end."""
-    count = going.sum()
-    places = np.arange(count)
-    places[~going[:count]] = np.flatnonzero(going[count:]) + count
-    return places
 
 
 class _History:
@@ -137,14 +131,13 @@ class _Results:
     def offer(
         self, sentences: np.ndarray, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, length: int
     ) -> None:
-        better = np.flatnonzero(scores.max(axis=1) > self.scores[sentences, -1])
-        own, n = sentences[better], self.scores.shape[1]
+        n = self.scores.shape[1]
         ends = np.stack([parents, tokens, np.full_like(tokens, length)], axis=2)
-        scores = np.concatenate([self.scores[own], scores[better]], axis=1)
-        ends = np.concatenate([self.ends[own], ends[better]], axis=1)
+        scores = np.concatenate([self.scores[sentences], scores], axis=1)
+        ends = np.concatenate([self.ends[sentences], ends], axis=1)
         order = (-scores).argsort(axis=1, kind="stable")[:, :n]  # of equals the first that came
-        rows = np.arange(len(own))[:, None]
-        self.scores[own], self.ends[own] = scores[rows, order], ends[rows, order]
+        self.scores[sentences] = np.take_along_axis(scores, order, axis=1)
+        self.ends[sentences] = np.take_along_axis(ends, order[:, :, None], axis=1)
 
     def to_list(self, history: _History) -> list[list[Scored]]:
         found = []

@@ -1,9 +1,11 @@
 """Translation of raw text in one language to raw text in the other."""
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +26,7 @@ if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
 
 GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bound by launching, not by rows
-# With fewer weights in its softmax, a model's step is short. Threads then mostly wait for Python's lock,
-# or for the last part of a product, above all on a machine that does other work.
-LARGE = 2**22
-_MEMORY_SHARE = 500  # source tokens that are worth a thread of their own all the same
+_THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a small model's mostly wait for Python's lock
 
 
 class TooLong(InputError):
@@ -53,8 +52,8 @@ class Translator:
 
         before: the number of lines before these, for that error.
         """
-        sentences = self.encode([line for line in lines if line.strip()])
         full = [index for index, line in enumerate(lines) if line.strip()]
+        sentences = self.encode([lines[index] for index in full])
         for index, sentence in zip(full, sentences, strict=True):
             if len(sentence) > self.longest:
                 line = f"line {before + index + 1}: {len(sentence)} subwords, at most {self.longest} can be translated"
@@ -89,17 +88,12 @@ def open_translator(run: Path, model: Transformer, changes: dict) -> Translator:
 
     files = Run(run)
     experiment = load(files.experiment)
-    decoding = asdict(load(files.decoding, Decoding)) | changes
+    decoding = Decoding.read(asdict(load(files.decoding, Decoding)) | changes, "decoding")
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if vocabulary.symbols:
         raise InputError(f"{run}: expected a translator, found a parser")
-    return Translator(
-        model=model,
-        vocabulary=vocabulary,
-        source=Moses(experiment.source, experiment.preparation),
-        target=Moses(experiment.target, experiment.preparation),
-        decoding=Decoding.read(decoding, "decoding"),
-    )
+    source, target = (Moses(language, experiment.preparation) for language in (experiment.source, experiment.target))
+    return Translator(model, vocabulary, source, target, decoding)
 
 
 def search(*arguments: Any, **options: Any) -> list[Scored]:
@@ -117,9 +111,8 @@ def _search_n_best(
 ) -> list[list[Scored]]:
     """Return the n best translations of each sentence, best first: ids below `vocabulary`, without EOS.
 
-    Sentences of similar length are decoded together. No output is longer than the model has positions for. steer:
-    restricts the tokens of a decoder for the sentences of these indices. weights: the model's, if they were made
-    before.
+    Sentences of similar length are decoded together. No output is longer than the model has positions for.
+    steer: restricts a decoder's tokens for the sentences of these indices. weights: the model's, if made before.
     """
     device, weights = model.embedding.weight.device, weights or Weights(model)
 
@@ -132,38 +125,27 @@ def _search_n_best(
         decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
         return beam_search(decoder, limits, decoding.beam, decoding.alpha, n)
 
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
-    large, tokens = weights.output.numel() >= LARGE, sum(map(len, sentences))
-    if device.type == "cuda":  # whose caches have BLOCK places for the shortest sentence
+    threads = torch.get_num_threads()
+    if device.type == "cuda":  # whose caches have CACHE_BLOCK places for the shortest sentence
         batches = by_length(sentences, decoding.batch_tokens * GPU, least=CACHE_BLOCK)
     else:
-        batches = by_length(sentences, min(decoding.batch_tokens, divided(tokens, threads, large)))
-    results: list[list[Scored]] = [[([], 0.0)]] * len(sentences)
-    found = _side_by_side(decode, batches, threads, threads if large else 1)
-    for batch, translations in zip(batches, found, strict=True):
-        for index, ranked in zip(batch, translations, strict=True):
-            results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
-    return results
-
-
-def divided(tokens: int, threads: int, large: bool) -> int:
-    """Return each thread's share of the tokens; in a small model, only as many threads work as have SHARE each."""
-    parts = threads if large else max(1, min(threads, tokens // _MEMORY_SHARE))
-    return -(-tokens // parts)
-
-
-def _side_by_side(function: Callable, items: list, threads: int, alone: int) -> list:
-    """Return `function` of each item, in order, several at a time, or a single one with PyTorch on `alone` threads."""
-    several = min(threads, len(items)) > 1
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if several else alone)
+        tokens = sum(map(len, sentences))
+        parts = max(1, min(threads, tokens // _THREAD_SHARE))
+        batches = by_length(sentences, min(decoding.batch_tokens, math.ceil(tokens / parts)))
+    several = device.type == "cpu" and min(threads, len(batches)) > 1  # batches at a time, each in one thread
+    torch.set_num_threads(1 if several else threads)
     try:
-        if not several:
-            return list(map(function, items))
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(function, items))
+        if several:
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(decode, batches))
+        else:
+            found = list(map(decode, batches))
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+    results: list[list[Scored]] = [[]] * len(sentences)
+    for index, ranked in zip(chain.from_iterable(batches), chain.from_iterable(found), strict=True):
+        results[index] = [([token for token in ids if token != EOS], score) for ids, score in ranked]
+    return results
 
 
 def by_length(sentences: list[list[int]], batch_tokens: int, least: int = 1) -> list[list[int]]:
