@@ -3,7 +3,6 @@
 No processor leaves blocks out, so their tables are compared with PyTorch's own, made from the mask.
 """
 
-import math
 from functools import partial
 from types import SimpleNamespace
 
@@ -20,7 +19,7 @@ from torch.nn.attention import flex_attention
 
 from transformer.config.experiment import PAD
 from transformer.model.attention import fits_blocks
-from transformer.model.packed import BLOCK, MULTIPLE, SPARE, Blocks, blocks_of, padded_sizes, padding_lengths
+from transformer.model.packed import BLOCK, Blocks, blocks_of, padding_lengths
 from transformer.model.transformer import Transformer
 from transformer.process import Interrupted, StopSignals
 from transformer.training.batches import plan_batches
@@ -83,23 +82,6 @@ def test_a_batch_laid_flat():
     n = int(TEXT.lengths[1, [3, 5]].sum())
     assert batch.labels[:n].tolist() == [*TEXT.target[3], *TEXT.target[5]]
     assert batch.labels[n:].tolist() == [PAD] * (256 - n)
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1), st.tuples(*[st.integers(1, 9999)] * 2)
-)
-def test_batches_within_the_room_have_one_size(pairs, room):
-    lengths = np.array(pairs).T
-    full = padded_sizes(lengths, room)
-    if (lengths.sum(axis=1) <= room).all():
-        assert (full == padded_sizes(np.ones((2, 1), int), room)).all()
-    fillers = padding_lengths(lengths, room)
-    assert (lengths.sum(axis=1) + fillers.sum(axis=1) == full).all()
-    assert fillers.min() > 0
-    # As many on both sides, so that a side with little room may have shorter ones, and the other longer ones.
-    assert fillers.max() <= max(MULTIPLE, math.ceil(full.max() / SPARE))
-    assert (full <= np.maximum(lengths.sum(axis=1), room) + SPARE + MULTIPLE).all()
-    assert (full % MULTIPLE == 0).all()
 
 
 # Attention in blocks.

@@ -1,9 +1,6 @@
 """Checkpoints: reading gives what was written, foreign files are refused, averages are averages."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -85,16 +82,6 @@ def test_another_models_weights(tmp_path, changes, message):
     save(path, random_model(1).state_dict(), HEADER)
     with pytest.raises(InputError, match=f"^{path}: {message}$"):
         load_model(path, model_config(**changes))
-
-
-def test_a_model_is_loaded_without_pytorchs_compiler(tmp_path):
-    """Which takes two seconds to import: nobody should wait for it who translates a line."""
-    save(tmp_path / "x.safetensors", random_model(1).state_dict(), HEADER)
-    code = "import sys; from support.toy import model_config; from transformer.model.weights import load_model"
-    code += f"; load_model({str(tmp_path / 'x.safetensors')!r}, model_config()); print('torch._dynamo' in sys.modules)"
-    tests = Path(__file__).parents[1]
-    process = subprocess.run([sys.executable, "-c", code], cwd=tests, capture_output=True, text=True, check=True)
-    assert process.stdout == "False\n"
 
 
 def test_average_by_hand(tmp_path):

@@ -67,13 +67,8 @@ def test_steps_equal_the_full_decoder(changes):
 @torch.inference_mode()
 def test_places_that_nobody_sees_are_taken_again():
     """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""
-    model, sentences, random, steps, K = (
-        random_model(3),
-        random_sentences(4, 2),
-        np.random.default_rng(5),
-        3 * CACHE_BLOCK,
-        3,
-    )
+    model, sentences, random = random_model(3), random_sentences(4, 2), np.random.default_rng(5)
+    steps, K = 3 * CACHE_BLOCK, 3
     decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
     tokens = torch.full((2, K), PAD)
     for step in range(steps):

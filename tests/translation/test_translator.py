@@ -44,9 +44,17 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
     assert translator.translate(["", " "]) == ["", ""]
 
 
-def test_short_sentences_count_as_the_places_that_they_take():
-    assert by_length([[1]] * 5, 8) == [[0, 1, 2, 3, 4]]
-    assert by_length([[1]] * 5, 8, least=4) == [[0, 1], [2, 3], [4]]
+@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100), st.sampled_from([1, 16]))
+def test_by_length(lengths, batch_tokens, least):
+    """Sentences are in order of length, as many in a batch as fit; the shortest count as `least` tokens."""
+    batches = by_length([[0] * length for length in lengths], batch_tokens, least)
+    order = [index for batch in batches for index in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
+    for batch, following in zip(batches, [*batches, None][1:], strict=True):
+        longest = max(least, lengths[batch[0]])
+        assert len(batch) == 1 or len(batch) * longest <= batch_tokens
+        assert following is None or longest * (len(batch) + 1) > batch_tokens
 
 
 def endless_model():
@@ -63,10 +71,8 @@ def endless_model():
 @pytest.mark.parametrize(("lines", "extra_length"), [(LINES, 3), ([" ".join(["ab"] * (POSITIONS - 2))], 1)])
 def test_output_is_at_most_extra_length_longer_than_the_input(translator, lines, extra_length):
     """The last position that the decoder can reach is the last that the model has."""
-    decoding, sentences = (
-        structs.replace(DECODING, extra_length=extra_length, beam=1),
-        translator.vocabulary.encode(lines),
-    )
+    decoding = structs.replace(DECODING, extra_length=extra_length, beam=1)
+    sentences = translator.vocabulary.encode(lines)
     found = search(endless_model(), len(translator.vocabulary), sentences, decoding)
     assert [len(ids) for ids, _ in found] == [len(ids) + extra_length for ids in sentences]
 
@@ -79,16 +85,3 @@ def test_too_long_a_line_is_named(translator):
     problem = f"{most + 1} subwords, at most {most} can be translated"
     with pytest.raises(InputError, match=f"^line 13: {problem}$"):
         translator.translate([LINES[0], "", line], before=10)
-
-
-@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100))
-def test_by_length(lengths, batch_tokens):
-    sentences = [[0] * length for length in lengths]
-    batches = by_length(sentences, batch_tokens)
-    order = [index for batch in batches for index in batch]
-    assert sorted(order) == list(range(len(lengths)))
-    assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
-    for batch, following in zip(batches, [*batches, None][1:], strict=True):
-        longest = max(lengths[index] for index in batch)
-        assert len(batch) == 1 or len(batch) * longest <= batch_tokens
-        assert following is None or longest * (len(batch) + 1) > batch_tokens  # no batch had room for the next sentence
