@@ -31,9 +31,8 @@ test: .venv/installed
 test-all: test
 	$(RUN) pytest -m slow --numprocesses 3 $(SEVERAL)
 
-# The tests on a Slurm cluster alone, which is made for them here.
+# The tests on a Slurm cluster alone, which is made for them here; if packages are missing, they are skipped and say which.
 test-cluster: .venv/installed
-	@.venv/bin/python tests/support/slurm.py install || true
 	$(RUN) pytest -m slow tests/cluster
 
 lint: .venv/installed

@@ -84,13 +84,12 @@ def test_what_the_cluster_does_not_have(cluster, project):
 
 def test_without_accounting_and_a_node_that_is_not_free(plain_cluster, project):
     """The probe does not start in time, and is withdrawn."""
-    with plain_cluster.popen("srun", "--partition=cpu", "--exclusive", "sleep", "600") as occupier:
+    with plain_cluster.popen("srun", "--partition=cpu", "--exclusive", "sleep", "600"):
         lines = doctor(plain_cluster, project, "--patience", "5")
         queue = plain_cluster.run("squeue", "--noheader", "--format=%j", timeout=20).stdout.split()
-        occupier.terminate()
+        plain_cluster.clear()
     assert has_line(lines, r"error +probe of cpu: did not run: .*\. Fix: .*--patience")
     assert queue == ["sleep"]
-    plain_cluster.wait_until_idle()
 
 
 def test_a_controller_that_is_down(plain_cluster, project):

@@ -8,8 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "transformer"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+MODULES = sorted((ROOT / "transformer").rglob("*.py"))
 NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES}
 
 LAYERS = (  # lowest first; a new package must be placed
@@ -29,15 +28,8 @@ LAYERS = (  # lowest first; a new package must be placed
     ("commands",),
     ("__main__",),
 )
-SCORES = (
-    "transformer.evaluation.bleu",
-    "transformer.evaluation.scores",
-)  # scores need no model: lower layers may use them
+SCORES = ("transformer.evaluation.bleu", "transformer.evaluation.scores")  # these need no model: all may use them
 PLACES = {name: place for place, layer in enumerate(LAYERS) for name in layer}
-
-
-def package(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
 def imported(path: Path) -> set[str]:
@@ -51,35 +43,30 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def test_each_package_stands_in_one_layer():
-    assert PLACES.keys() == {package(path) for path in MODULES} - {"__init__"}
+IMPORTS = {NAMES[path]: imported(path) for path in MODULES}
 
 
 def test_packages_import_lower_layers_only():
+    """Each package stands in one layer; modules are named in full, none relatively and none Snakemake."""
+    assert PLACES.keys() == {name.split(".")[1] for name in NAMES.values()} - {"__init__"}
+    assert not {other.split(".")[0] for others in IMPORTS.values() for other in others} & {"", "snakemake"}
     upward = {
-        f"{NAMES[path]} imports {full}"
-        for path in MODULES
-        for full in imported(path)
-        if full.startswith("transformer.")
-        and not full.startswith(SCORES)
-        and (name := full.split(".")[1]) != (own := package(path))
-        if PLACES[name] >= PLACES.get(own, len(LAYERS))
+        f"{name} imports {other}"
+        for name, others in IMPORTS.items()
+        for other in others
+        if other.startswith("transformer.") and not other.startswith(SCORES)
+        if (package := other.split(".")[1]) != (own := name.split(".")[1])
+        if PLACES[package] >= PLACES.get(own, len(LAYERS))
     }
     assert upward == set()
 
 
 def test_there_is_no_circle_between_modules():
-    graph = {NAMES[path]: imported(path) for path in MODULES}
     depends = {
-        name: {part for full in names for part in (full, full.rpartition(".")[0]) if part in graph} - {name}
-        for name, names in graph.items()
+        name: {part for full in others for part in (full, full.rpartition(".")[0]) if part in IMPORTS} - {name}
+        for name, others in IMPORTS.items()
     }
     TopologicalSorter(depends).prepare()  # raises CycleError
-
-
-def test_modules_are_named_in_full_and_know_no_workflow():
-    roots = {(NAMES[path], full.split(".")[0]) for path in MODULES for full in imported(path)}
-    assert {name for name, root in roots if root in ("", "snakemake")} == set()  # "" is a relative import
 
 
 def test_a_workflow_starts_without_torch_numpy_and_pandas():
@@ -88,9 +75,7 @@ def test_a_workflow_starts_without_torch_numpy_and_pandas():
 
 
 def test_the_workflow_imports_what_is_made_for_it():
-    files = [
-        path for path in (ROOT / "workflow").rglob("*") if path.suffix in (".smk", ".py") or path.name == "Snakefile"
-    ]
+    files = [path for path in (ROOT / "workflow").rglob("*") if path.suffix in (".smk", ".py", "") and path.is_file()]
     pattern = re.compile(r"^\s*(?:import|from)\s+transformer(?:\.(\w+))?", re.MULTILINE)
     names = {name for path in files for name in pattern.findall(path.read_text("utf-8"))}
     assert names <= {"", "config", "inputs", "layout", "registry", "cli", "report", "evaluation", "files"}

@@ -1,7 +1,4 @@
-"""Real downloads, and the real systems of config.yaml, where TRANSFORMER_MIRROR names a folder of them.
-
-The folder is laid out as `transformer fetch --mirror` reads it. Without it, tests that read downloads are skipped.
-"""
+"""Real downloads of config.yaml, from the folder TRANSFORMER_MIRROR, which `fetch --mirror` reads, too."""
 
 import os
 from pathlib import Path
@@ -15,7 +12,7 @@ CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
 
 
 def mirrored(download: str) -> Path:
-    """Return the path of a download of config.yaml; fail where there is a mirror that lacks it."""
+    """Return the path of a download of config.yaml; skip the test if there is no mirror."""
     if not (mirror := os.environ.get("TRANSFORMER_MIRROR")):
         pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
     url = urlsplit(CONFIG["downloads"][download]["urls"][0])

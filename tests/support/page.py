@@ -64,10 +64,7 @@ def wide_table(folder: Path) -> None:
 
 
 def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
-    """Write all inputs of a page under `folder`, and return them with the page's parameters.
-
-    A run is not made, nor are Table 4 and Figure 5.
-    """
+    """Write the inputs of a page, all but a run, Table 4 and Figure 5; return them with the page's parameters."""
     base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
     (folder / "tables").mkdir()
     wide_table(folder)

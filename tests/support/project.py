@@ -111,7 +111,7 @@ scales:
 
 
 def prepare(place: Path) -> Path:
-    """Make a project with that corpus and a longer training; its data are prepared, and nothing is trained."""
+    """Make a project with that corpus and a longer training; its data are prepared."""
     project = copy_project(place)
     own_corpus(project)
     (project / "long.yaml").write_text(LONG)
@@ -134,10 +134,7 @@ TRAINED = f"{RUN}/last.safetensors"
 
 
 def make_small(place: Path) -> Path:
-    """Copy the project as the smallest that needs every rule: text from a download, from files and from the grammar.
-
-    Its configuration is small.yaml over config.yaml; nothing is run.
-    """
+    """Copy the project as the smallest that needs every rule: config.yaml under small.yaml, and the files it names."""
     project = copy_project(place)
     paths = ROOT / "config.yaml", Path(__file__).with_name("small.yaml")
     config, small = (yaml.safe_load(path.read_text("utf-8")) for path in paths)

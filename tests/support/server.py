@@ -53,12 +53,7 @@ def status(code: int, **headers: str) -> Answer:
 
 def half(data: bytes) -> Answer:
     """Serve half of what was asked for, then nothing until the test is over."""
-
-    def answer(handler):
-        serve(data, len(data) // 2)(handler)
-        handler.server.over.wait()
-
-    return answer
+    return lambda handler: (serve(data, len(data) // 2)(handler), handler.server.over.wait())
 
 
 def chunked(*pieces: bytes) -> Answer:

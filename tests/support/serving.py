@@ -65,6 +65,4 @@ def ask(address: str, path: str = "translate", body: bytes | None = b'{"text": "
 
 def question(address: str, text: str) -> dict:
     """Return the answer to a text."""
-    status, _, content = ask(address, body=json.dumps({"text": text}).encode())
-    assert status == 200, content
-    return json.loads(content)
+    return json.loads(ask(address, body=json.dumps({"text": text}).encode())[2])

@@ -1,7 +1,6 @@
 """A real Slurm cluster on one machine, from Debian's packages.
 
-    python tests/support/slurm.py install     the packages, with apt
-    python tests/support/slurm.py sinfo       any command, such as bash, in a cluster that lasts as long
+    python tests/support/slurm.py bash     runs any command in a cluster that lasts as long
 
 Nodes gpu1 and gpu2 are partitions `gpu`, and `preempt` and `grace`, whose jobs make way for those of `gpu` and are
 requeued, in `grace` after a minute; cpu1 is partition `cpu`, the default. Nodes claim CPUs, memory and GPUs, whether or
@@ -22,14 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-PACKAGES = {  # each with a command by which it is known
-    "munge": "munged",
-    "slurmctld": "slurmctld",
-    "slurmd": "slurmd",
-    "slurm-client": "sinfo",
-    "slurmdbd": "slurmdbd",
-    "mariadb-server": "mariadbd",
-    "iproute2": "ip",
+COMMANDS = {  # with their packages
+    **{"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sinfo": "slurm-client"},
+    **{"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "ip": "iproute2"},
 }
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 HOST = "cluster"
@@ -117,6 +111,7 @@ StorageUser=root
 """
 GRES_CONF = "NodeName=gpu[1-2] Name=gpu Type=h200 File=/run/nvidia[0-1]\n"
 
+MUNGE = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
 # Temporary tables are named after the process's number, which is the same in each cluster: in /tmp they would meet.
 MARIADB = """
 mariadb-install-db --no-defaults --user=root --datadir=/run/mysqld/data --skip-test-db \
@@ -135,15 +130,10 @@ sacctmgr -i add user root Account=research DefaultAccount=research
 """
 
 
-def missing() -> list[str]:
-    """Return the packages that are not installed."""
-    return [package for package, command in PACKAGES.items() if not shutil.which(command, path=PATH)]
-
-
 def obstacle() -> str | None:
     """Return why this machine can have no cluster, in a few words; None where it can."""
-    if packages := missing():
-        return f"packages are missing: apt-get install {' '.join(packages)}"
+    if missing := [package for command, package in COMMANDS.items() if not shutil.which(command, path=PATH)]:
+        return f"packages are missing: apt-get install {' '.join(missing)}"
     if os.geteuid() != 0:
         return "only root can have one"
     if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0:
@@ -169,11 +159,7 @@ def until(true: Callable[[], object], what: str, seconds: float) -> None:
 
 
 class Inside(subprocess.Popen):
-    """A command inside the namespaces. The process itself is nsenter, which passes no signal on; this class does."""
-
-    def send_signal(self, number: int) -> None:
-        for command in children(self.pid) if self.poll() is None else []:
-            os.kill(command, number)
+    """A command inside the namespaces. The process itself is nsenter, which passes no signal on."""
 
     def kill(self) -> None:
         """End the command and what it started, except what began a session of its own."""
@@ -195,7 +181,14 @@ class Cluster:
         self.configure()
         try:
             self.unshared()
-            self.daemons()
+            self.start("munged", *MUNGE)
+            if self.accounting:
+                self.start("sh", "-euc", MARIADB)
+                self.start("slurmdbd")
+                self.start("sh", "-euc", ACCOUNTS)
+            self.start("slurmctld")
+            for node in NODES:
+                self.start("slurmd", "-N", node)
             self.wait_until_idle()
         except BaseException:
             self.__exit__()
@@ -239,17 +232,6 @@ class Cluster:
                 raise RuntimeError(f"no namespaces: {line.strip()}")
         (self.first,) = children(self.unshare.pid)
 
-    def daemons(self) -> None:
-        munge = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
-        self.start("munged", *munge)
-        if self.accounting:
-            self.start("sh", "-euc", MARIADB)
-            self.start("slurmdbd")
-            self.start("sh", "-euc", ACCOUNTS)
-        self.start("slurmctld")
-        for node in NODES:
-            self.start("slurmd", "-N", node)
-
     def start(self, *command: str) -> None:
         """Run a command that starts daemons; raise RuntimeError if it fails."""
         with (self.log / "start.log").open("a") as log:
@@ -257,16 +239,13 @@ class Cluster:
                 raise RuntimeError(f"{command[0]} failed (logs: {self.log})")
 
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
-        """Start a command inside, as Popen does with these options; signals sent by its methods reach the command."""
+        """Start a command inside, as Popen does with these options."""
         enter = ["nsenter", f"--target={self.first}", "--pid", "--net", "--mount", "--uts"]
         where = f"--chdir={cwd or Path.cwd()}"
         env = dict(os.environ if env is None else env)
         env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
         env["TRANSFORMER_DEVICE"] = "cpu"  # the nodes' GPUs are names alone
-        process = Inside([*enter, "env", where, *command], env=env, start_new_session=True, **options)
-        while not children(process.pid) and process.poll() is None:
-            time.sleep(0.01)  # no signal before there is somebody to receive it
-        return process
+        return Inside([*enter, "env", where, *command], env=env, start_new_session=True, **options)
 
     def run(self, *command: str, timeout: float | None = None, **options) -> subprocess.CompletedProcess:
         """Run a command inside, as subprocess.run does with captured text: past the timeout, seconds, it is killed."""
@@ -279,42 +258,24 @@ class Cluster:
                 raise
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
-    def is_idle(self) -> bool:
-        """Return whether no job waits, runs or ends, and every node is free."""
-        jobs = self.run("squeue", "--noheader", timeout=20)
-        states = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", timeout=20)
-        idle = {f"{node} idle" for node in NODES}
-        return jobs.returncode == 0 and not jobs.stdout and set(states.stdout.splitlines()) == idle
+    def wait_until_idle(self) -> None:
+        """Wait until no job waits, runs or ends, and every node is free."""
 
-    def wait_until_idle(self, timeout: float = 60) -> None:
-        until(self.is_idle, f"the nodes are not idle (logs: {self.log})", timeout)
+        def idle() -> bool:
+            jobs = self.run("squeue", "--noheader", timeout=20)
+            states = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", timeout=20).stdout.splitlines()
+            return jobs.returncode == 0 and not jobs.stdout and set(states) == {f"{node} idle" for node in NODES}
+
+        until(idle, f"the nodes are not idle (logs: {self.log})", 90)
 
     def clear(self) -> None:
         """Cancel all jobs, wait until they have ended, and let drained nodes work again."""
         self.run("scancel", "--user=root", timeout=20)
         for node in NODES:  # one that is not drained refuses to resume
             self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", timeout=20)
-        self.wait_until_idle(90)
-
-
-def install() -> None:
-    """Install the packages that are missing, with apt as root, under a policy that lets it start no daemon."""
-    policy = Path("/usr/sbin/policy-rc.d")
-    if ours := not policy.exists():
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
-    try:
-        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *missing()]):
-            environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run(["apt-get", "-qq", *arguments], check=True, env=environment)
-    finally:
-        if ours:
-            policy.unlink()
+        self.wait_until_idle()
 
 
 if __name__ == "__main__":
-    if sys.argv[1] != "install":
-        with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*sys.argv[1:]) as process:
-            sys.exit(process.wait())
-    elif missing():
-        install()
+    with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster, cluster.popen(*sys.argv[1:]) as process:
+        sys.exit(process.wait())

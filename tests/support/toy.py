@@ -44,18 +44,10 @@ DECODING = settings.Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100
 def model_config(**changes) -> settings.Model:
     """Return a tiny model's configuration; its widths all differ, so that none can stand in for another."""
     rows = changes.get("embedding_rows", ROWS)
-    sizes = {
-        "N": 2,
-        "d_model": 26,
-        "d_ff": 34,
-        "h": 2,
-        "d_k": 7,
-        "d_v": 11,
-        "embedding_rows": rows,
-        "output_rows": rows,
-    }
+    sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
+    sizes |= {"embedding_rows": rows, "output_rows": rows, "P_drop": 0.1, "P_drop_attention": 0.0}
     options = {"positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
-    return settings.Model(**sizes | options | {"P_drop": 0.1, "P_drop_attention": 0.0} | changes)
+    return settings.Model(**sizes | options | changes)
 
 
 def random_model(seed: int, **changes) -> Transformer:

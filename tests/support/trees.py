@@ -28,16 +28,15 @@ PLAIN = list(TREEBANK)
 TREES = [f"(TOP {tree})" for tree in TREEBANK.values()]
 
 tokens = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="()"), min_size=1)
-leaves = st.builds(lambda tag, word: [Leaf(tag, word)], tokens, tokens)
+
+
+def constituent(label: str, inside: list[list]) -> list:
+    return [Open(label), *chain(*inside), Close(label)]
 
 
 trees = st.recursive(
-    leaves,
-    lambda inner: st.builds(
-        lambda label, inside: [Open(label), *chain(*inside), Close(label)],
-        tokens,
-        st.lists(inner, min_size=1, max_size=4),
-    ),
+    st.builds(lambda tag, word: [Leaf(tag, word)], tokens, tokens),
+    lambda inner: st.builds(constituent, tokens, st.lists(inner, min_size=1, max_size=4)),
 )
 
 

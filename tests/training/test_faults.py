@@ -24,7 +24,7 @@ from transformer.model import weights as checkpoints
 from transformer.process import EXIT_INTERRUPTED, STOPPING
 
 PROGRAM = ["-m", "transformer", "train"]
-FAULTY = [str(ROOT / "tests/support/faulty.py")]
+FAULTY = [str(ROOT / "tests/training/faulty.py")]
 SOON = 60  # seconds, to end after a signal or a fault
 LONG = 600  # seconds, for whole trainings on a busy machine
 slow = pytest.mark.slow

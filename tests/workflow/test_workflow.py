@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from lxml import html
-from support.project import ENVIRONMENT, ROOT, copy_project, last_line, own_corpus, snakemake, transformer
+from support.project import ENVIRONMENT, ROOT, copy_project, last_line, snakemake, transformer
 
 from transformer.files import sha256
 from transformer.registry import FIGURES, TABLES
@@ -38,20 +38,18 @@ def test_every_rule_has_run(small):
     assert rules | {"all"} == ran
 
 
-def test_tables_have_the_papers_rows_and_ours(small):
+def test_tables_have_our_rows(small):
     ours = [row for row in read_table(small, "table2") if row["by"] == "ours"]
     assert [row["model"] for row in ours] == ["Transformer (base)", "Transformer (big)"]
     for row, task in itertools.product(ours, ("en-de", "en-fr")):
         assert 0 <= float(row[f"{task}_bleu"]) <= 100
         assert float(row[f"{task}_flops"]) > 0
-    rows = {row["experiment"]: row for row in read_table(small, "table3")}
-    assert len(rows) == 20
+    perplexities = {row["experiment"]: row["perplexity"] for row in read_table(small, "table3")}
     for experiment in yaml.safe_load((small / "config.yaml").read_text())["experiments"]:
-        assert float(rows[experiment]["perplexity"]) > 1
-    rows = read_table(small, "table4")
-    assert len(rows) == 14
-    assert [row["training"] for row in rows if row["by"] == "ours"] == ["a treebank", "and silver trees"]
-    assert all(float(row["f1_without_repair"]) <= float(row["f1"]) for row in rows if row["by"] == "ours")
+        assert float(perplexities[experiment]) > 1
+    ours = [row for row in read_table(small, "table4") if row["by"] == "ours"]
+    assert [row["training"] for row in ours] == ["a treebank", "and silver trees"]
+    assert all(float(row["f1_without_repair"]) <= float(row["f1"]) for row in ours)
 
 
 def test_every_table_figure_and_the_page_with_them(small):
@@ -168,21 +166,6 @@ def test_a_page_without_any_run(tmp_path):
     missing = " ".join(page.text_content().split())
     for gap in ("en-de/base/1", "Figure 3: attention over a long distance: not made", "supervised/parser/1"):
         assert gap in missing
-
-
-def test_sides_of_unequal_length_end_the_run_in_one_line_and_lose_nothing(tmp_path):
-    project = copy_project(tmp_path)
-    own_corpus(project)
-    with (project / "train.cs").open("a") as file:
-        file.write("one line more\n")
-    table = "results/mine/tables/table2.md"  # Table 1 would be timed meanwhile
-    result = snakemake(project, "--configfile", "own.yaml", "--config", "scale=mine", "--", table)
-    assert result.returncode != 0
-    problem = "expected as many lines on both sides, found: "
-    found = "resources/corpora/mine-train.en has 60, resources/corpora/mine-train.cs has 61"
-    assert f"transformer tokenize: error: {problem}{found}\n" in result.stdout + result.stderr
-    assert (project / "resources/corpora/mine-train.en").exists()
-    assert not list(project.glob("results/mine/data/en-cs/*train*"))
 
 
 def test_without_its_environment_the_workflow_says_so(tmp_path):

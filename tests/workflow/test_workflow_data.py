@@ -39,22 +39,23 @@ def sgm(kind: str, lines: list[str]) -> bytes:
     return f'<{kind}set setid="newstest2014" srclang="any">\n{"".join(documents)}</{kind}set>\n'.encode()
 
 
-def both(path: str, *languages: str) -> dict[str, bytes]:
-    """Return an archive's members for these languages, by their paths."""
-    return {f"{path}.{language}": plain(sentences(f"{path}.{language}")) for language in languages}
+def both(path: str, *languages: str, corpus: str = "") -> dict[str, bytes]:
+    """Return an archive's members for these languages, by their paths: the sentences name their corpus."""
+    corpus = corpus or Path(path).name
+    return {f"{path}.{language}": plain(sentences(f"{corpus}.{language}")) for language in languages}
 
 
-def newstest2014(folder: str, source: str, target: str, count: int) -> dict[str, bytes]:
-    """Return both sides of a test set, its first `count` sentences."""
-    name, text = f"{folder}/newstest2014-{target}{source}", f"newstest2014.{target}-{source}"
+def newstest2014(folder: str, target: str, count: int) -> dict[str, bytes]:
+    """Return both sides of a test set from English, its first `count` sentences."""
+    name, text = f"{folder}/newstest2014-{target}en", f"newstest2014.{target}-en"
     return {
-        f"{name}-src.{source}.sgm": sgm("src", sentences(f"{text}.{source}")[:count]),
+        f"{name}-src.en.sgm": sgm("src", sentences(f"{text}.en")[:count]),
         f"{name}-ref.{target}.sgm": sgm("ref", sentences(f"{text}.{target}")[:count]),
     }
 
 
-GIGA = "giga-fren.release2.fixed"
 GERMAN, FRENCH = ("en", "de"), ("en", "fr")
+GIGA = both("giga-fren.release2.fixed", *FRENCH, corpus="giga-fren")
 MEMBERS = {
     "training-parallel-europarl-v7.tgz": both("training/europarl-v7.de-en", *GERMAN)
     | both("training/europarl-v7.fr-en", *FRENCH),
@@ -62,25 +63,12 @@ MEMBERS = {
     "training-parallel-nc-v9.tgz": both("training/news-commentary-v9.de-en", *GERMAN)
     | both("training/news-commentary-v9.fr-en", *FRENCH),
     "training-parallel-un.tgz": both("un/undoc.2000.fr-en", *FRENCH),
-    "training-giga-fren.tar": {f"{path}.gz": gzip.compress(text) for path, text in both(GIGA, *FRENCH).items()},
+    "training-giga-fren.tar": {f"{path}.gz": gzip.compress(text) for path, text in GIGA.items()},
     "wmt17-dev.tgz": both("dev/newstest2013", "en", "de", "fr")
-    | newstest2014("dev", "en", "de", LINES)
-    | newstest2014("dev", "en", "fr", LINES),
-    "wmt14-test-filtered.tgz": newstest2014("test", "en", "de", FILTERED),
+    | newstest2014("dev", "de", LINES)
+    | newstest2014("dev", "fr", LINES),
+    "wmt14-test-filtered.tgz": newstest2014("test", "de", FILTERED),
 }
-CORPORA = {
-    "europarl-v7.de-en": ("training/europarl-v7.de-en", GERMAN),
-    "europarl-v7.fr-en": ("training/europarl-v7.fr-en", FRENCH),
-    "commoncrawl.de-en": ("commoncrawl.de-en", GERMAN),
-    "commoncrawl.fr-en": ("commoncrawl.fr-en", FRENCH),
-    "news-commentary-v9.de-en": ("training/news-commentary-v9.de-en", GERMAN),
-    "news-commentary-v9.fr-en": ("training/news-commentary-v9.fr-en", FRENCH),
-    "undoc.2000.fr-en": ("un/undoc.2000.fr-en", FRENCH),
-    "giga-fren": (GIGA, FRENCH),
-    "newstest2013": ("dev/newstest2013", ("en", "de", "fr")),
-    "newstest2014.de-en": ("newstest2014.de-en", GERMAN),
-    "newstest2014.fr-en": ("newstest2014.fr-en", FRENCH),
-}  # what their sentences name, and their languages
 
 
 def packed(name: str, members: dict[str, bytes]) -> bytes:
@@ -133,9 +121,8 @@ def run(project: Path, address: str, downloads: dict, *arguments: str) -> subpro
     """Run Snakemake with these downloads, and the others from the server."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     config["downloads"] |= {name: about(data, f"{address}/{name}") for name, data in ARCHIVES.items()} | downloads
-    for name in CORPORA:
-        config["corpora"][name]["lines"] = LINES
-    config["corpora"]["newstest2014-filtered.de-en"]["lines"] = FILTERED
+    for name, corpus in config["corpora"].items():
+        corpus |= {"lines": FILTERED if "filtered" in name else LINES} if "files" in corpus else {}
     (project / "all.yaml").write_text(yaml.safe_dump(config | {"scale": "paper"}), encoding="utf-8")
     return snakemake(project, *arguments, "--replace-workflow-config", "--configfile", "all.yaml")
 
@@ -155,15 +142,16 @@ def test_all_data_of_the_paper_become_tokens(project, server):
     result = run(project, at, downloads, *splits, f"{made}/en-de/test.subsets.json")
     assert result.returncode == 0, result.stderr
     assert {path.name: path.read_bytes() for path in (project / "resources/downloads").iterdir()} == data
-    for corpus, (text, languages) in CORPORA.items():
-        for language in languages:
-            content = (project / f"resources/corpora/{corpus}.{language}").read_bytes()
-            assert content == plain(sentences(f"{text}.{language}"))
+    texts = {path.name: path.read_bytes() for path in (project / "resources/corpora").iterdir()}
+    assert len(texts) == 24
+    for name, text in texts.items():
+        lines = sentences(name.replace("-filtered", ""), FILTERED if "filtered" in name else LINES)
+        assert text == plain(lines)
     assert [json.loads((project / split).read_text())["kept"] for split in splits] == [21, 7, 7, 35, 7, 7]
     subsets = json.loads((project / made / "en-de/test.subsets.json").read_text())["subsets"]
     assert subsets["filtered"]["sentences"] == FILTERED
 
-    for change, consequence in (({"urls": [at]}, "Nothing to be done"), ({"sha256": 64 * "0"}, "rule fetch:")):
+    for change, consequence in (({"urls": [f"{at}/un"]}, "Nothing to be done"), ({"sha256": 64 * "0"}, "rule fetch:")):
         result = run(project, at, downloads | {un: about(data[un], f"{at}/{un}") | change}, "--dry-run", *splits)
         assert consequence in result.stdout + result.stderr
 

@@ -41,22 +41,14 @@ def uninterrupted(prepared, tmp_path_factory) -> bytes:
 
 def begin(project: Path, *arguments: str) -> subprocess.Popen:
     """Start Snakemake in a process group of its own, as in a terminal; wait until the training has saved a state."""
-    options = {"start_new_session": True, "preexec_fn": heed_signals}
+    command, own = [*SNAKEMAKE, *arguments, *ARGUMENTS], {"start_new_session": True, "preexec_fn": heed_signals}
     with open(project / "output", "w") as output:
-        command = [*SNAKEMAKE, *arguments, *ARGUMENTS]
-        process = subprocess.Popen(command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=output, **options)
+        process = subprocess.Popen(command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=output, **own)
     late = time.time() + 600
     while not list((project / RUN).glob("state/*/state/*.safetensors")):
         assert process.poll() is None, (project / "output").read_text()
         assert time.time() < late
         time.sleep(0.05)
-    return process
-
-
-def training(snakemake: subprocess.Popen) -> psutil.Process:
-    """Return the process that trains, among those that Snakemake has started."""
-    children = psutil.Process(snakemake.pid).children(recursive=True)
-    (process,) = [child for child in children if child.cmdline()[1:4] == ["-m", "transformer", "train"]]
     return process
 
 
@@ -71,7 +63,9 @@ def goes_on(project: Path, uninterrupted: bytes, *arguments: str) -> None:
 def test_training_killed_with_retries(project, uninterrupted):
     """Snakemake deletes the failed job's outputs and runs it again; the states are none of those."""
     process = begin(project, "--retries", "1")
-    training(process).terminate()
+    children = psutil.Process(process.pid).children(recursive=True)
+    (training,) = [child for child in children if child.cmdline()[1:4] == ["-m", "transformer", "train"]]
+    training.terminate()
     assert process.wait(timeout=600) == 0
     assert "resumed from step" in (project / "output").read_text()
     assert (project / TRAINED).read_bytes() == uninterrupted
@@ -109,8 +103,7 @@ def test_snakemake_killed_alone(project, uninterrupted):
     assert (project / TRAINED).read_bytes() == uninterrupted
 
 
-def test_two_processes_train_a_run(project):
-    """As on a machine with two GPUs."""
+def test_two_processes_train_a_run_as_with_two_gpus(project):
     result = snakemake(project, "--set-resources", "train:gpu=2", *ARGUMENTS)
     assert result.returncode == 0, result.stderr
     (start,) = json.loads((project / RUN / "run.json").read_text())["starts"]
