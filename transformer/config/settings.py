@@ -146,14 +146,15 @@ def _check_corpora(config: dict, task: dict, where: str) -> None:
 def _check_models(config: dict, where: str) -> None:
     """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
     layers = {}
-    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):  # base comes first
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):  # claims come last
         try:
             layers[experiment] = resolve(parts(config, RunName(task, experiment, seed=0))).model.N
         except InputError as error:
             refuse(f"{where}: {task}", str(error))
-        found, twice = layers[experiment], 2 * layers["base"]
-        if experiment in config["claims"] and experiment.endswith("-2N") and found != twice:
-            refuse(where, f"{experiment}: N: expected {twice} layers, twice base's, found {found}")
+        if experiment in config["claims"] and experiment.endswith("-2N"):
+            found, twice = layers[experiment], 2 * layers["base"]
+            if found != twice:
+                refuse(where, f"{experiment}: N: expected {twice} layers, twice base's, found {found}")
 
 
 def _require_named(names: Any, name: str, kind: str, where: str) -> Any:
