@@ -10,7 +10,7 @@ from selenium import webdriver
 from support.tools import needs
 
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
-TELEPHONE, DESK, SHEET = 360, 1100, 1030  # pixels across; a sheet of A4 on its side within its margins
+TELEPHONE, DESK = 360, 1100  # pixels across
 SERIOUS = ("serious", "critical")
 ALL = ("minor", "moderate", *SERIOUS)
 
@@ -29,10 +29,10 @@ def started() -> Iterator[webdriver.Chrome]:
         yield browser
 
 
-def show(browser, url: str, width: int = DESK, scheme: str = "light", medium: str = "screen") -> None:
-    """Open the page so many pixels wide, in these colours, on this medium."""
+def show(browser, url: str, width: int = DESK, scheme: str = "light") -> None:
+    """Open the page so many pixels wide, in these colours."""
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width == TELEPHONE}
-    colors = {"media": medium, "features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    colors = {"media": "screen", "features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", colors)
     browser.get(url)

@@ -66,7 +66,7 @@ def wide_table(folder: Path) -> None:
 def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
     """Write the inputs of a page, all but a run, Table 4 and Figure 5; return them with the page's parameters."""
     base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
-    (folder / "tables").mkdir()
+    (folder / "tables").mkdir(parents=True)
     wide_table(folder)
     contents = {base / "run.json": about_run(), parser / "run.json": about_run("supervised", "parser")}
     contents |= {base / "test.json": score(about_run()), folder / "attention.json": attention()}

@@ -30,9 +30,7 @@ def heights(drawing, text: str) -> list[float]:
     [
         ({"norm": "pre"}, {"Norm": 7, "Add": 5, "Add & Norm": 0}),  # a norm below each sub-layer, and above each stack
         ({"residual": False}, {"Norm": 5, "Add": 0, "Add & Norm": 0}),
-        ({"residual": False, "norm": "pre"}, {"Norm": 7, "Add": 0, "Add & Norm": 0}),
         ({"positions": "learned"}, {"Learned\nPositions": 2, "Positional\nEncoding": 0}),
-        ({"positions": "words"}, {"Positional\nEncoding\nof word too": 2}),
         ({"target_spaces": 32}, {"Positional\nEncoding\n+ language": 1, "Positional\nEncoding": 1}),
         ({"positions": "none", "target_spaces": 32}, {"+ language": 1, "Positional\nEncoding": 0}),
         ({"tied": False}, {"shared": 0, "Linear\n(shared matrix)": 0, "Linear": 1}),

@@ -19,11 +19,11 @@ COLUMNS = "by,training,f1,f1_sd,low,high,paper,difference,runs"
 
 def test_hours_are_time_by_cores_or_by_gpus():
     """0.5 h · 2 cores, twice; 0.5 h · 8 GPUs."""
-    gpus = [{"hardware": "NVIDIA H200", "processes": 8}]
-    runs = {"a": about_run(), "b": about_run(), "c": about_run(starts=gpus)}
-    gpu, core = usage(runs)
-    assert tuple(gpu.values()) == ("GPU", 4.0, 1, ["NVIDIA H200"])
-    assert tuple(core.values()) == ("core", 2.0, 2, ["Abacus"])
+    gpus = about_run(starts=[{"hardware": "NVIDIA H200", "processes": 8}])
+    assert usage({"a": about_run(), "b": about_run(), "c": gpus}) == [
+        {"unit": "GPU", "hours": 4.0, "runs": 1, "hardware": ["NVIDIA H200"]},
+        {"unit": "core", "hours": 2.0, "runs": 2, "hardware": ["Abacus"]},
+    ]
 
 
 def test_how_close(tmp_path: Path):

@@ -13,7 +13,6 @@ from transformer.report.tables.cells import (
     Difference,
     difference_text,
     flops_text,
-    ladder,
     over_seeds,
     p_text,
     paired,
@@ -35,16 +34,6 @@ def test_the_interval_is_of_the_mean_over_seeds(tmp_path):
     runs = read_scores(write_scores(tmp_path, score(50.0) | {"draws": first}, score(52.0, seed=2) | {"draws": second}))
     averaged = over_seeds(runs, "experiment", {"bleu": "bleu"}, []).loc["base"]
     assert (averaged["low"], averaged["high"], averaged["bleu"]) == (3.5, 98.5, 51)
-
-
-def test_the_ladder_has_every_variant_and_its_signature(tmp_path):
-    runs = read_scores(write_scores(tmp_path, score(30.0), score(33.0, seed=2), score(40.0, experiment="big")))
-    rows = {row["Variant"]: row for row in ladder(runs).rows}
-    assert set(rows) == {"compound_split *", "sacrebleu", "tokenized_lc"}
-    assert str(rows["tokenized_lc"]["base"]) == "32.50 ± 2.12"
-    assert rows["tokenized_lc"]["base"].runs == ("en-de/base/1", "en-de/base/2")
-    assert str(rows["sacrebleu"]["big"]) == "39.00"
-    assert rows["sacrebleu"]["Signature"] == "`en-de|sacrebleu|v:1`"
 
 
 COLUMNS = ["seed", "name", "bleu", "draws"]

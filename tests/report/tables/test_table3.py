@@ -18,46 +18,30 @@ C,N-2,N=2,,6.11,23.7,36
 """
 
 
-class Folder:
-    """A folder of score files before the table is made."""
-
-    def __init__(self, path: Path):
-        self.path, self.contents = path, []
-        (path / "table3.csv").write_text(PRINTED)
-
-    def add(self, experiment: str, seed: int = 1, bleu: float = 30.0, **run) -> None:
-        """Add the score of one run, whose BLEU is the same on all resampled test sets."""
-        content = score(bleu, experiment=experiment, seed=seed, **{"averaged_steps": [6000]} | run)
-        self.contents.append(content | {"draws": [bleu] * 1000})
-
-    def flat(self, experiment: str, *bleus: float) -> None:
-        for seed, bleu in enumerate(bleus, start=1):
-            self.add(experiment, seed, bleu)
-
-    def make(self, expected: tuple = ()):
-        """Return the rows by experiment, and the table."""
-        options = {"paper": self.path / "table3.csv", "score": write_scores(self.path, *self.contents)}
-        options |= {"width": 4, "depth": 2, "own": {}, "expected": expected, "data_of_paper": True, "dev_label": "toy"}
+@pytest.fixture
+def make(tmp_path):
+    def make(systems: dict[str, list[float]], *scores: dict, expected: tuple = ()):
+        """Return the rows by experiment, and the table. A system has a BLEU per seed, without a choice of sentences."""
+        for experiment, bleus in systems.items():
+            for seed, bleu in enumerate(bleus, start=1):
+                scores += (score(bleu, experiment=experiment, seed=seed) | {"draws": [bleu] * 1000},)
+        (tmp_path / "table3.csv").write_text(PRINTED)
+        options = {"paper": tmp_path / "table3.csv", "score": write_scores(tmp_path, *scores), "dev_label": "toy"}
+        options |= {"width": 4, "depth": 2, "own": {}, "expected": expected, "data_of_paper": True}
         _, rows, table = make_table(table3, "experiment", **options)
         return rows, table
 
-
-@pytest.fixture
-def folder(tmp_path):
-    return Folder(tmp_path)
+    return make
 
 
 def column(table, heading: str) -> dict[str, str]:
     return {row["Experiment"]: row[heading] for row in shown(table.grid)}
 
 
-def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
+def test_the_mark_is_for_what_cannot_be_told_from_base(make):
     """Base's seeds are 1 apart; with another of one, t of 4.3 with 2 degrees is 5 %, and width sqrt(1/3 + 1)."""
-    folder.flat("base", 29, 30, 31)
-    folder.flat("heads-1", 30)
-    folder.flat("N-2", 30 - 4.0 * (4 / 3) ** 0.5)
-    folder.flat("big", 30 + 4.6 * (4 / 3) ** 0.5)
-    rows, table = folder.make()
+    width = (4 / 3) ** 0.5
+    rows, table = make({"base": [29, 30, 31], "heads-1": [30], "N-2": [30 - 4.0 * width], "big": [30 + 4.6 * width]})
     assert rows["base"]["from_paper"] == pytest.approx(30 - 25.8)
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.08)  # from the t distribution
@@ -66,22 +50,16 @@ def test_the_mark_is_for_what_cannot_be_told_from_base(folder):
     assert cell.runs == ("en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1")
 
 
-def test_whether_the_papers_difference_is_seen(folder):
+def test_whether_the_papers_difference_is_seen(make):
     """The paper has −0.9, −2.1 and +0.6; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
-    folder.flat("base", 29, 30, 31)
-    for experiment, bleu in (("heads-1", 20), ("N-2", 30), ("big", 10), ("mine", 10)):
-        folder.flat(experiment, bleu)
-    rows, table = folder.make()
+    rows, table = make({"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "mine": [10]})
     assert column(table, "Here") == {"base": "", "heads-1": "seen", "N-2": "open", "big": "not seen", "mine": ""}
     assert [rows[name]["here"] for name in ("heads-1", "N-2")] == ["seen here", "cannot be told"]
 
 
-def test_the_frame_has_the_interval_of_the_difference_and_holms_p(folder):
+def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):
     """3 and 2 times p, where that is no more than the next one's; the interval is 4.3 widths to either side."""
-    folder.flat("base", 29, 30, 31)
-    for experiment, bleu in (("heads-1", 30), ("N-2", 24), ("big", 40)):
-        folder.flat(experiment, bleu)
-    rows, table = folder.make()
+    rows, table = make({"base": [29, 30, 31], "heads-1": [30], "N-2": [24], "big": [40]})
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     expected = {"heads-1": 1, "N-2": 2 * p["N-2"], "big": 3 * p["big"]}
     assert {name: rows[name]["p_holm"] for name in p} == pytest.approx(expected)
@@ -90,10 +68,9 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(folder):
     assert "Tested differences: 3 of 3." in said(table)
 
 
-def test_without_base_nothing_is_compared_and_gaps_are_named(folder):
-    assert list(folder.make()[0]) == ["base", "heads-1", "N-2", "big"]
-    folder.add("big", seed=2)
-    _, table = folder.make(expected=["en-de/base/2", "en-de/big/2"])
+def test_without_base_nothing_is_compared_and_gaps_are_named(make):
+    assert list(make({})[0]) == ["base", "heads-1", "N-2", "big"]
+    _, table = make({"big": [30, 31]}, expected=["en-de/base/2", "en-de/big/2"])
     assert column(table, "− base, ours")["big"] == ""
     assert "have not been made: en-de/base/2." in said(table)
 
@@ -104,8 +81,6 @@ def test_rows_of_the_papers_table_are_experiments_of_the_configuration():
 
 
 @pytest.mark.parametrize(("key", "value"), [("task", "en-fr"), ("steps", 400), ("parameters", 9)])
-def test_scores_that_do_not_belong_there(folder, key, value):
-    folder.add("base")
-    folder.add("base", seed=2, **{key: value})
+def test_scores_that_do_not_belong_there(make, key, value):
     with pytest.raises(InputError, match=f"expected scores of one {key}, found "):
-        folder.make()
+        make({}, score(30.0), score(30.0, seed=2, **{key: value}))
