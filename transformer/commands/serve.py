@@ -48,7 +48,7 @@ def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
         raise InputError(f"{expected}, found no {error.name}") from None
     torch.set_num_threads(threads)
     with live.listening(port) as listener:
-        trial = live.open_trial(run)
+        trial = live.Trial(run)
         server = live.server(trial.page(), trial.answer)
         print(f"http://{live.HOST}:{listener.getsockname()[1]}/ until Ctrl-C", flush=True)
         server.run(sockets=[listener])

@@ -16,7 +16,7 @@ from support.browsing import ALL, DESK, TELEPHONE, check_access, check_loading, 
 from support.serving import PATIENCE, answering, make_trial, question, served
 
 from transformer.report.figures import COLORS
-from transformer.report.page.live import BODY, open_trial
+from transformer.report.page.live import BODY, Trial
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
@@ -260,7 +260,7 @@ def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(brows
             go.wait(PATIENCE)
         return {"translations": [{"text": text, "score": -0.5}], "attention": page.attention()}
 
-    with answering(slow, open_trial(run).page()) as address:
+    with answering(slow, Trial(run).page()) as address:
         show(browser, address)
         browser.execute_script(WATCH)
         write(browser, "first")

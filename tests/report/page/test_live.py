@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from copy import copy
 from urllib.parse import urlsplit
 
 import lxml.html
@@ -20,7 +20,7 @@ from support.toy import random_lines, write_text
 from transformer.config.experiment import EOS
 from transformer.evaluation.analyses import token_names
 from transformer.model.transformer import attention_weights
-from transformer.report.page.live import BODY, LONGEST, open_trial
+from transformer.report.page.live import BODY, LONGEST, Trial
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -43,7 +43,7 @@ def address(run):
 
 @pytest.fixture(scope="module")
 def trial(run):
-    return open_trial(run)
+    return Trial(run)
 
 
 # Answers.
@@ -78,7 +78,9 @@ def test_scores_and_attention_are_the_models(address, trial):
 
 def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
     """What the run says is shown as text."""
-    text = replace(trial, experiment=structs.replace(trial.experiment, label="<script>alert(1)</script>")).page()
+    trial = copy(trial)
+    trial.experiment = structs.replace(trial.experiment, label="<script>alert(1)</script>")
+    text = trial.page()
     assert "Data: &lt;script&gt;alert(1)&lt;/script&gt;." in text
     page = lxml.html.fromstring(text)
     assert "With en-de/base/1 of scale toy." in " ".join(page.text_content().split())

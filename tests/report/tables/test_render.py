@@ -7,19 +7,8 @@ import pytest
 from lxml import html as parser
 from support.tools import typeset
 
-from transformer.report.tables.render import (
-    Cell,
-    Column,
-    Grid,
-    Table,
-    latex,
-    lay_out,
-    markdown,
-    markdown_grid,
-    read_table,
-    write_table,
-)
-from transformer.report.tables.render import html as as_html
+from transformer.report.tables import render
+from transformer.report.tables.render import Cell, Column, Grid, Table, latex, lay_out
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
 TABLE = Table(
@@ -42,7 +31,7 @@ TABLE = Table(
 
 
 def test_html_has_every_cell_as_it_is_and_the_runs_behind_it():
-    fragment = parser.fragment_fromstring(as_html(TABLE), create_parent="div")
+    fragment = parser.fragment_fromstring(render.html(TABLE), create_parent="div")
     table, further = fragment.findall("table")
     assert table.get("id") == "table2"
     assert table.find("caption").text_content() == "Table 2. Caption with --code_x|v:1 and 3.3·1018."
@@ -59,16 +48,13 @@ def test_html_has_every_cell_as_it_is_and_the_runs_behind_it():
 
 
 def test_markdown():
-    title, table, paragraph, lines, further = markdown(TABLE).split("\n\n")
-    assert title == f"**Table 2.** {TABLE.caption}"
-    assert paragraph == TABLE.notes[0]
+    """Columns are as wide as their widest cell."""
+    title, table, paragraph, lines, further = render.markdown(TABLE).split("\n\n")
+    assert (title, paragraph) == (f"**Table 2.** {TABLE.caption}", TABLE.notes[0])
     assert lines == "- one\n- two & `three`"
     assert (len(table.splitlines()), len(further.splitlines())) == (4, 3)
-
-
-def test_columns_of_markdown_are_as_wide_as_their_widest_cell():
     grid = Grid(("Model",), [{"Model": "a|b", "§": "3.1"}, {"Model": "c", "§": ""}])
-    assert markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
+    assert render.markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
 
 
 def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
@@ -80,8 +66,8 @@ def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
 
 
 def test_json_is_read_back(tmp_path):
-    write_table(TABLE, str(tmp_path / "t"), pd.DataFrame())
-    assert read_table(tmp_path / "t.json") == TABLE
+    render.write_table(TABLE, str(tmp_path / "t"), pd.DataFrame())
+    assert render.read_table(tmp_path / "t.json") == TABLE
 
 
 @pytest.mark.slow

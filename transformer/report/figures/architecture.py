@@ -77,6 +77,7 @@ def _described(model: Model) -> str:
 
 
 def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
+    """List the boxes of a sub-layer, upwards, by text and tint."""
     if sublayer == "feed-forward":
         own = f"Feed Forward\n$d_\\mathrm{{ff}}$ = {model.d_ff:,}", sublayer
     else:
@@ -94,10 +95,7 @@ def _gap_below(number: int, tint: str) -> float:
 
 
 def _draw_stack(axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float = 0) -> float:
-    """Draw one layer in its frame, N beside it (side -1 left, 1 right), and the stack's last norm. Return its top.
-
-    memory: the top of the encoder, for a decoder.
-    """
+    """Draw one layer in its frame, N on its left (side -1) or right (1), and the last norm. Return the stack's top."""
     y, width = BOTTOM, WIDTH + 2 * MARGIN
     for sublayer in layer:
         y = _draw_sublayer(axes, x, y, side, model, sublayer, memory)
@@ -235,9 +233,8 @@ def box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> f
 
 
 def frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
-    shape = "round,pad=0,rounding_size=0.05"
-    patch = FancyBboxPatch((left, bottom), width, height, shape, fc=_TINTS[tint], ec="black", lw=LINE, zorder=layer)
-    axes.add_patch(patch)
+    look = {"fc": _TINTS[tint], "ec": "black", "lw": LINE, "zorder": layer}
+    axes.add_patch(FancyBboxPatch((left, bottom), width, height, "round,pad=0,rounding_size=0.05", **look))
 
 
 def segment(axes: Axes, *points: tuple[float, float], **properties) -> None:

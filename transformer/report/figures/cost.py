@@ -22,7 +22,6 @@ from transformer.report.tables.table3 import read_variations
 ROWS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
 ROWS |= {"E": "E: learned positions", "big": "big", "ours": "own rows"}
 NAMED = ("base", "big")
-_RADIUS = 3.0  # points that a marker reaches
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
@@ -145,11 +144,15 @@ def _draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
 def _place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None:
     """Write the names of some points, the longest first, in the places that cover least. Limits must stay."""
     axes.figure.draw_without_rendering()  # the layout, which pixels depend on
-    inside, reach = axes.get_window_extent(), _RADIUS * (axes.figure.dpi / 72)
+    inside, reach = axes.get_window_extent(), 3.0 * (axes.figure.dpi / 72)  # three points, as far as a marker
     taken = [
         Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
         for x, y in axes.transData.transform(points[["x", "y"]].to_numpy(float))
     ]
+
+    def common(one: Bbox, other: Bbox) -> float:
+        both = Bbox.intersection(one, other)
+        return both.width * both.height if both else 0.0
 
     def moved(text: Annotation, place: tuple) -> Bbox:
         text.set(position=place[:2], ha=place[2], va=place[3])
@@ -157,14 +160,9 @@ def _place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None
 
     def badness(text: Annotation, place: tuple) -> float:
         box = moved(text, place)
-        return box.width * box.height - _common_area(box, inside) + sum(_common_area(box, other) for other in taken)
+        return box.width * box.height - common(box, inside) + sum(common(box, other) for other in taken)
 
     for point in sorted(named.itertuples(index=False), key=lambda point: -len(point.name)):
         text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
         text.set_in_layout(False)
         taken.append(moved(text, min(PLACES, key=partial(badness, text))))
-
-
-def _common_area(one: Bbox, other: Bbox) -> float:
-    common = Bbox.intersection(one, other)
-    return common.width * common.height if common else 0.0

@@ -18,7 +18,6 @@ from transformer.records import read_json, read_metrics, run_name
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 
-_EMPHASISED = {"base": COLORS[0], "big": COLORS[1]}
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 OTHERS = "other rows of Table 3"
 
@@ -81,9 +80,8 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     figure, axes = style.new(style.COLUMN_INCHES, 0.9 * style.COLUMN_INCHES)
     times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
     at_longest = []
-    for (layer, of_layer), color, marker in zip(
-        times.groupby("layer", sort=False), COLORS, style.MARKERS, strict=False
-    ):
+    layers = times.groupby("layer", sort=False)
+    for (layer, of_layer), color, marker in zip(layers, COLORS, style.MARKERS, strict=False):
         n, milliseconds = of_layer["n"].to_numpy(), 1000 * of_layer["seconds"].to_numpy()
         spread = 500 * of_layer["quartiles"].to_numpy()
         axes.errorbar(n, milliseconds, spread, color=color, marker=marker, label=layer)
@@ -117,7 +115,7 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
     figure = Figure(figsize=(style.PAGE_INCHES, 4.2), layout="constrained")
     parsers = dict.fromkeys(line for column, line in map(_place_of, logged) if column == PARSER)
-    looks = _EMPHASISED | dict(zip(parsers, COLORS[len(_EMPHASISED) :], strict=False))
+    looks = dict(zip(["base", "big", *parsers], COLORS, strict=False))
     # Row by row; that of parsers has the height of both.
     panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
     for panel, axes in figure.subplot_mosaic(panels).items():

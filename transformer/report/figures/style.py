@@ -1,7 +1,4 @@
-"""The style of all figures: width, fonts, colours that colour-blind readers tell apart, and reproducible files.
-
-Importing this sets matplotlib's defaults, whatever a matplotlibrc on the machine says.
-"""
+"""The style of all figures, as matplotlib's defaults, whatever a matplotlibrc says; and reproducible files."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,14 +1,12 @@
 """The page to try a model on, and its server: GET / is the page, POST /translate answers a text in JSON.
 
-The server listens on 127.0.0.1 alone and refuses requests that pages of other sites make a browser send. Texts are
-answered one at a time, in the order in which they came.
+The server listens on 127.0.0.1 alone and refuses requests that pages of other sites make a browser send.
 """
 
 import asyncio
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -23,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from transformer.config.experiment import Experiment, load
+from transformer.config.experiment import load
 from transformer.device import best_device
 from transformer.evaluation.analyses import describe_pair
 from transformer.files import InputError, environment, reason
@@ -31,7 +29,7 @@ from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.records import parse_json, run_name
 from transformer.report.figures import COLORS
-from transformer.translation.translator import Translator, open_translator
+from transformer.translation.translator import open_translator
 
 HOST = "127.0.0.1"
 LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
@@ -43,12 +41,14 @@ class _Question(TypedDict):
     text: str
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A trained model to try: its settings and its translator."""
+class Trial:
+    """The averaged model of a run, or an exported one, to try."""
 
-    experiment: Experiment
-    translator: Translator
+    def __init__(self, folder: Path):
+        run = Run(folder)
+        self.experiment = load(run.experiment)
+        model = load_model(run.average, self.experiment.model).to(best_device())
+        self.translator = open_translator(folder, model, {})
 
     def answer(self, text: str) -> dict[str, Any]:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
@@ -82,14 +82,6 @@ class _Trial:
                 colors=COLORS,
             )
         )
-
-
-def open_trial(folder: Path) -> _Trial:
-    """Open the averaged model of a run, or an exported one."""
-    run = Run(folder)
-    experiment = load(run.experiment)
-    model = load_model(run.average, experiment.model).to(best_device())
-    return _Trial(experiment, open_translator(folder, model, {}))
 
 
 def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:

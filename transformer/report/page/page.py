@@ -1,7 +1,4 @@
-"""The page of a scale: what was reproduced and how close, every table, figure and sample, and the runs behind them.
-
-One HTML file that needs no network. What is not there is named; nothing stands in for it.
-"""
+"""The page of a scale, one HTML file: how close it came, every table, figure and sample, and the runs behind them."""
 
 import random
 import re
@@ -97,10 +94,7 @@ def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Sample
 
 
 def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
-    """Choose at most `most` sentences of each kind, best, worst and random, none for two.
-
-    Of equal scores the earlier comes first. A short list has no worst or others.
-    """
+    """Choose at most `most` sentences of each kind, none for two; of equal scores the earlier."""
     ranked = sorted(range(len(sentences)), key=lambda place: -sentences[place].score)
     best, rest = ranked[:most], ranked[most:]
     worst = sorted(rest, key=lambda place: sentences[place].score)[:most]

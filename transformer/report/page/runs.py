@@ -71,10 +71,7 @@ def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_R
 
 
 def _facts(run: Trained) -> dict[str, str]:
-    starts = [
-        f"{start['started']} at step {start['step']:,}, {start['processes']} × {start['hardware']}"
-        for start in run["starts"]
-    ]
+    starts = ("{started} at step {step:,}, {processes} × {hardware}".format(**start) for start in run["starts"])
     return {
         "Commit": run["commit"],
         "Data (SHA-256)": run["data_sha256"],
@@ -152,7 +149,7 @@ def training_details(runs: dict[str, Trained]) -> Markup:
             "FLOPs": cells.flops_text(run["flops"]),
             "Hours": f"{run['seconds'] / 3600:.2f}",
             "Unit-hours": f"{run['seconds'] / 3600 * _units(run['starts'][-1])[1]:.2f}",
-            "Machine": f"{run['starts'][-1]['processes']} × {run['starts'][-1]['hardware']}",
+            "Machine": "{processes} × {hardware}".format(**run["starts"][-1]),
         }
         for name, run in runs.items()
     ]

@@ -78,10 +78,9 @@ def mean_draws(runs: pd.DataFrame) -> np.ndarray:
 
 
 def over_seeds(runs: pd.DataFrame, key: str, means: dict[str, str], firsts: list[str]) -> pd.DataFrame:
-    """Average runs by `key`.
+    """Average runs by `key`: the means of columns by new names, with their standard deviations (`bleu_sd`).
 
-    Columns: the means of columns of `runs`, by new names, with their standard deviations (`bleu_sd`); `firsts` of the
-    first run; seeds; runs; and from `low` to `high`, 95 % of the means on resampled sentences.
+    Further columns: `firsts` of the first run; seeds; runs; from `low` to `high`, 95 % of means on resampled sentences.
     """
     ends = (("", "mean"), ("_sd", "std"))
     averaged = {name + end: (column, how) for name, column in means.items() for end, how in ends}
@@ -167,10 +166,7 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Diff
 
 
 def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
-    """Judge a claim that expects "lower", "higher", "alike", or, without a claim, "".
-
-    effect: how large others found it. least: the score that one of the systems must have.
-    """
+    """Judge a claim that expects "lower", "higher", "alike" or nothing, by the published effect and a least score."""
     if not expected:
         return ""
     if math.isnan(difference.p):

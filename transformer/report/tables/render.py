@@ -136,10 +136,7 @@ def markdown_grid(grid: Grid) -> str:
 
 
 def latex(table: Table) -> str:
-    r"""Write a float of booktabs, as wide as the line at most, then the notes.
-
-    The document needs the packages booktabs and graphicx, and T1 fonts.
-    """
+    r"""Write a float, as wide as the line at most, then the notes. Documents need booktabs, graphicx and T1 fonts."""
     caption = rf"\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
     parts = [f"\\begin{{table}}[ht]\\centering{caption}\n{_latex_grid(table.grid)}\n\\end{{table}}"]
     for note in table.notes:
@@ -180,10 +177,7 @@ def _latex_text(text: str | Cell) -> str:
 
 
 def html(table: Table, scrolls: str = "") -> Markup:
-    """Write a fragment: the table, each cell of ours naming its runs in `data-runs`, and its notes.
-
-    With `scrolls`, each grid scrolls in a box of its own that is called so.
-    """
+    """Write the table, cells with their runs in `data-runs`, and the notes; grids scroll in boxes called `scrolls`."""
     template = marked_environment(Path(__file__).parent).get_template("table.html")
     return Markup(template.render(table=table, scrolls=scrolls))
 

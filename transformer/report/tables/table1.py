@@ -1,6 +1,5 @@
 """Table 1 (§4): complexity per layer, sequential operations and path lengths, the paper's and ours."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +15,7 @@ from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
 def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table. input: paper, measured (layers.json)."""
     measured = read_json(input.measured, Measured)
-    frame = _compare_layers(read_complexities(input.paper), measured)
+    frame = _compare_layers(read_printed(input.paper).set_index("layer"), measured)
     rows, times = frame.reset_index(), pd.DataFrame(measured["times"])
     notes: list[Note] = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
@@ -66,14 +65,10 @@ _POWER_COLUMNS = [
 ]
 
 
-def read_complexities(path: str | Path) -> pd.DataFrame:
-    """Read what the paper printed, by layer type."""
-    return read_printed(path).set_index("layer")[["complexity", "sequential", "path"]]
-
-
 def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     """Join the paper's cells and ours, a row per layer type: powers (`n_timed`), and lengths for each n (`path_8`)."""
-    printed = paper.add_prefix("paper_").reindex(list(LAYERS), fill_value="").rename_axis("layer")
+    columns = ["complexity", "sequential", "path"]
+    printed = paper[columns].add_prefix("paper_").reindex(list(LAYERS), fill_value="").rename_axis("layer")
     formulas = pd.Series({name: COSTS.get(name, "") for name in LAYERS}, name="multiply_adds")
     lengths = pd.DataFrame(measured["connections"]).pivot(index="layer", columns="n", values=["sequential", "path"])
     lengths.columns = [f"{value}_{n}" for value, n in lengths.columns]
@@ -87,10 +82,9 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
 
 
 def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
-    """Fit b of values ~ sizes^b; find the least and the greatest b between neighbouring sizes.
+    """Fit b of values ~ sizes^b over the larger half of the sizes, with the least and the greatest between neighbours.
 
-    b is fitted by least squares between logarithms, over the larger half of the sizes: the middle one of an odd number
-    counts as large. Raises InputError where these are fewer than two.
+    The middle one of an odd number counts as large. Raises InputError on fewer than two large sizes.
     """
     large = sizes[sizes >= np.median(sizes)].sort_values()
     if large.nunique() < 2:

@@ -65,11 +65,6 @@ def read_systems(path: str | Path) -> list[dict[str, str]]:
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
 
 
-def system_name(experiment: str) -> str:
-    """Name the model that an experiment trains as the paper does: `Transformer (base)`."""
-    return f"Transformer ({experiment})"
-
-
 def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool) -> pd.DataFrame:
     """Put together a row per system, the paper's and then ours, with columns for each task (`en-de_bleu`).
 
@@ -81,7 +76,7 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     rows = [row for row in paper if row.keys() & columns or not columns]
     papers = {row["model"]: row for row in paper if row["by"] == "paper"}
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
-        row = {"model": system_name(experiment), "by": "ours", "label": label}
+        row = {"model": f"Transformer ({experiment})", "by": "ours", "label": label}
         for task, seeds in of_experiment.groupby("task"):
             values = {metric: seeds[metric].mean() for metric in (*cells.BLEU_METRICS, "flops")}
             values |= {f"{metric}_sd": seeds[metric].std() for metric in cells.BLEU_METRICS}

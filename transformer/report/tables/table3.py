@@ -27,7 +27,8 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     frame = variations(read_variations(input.paper), runs, params.data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
     columns = [column for column in _columns_against(base) if compared or column.heading != "− paper"]
-    rows = frame.assign(millions=frame["parameters"] / 1e6).reset_index()
+    others = frame["paper_difference"].drop("base", errors="ignore")
+    rows = frame.assign(millions=frame["parameters"] / 1e6, papers=others).reset_index()
     notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
     if (params.width, params.depth) != (1, 1):
         notes.append(cells.note("table3", "shrinking", width=params.width, depth=params.depth))
@@ -51,9 +52,6 @@ def _columns_against(base: pd.DataFrame) -> list[Column]:
         text = f"{cells.difference_text(row['difference'], 1)} {mark}".rstrip()
         return cells.ours(text, f"{' '.join(base['name'])} {row['runs']}")
 
-    def papers_difference(row: dict) -> str:
-        return "" if row["experiment"] == "base" else cells.difference_text(row["paper_difference"], 1)
-
     return [
         Column("Row", "row", key=True),
         Column("Experiment", "experiment", key=True),
@@ -64,7 +62,7 @@ def _columns_against(base: pd.DataFrame) -> list[Column]:
         Column("BLEU, ours", cells.mean("bleu", 1)),
         Column("95 %", cells.interval_95()),
         Column("− paper", cells.from_paper("from_paper", "paper_bleu")),
-        Column("− base, paper", papers_difference),
+        Column("− base, paper", lambda row: cells.difference_text(row["papers"], 1)),
         Column("− base, ours", against_base),
         Column("Here", lambda row: HERE.get(row["here"], "")),
         Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
