@@ -33,17 +33,12 @@ def repository(tmp_path):
     return tmp_path
 
 
-def test_a_commit_is_named_without_a_mark_where_nothing_was_edited(repository):
-    (repository / "notes").write_text("not of the repository\n")
-    assert commit_of(repository) == git(repository, "rev-parse", "HEAD")
-
-
-@pytest.mark.parametrize("edited", FILES)
+@pytest.mark.parametrize("edited", [None, *FILES])
 def test_what_is_edited_is_marked_unless_it_is_a_result(repository, edited):
-    """A run that was recorded while another trains is no change of the code that trains."""
-    with open(repository / edited, "ab") as file:
+    """A run that was recorded while another trains is no change of the code that trains; nor are foreign files."""
+    with open(repository / (edited or "notes"), "ab") as file:
         file.write(b"\n")
-    mark = "" if edited.startswith("results/") else "+changes"
+    mark = "+changes" if edited and not edited.startswith("results/") else ""
     assert commit_of(repository) == git(repository, "rev-parse", "HEAD") + mark
 
 

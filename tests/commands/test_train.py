@@ -5,7 +5,6 @@ import re
 import shutil
 
 import pytest
-import torch
 from support.commands import do, error
 from support.toy import make_data, make_experiment, make_run, random_lines, write_text
 
@@ -42,7 +41,7 @@ def do_train(run, data):
 
 def entries(path):
     """Return the objects in run.json or metrics.jsonl, without what differs from one start to the next."""
-    lines = [path.read_text()] if path.suffix == ".json" else path.read_text().removesuffix("\n").split("\n")
+    lines = [path.read_text()] if path.suffix == ".json" else path.read_text().splitlines()
     return [{key: value for key, value in json.loads(line).items() if key not in VARYING} for line in lines]
 
 
@@ -53,20 +52,11 @@ def test_train_leaves_the_files_that_later_steps_read(trained, data):
     assert (trained / "vocabulary.model").read_bytes() == (data / "vocabulary.model").read_bytes()
     assert (trained / "last.safetensors").read_bytes() == (trained / "checkpoints" / names[-1]).read_bytes()
     assert entries(trained / "metrics.jsonl")[-1]["step"] == 300
-
-
-def test_run_json(trained, data):
-    entry = json.loads((trained / "run.json").read_text())
-    experiment = load(trained / "experiment.yaml")
-    checksum = json.loads((data / "data.json").read_text())["sha256"]
-    assert entry["data_sha256"] == checksum
-    assert entry["digest"] == experiment.digest(checksum)
+    (entry,), experiment = entries(trained / "run.json"), load(trained / "experiment.yaml")
+    assert entry["data_sha256"] == json.loads((data / "data.json").read_text())["sha256"]
+    assert entry["digest"] == experiment.digest(entry["data_sha256"])
     assert (entry["task"], entry["experiment"], entry["seed"], entry["steps"]) == ("en-de", "base", 1, 300)
     assert entry["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
-    (start,) = entry["starts"]
-    assert entry["commit"] == start["commit"]
-    assert start["started"] <= entry["finished"]
-    assert start["versions"]["torch"] == torch.__version__
 
 
 def test_a_finished_run_is_published_again_without_training(trained, data, caplog):

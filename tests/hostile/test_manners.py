@@ -115,11 +115,7 @@ def test_closed_and_full_streams(unpack, shell, code, message):
 
 
 def test_nobody_reads_any_more(unpack):
-    reading, writing = os.pipe()
-    os.close(reading)
-    options = {"stdout": writing, "stderr": subprocess.PIPE, "env": PROCESSOR, "cwd": ROOT, "timeout": 60}
-    ended = subprocess.run([*PROGRAM, *map(str, unpack)], **options)
-    os.close(writing)
+    ended = run(*unpack, shell="| true; exit ${PIPESTATUS[0]}")
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
 
 
@@ -132,9 +128,6 @@ def test_what_the_terminal_cannot_show(unpack):
     assert ended.stderr.decode("ascii").startswith("transformer unpack: error: \\xfc: cannot be read")
 
 
-# Full disks.
-
-
 def test_a_full_disk_is_named_with_the_file(tmp_path):
     """The limit on a file's size is a disk that is full at once."""
     text = write_text(tmp_path / "text", ["one two three ."] * 1000)
@@ -142,6 +135,5 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     full = ["bash", "-c", f"trap '' XFSZ; ulimit -f 4; {line}"]
     ended = subprocess.run(full, env=PROCESSOR, capture_output=True, timeout=60)
     assert ended.returncode == 1
-    expected = f"transformer unpack: error: [Errno 27] File too large: '{tmp_path / 'to'}'\n"
-    assert ended.stderr.decode() == expected
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
+    assert ended.stderr.decode().endswith(f"error: [Errno 27] File too large: '{tmp_path / 'to'}'\n")
+    assert os.listdir(tmp_path) == ["text"]
