@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import own_corpus
 from support.server import Handler, serving, status
 from support.toy import PROCESSOR
 
@@ -117,17 +116,12 @@ def test_downloads_from_servers(monkeypatch):
 
 
 def test_what_a_scale_needs(project: Path):
-    """Downloads that are here, and the treebank that must be bought, are no errors; a missing own corpus is."""
     config = settings.read([], ["scale=multi30k"])
     assert len(missing := machine.missing_downloads(config)) == 10
     machine.RESOURCES.download("gum.tar.gz").parent.mkdir(parents=True)
     machine.RESOURCES.download("gum.tar.gz").write_bytes(b"here")
     assert missing.keys() - machine.missing_downloads(config) == {"gum.tar.gz"}
     assert levels(machine.check_downloads(config | {"mirror": "nowhere"})) == ["error"] * 9
-    file = own_corpus(project)
-    (project / "train.cs").unlink()
-    here, absent = machine.check_downloads(settings.read([str(file)], ["scale=mine"]))
-    assert (here.level, absent.level, absent.message) == ("ok", "error", "no train.cs")
 
 
 # Slurm, without a cluster: tests/cluster has a real one.

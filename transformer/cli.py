@@ -47,22 +47,16 @@ for name, place in COMMANDS.items():
     app.command(place, name=name)
 
 
-def _overview() -> str:
-    """Return a line for each subcommand, from its docstring; the modules are not imported."""
-    lines = ["usage: python -m transformer COMMAND [--help] ...", "       python -m transformer --version", ""]
-    for name, place in sorted(COMMANDS.items()):
-        module, function = place.split(":")
-        tree = ast.parse(find_spec(module).loader.get_source(module))
-        (node,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
-        lines.append(f"  {name:12} {ast.get_docstring(node).splitlines()[0]}")
-    return "\n".join(lines)
-
-
 def main(argv: Iterable[str] | None = None) -> None:
     """Run one subcommand; without one, list them. Exits with 2 on a bad command line, with 1 on bad input."""
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
-        print(_overview())
+        print("usage: python -m transformer COMMAND [--help] ...\n       python -m transformer --version\n")
+        for name, place in sorted(COMMANDS.items()):
+            module, function = place.split(":")
+            tree = ast.parse(find_spec(module).loader.get_source(module))  # the modules are not imported
+            (node,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+            print(f"  {name:12} {ast.get_docstring(node).splitlines()[0]}")
         return
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:

@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
 SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
 DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
-_NEWER_DRIVER = "a newer driver, or a PyTorch wheel for this one's CUDA (docs/long-runs.md)"
 # The planned part of the memory; the rest is for short-lived tensors and other programs.
 SHARE = 0.7
 # Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also three copies of weight and
@@ -42,10 +41,7 @@ _TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer;
 
 def best_device() -> torch.device:
     """Return a GPU if there is one, else the processor. Raises InputError if PyTorch cannot open a GPU it was given."""
-    chosen = os.environ.get(VARIABLE, "")
-    if chosen not in ("", "cpu"):
-        raise InputError(f"{VARIABLE}: expected cpu or nothing, found {chosen!r}")
-    if chosen == "cpu":
+    if os.environ.get(VARIABLE) == "cpu":
         return torch.device("cpu")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -81,7 +77,8 @@ def reason_unusable(messages: list[str]) -> tuple[str, str]:
         else:
             return "some do not answer", "nvidia-smi -L lists those that do"
     words = messages[0].partition("\n")[0].rstrip(".")  # advice on debugging follows
-    remedy = _NEWER_DRIVER if "driver" in words.lower() else DRIVER
+    newer = "a newer driver, or a PyTorch wheel for this one's CUDA (docs/long-runs.md)"
+    remedy = newer if "driver" in words.lower() else DRIVER
     return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda})", remedy
 
 

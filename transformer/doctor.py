@@ -20,11 +20,8 @@ from transformer.pipeline import RESOURCES, Pipeline
 from transformer.plan import array_bytes, planned_runs, run_bytes, text_bytes
 from transformer.process import take_lock
 
-LEVELS = ("ok", "note", "warning", "error")
-_INSTALL = "python -m pip install -r requirements.lock, as `make` does"
+LEVELS = ("ok", "warning", "error")
 ANSWER_SECONDS = 10.0  # for a server to answer
-_LEAST = 2**30  # bytes; the demo needs less
-_COMPILER = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
 
 
 @dataclass(frozen=True)
@@ -42,24 +39,12 @@ class Finding:
 
 
 ok = partial(Finding, "ok")
-note = partial(Finding, "note")
 warning = partial(Finding, "warning")  # a run may be slow, or may fail
 error = partial(Finding, "error")  # a run will fail
 
 
-def check_machine(config: dict) -> Iterator[Finding]:
-    """Check this machine for the scale of a configuration."""
-    yield check_packages()
-    yield from check_gpus()
-    for folder, needed in needed_space(config).items():
-        yield check_folder(folder, needed)
-    yield from check_downloads(config)
-
-
 def check_packages(lock: Path = Path("requirements.lock")) -> Finding:
     """Compare the installed packages with requirements.lock."""
-    if not lock.exists():
-        raise InputError(f"{lock}: no such file; doctor runs in the project's folder")
     level, others, lines = warning, [], lock.read_text(encoding="utf-8").splitlines()
     pinned = [line.split("==") for line in lines if line and not line.startswith("#")]
     for name, expected in pinned:
@@ -72,7 +57,7 @@ def check_packages(lock: Path = Path("requirements.lock")) -> Finding:
     if not others:
         return ok("packages", f"{len(pinned)} packages as in {lock.name}")
     message = f"{len(others)} of {len(pinned)} differ from {lock.name}, such as {'; '.join(others[:5])}"
-    return level("packages", message, _INSTALL)
+    return level("packages", message, "python -m pip install -r requirements.lock, as `make` does")
 
 
 def check_gpus(asked: int | None = None) -> Iterator[Finding]:
@@ -86,24 +71,22 @@ def check_gpus(asked: int | None = None) -> Iterator[Finding]:
         yield error("GPUs", f"{expected} expected, PyTorch sees {seen}: {reason}", fix)
     elif not seen:
         yield ok("GPUs", "none; trainings run on the processor")
-    yield from map(_check_gpu, range(seen))
-
-
-def _check_gpu(number: int) -> Finding:
-    """Multiply and compile on a GPU."""
-    subject, device = f"GPU {number}", torch.device("cuda", number)
-    try:
-        x = torch.ones(64, 64, device=device)
-        torch.testing.assert_close(x @ x, 64 * x)
-        free, total = torch.cuda.mem_get_info(device)
-    except (RuntimeError, AssertionError) as failure:
-        return error(subject, origin(failure), DRIVER)
-    about = f"{torch.cuda.get_device_name(device)}, {gib(free)} of {gib(total)} free"
-    try:
-        torch.compile(torch.square)(x)
-    except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise their own kinds
-        return warning(subject, f"{about}: cannot compile, trainings are slower: {origin(failure)}", _COMPILER)
-    return ok(subject, f"{about}, computes and compiles")
+    for number in range(seen):
+        subject, device = f"GPU {number}", torch.device("cuda", number)
+        try:
+            x = torch.ones(64, 64, device=device)
+            torch.testing.assert_close(x @ x, 64 * x)
+            free, total = torch.cuda.mem_get_info(device)
+        except (RuntimeError, AssertionError) as failure:
+            yield error(subject, origin(failure), DRIVER)
+            continue
+        about = f"{torch.cuda.get_device_name(device)}, {gib(free)} of {gib(total)} free"
+        try:
+            torch.compile(torch.square)(x)
+            yield ok(subject, f"{about}, computes and compiles")
+        except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise their own kinds
+            fix = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
+            yield warning(subject, f"{about}: cannot compile, trainings are slower: {origin(failure)}", fix)
 
 
 def existing(folder: Path) -> Path:
@@ -118,7 +101,7 @@ def trial(folder: Path) -> TemporaryDirectory:
 
 def check_folder(folder: Path, needed: int = 0) -> Finding:
     """Check that `needed` bytes are free, and that files can be written, replaced and locked."""
-    subject, needed, there = f"folder {folder}", max(_LEAST, needed), existing(folder)
+    subject, needed, there = f"folder {folder}", max(2**30, needed), existing(folder)
     try:
         with trial(folder) as place, open(Path(place, "file"), "a+") as file:
             take_lock(file)
@@ -159,7 +142,7 @@ def missing_downloads(config: dict) -> dict[str, dict]:
 
 
 def check_downloads(config: dict) -> Iterator[Finding]:
-    """Check that missing downloads can be had, and that corpora of this machine exist."""
+    """Check that missing downloads can be had."""
     needed = missing_downloads(config)
     with ThreadPoolExecutor(16) as pool:
         problems = dict(zip(needed, pool.map(partial(refusal, mirror=config["mirror"]), needed.values()), strict=True))
@@ -169,11 +152,6 @@ def check_downloads(config: dict) -> Iterator[Finding]:
             yield error("downloads", f"{name}: {problem}", fix)
     if not any(problems.values()):
         yield ok("downloads", f"{len(needed)} files are missing, and can be had")
-    for entry in sources(config, tasks_of(config)):
-        if "path" in entry and not Path(entry["path"]).exists():
-            licensed = "sections" in entry
-            message = f"no {entry['path']}{': without the Penn Treebank, Table 4 is left out' if licensed else ''}"
-            yield (note if licensed else error)("corpora", message, "put it there, or name another in config.yaml")
 
 
 def refusal(entry: dict, mirror: str) -> str | None:

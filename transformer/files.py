@@ -85,12 +85,9 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
     return count
 
 
-_READ_BYTES = 2**20  # bytes
-_BOM = "\ufeff"  # with which some programs begin a file
 LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
 GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
 _FULL_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory|std::bad_alloc")
-_LONGEST_MESSAGE = 4000  # characters; a server or an archive can make names of any length
 
 
 def reason(error: BaseException) -> str:
@@ -111,11 +108,8 @@ def origin(error: BaseException) -> str:
 
 
 def printable(message: object) -> str:
-    """Return a message as one line of text, shortened if it is very long, with every control character escaped."""
-    text = str(message)
-    if len(text) > _LONGEST_MESSAGE:
-        text = f"{text[: _LONGEST_MESSAGE // 2]} ... {text[-_LONGEST_MESSAGE // 2 :]}"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    """Return a message as one line of text, with every control character escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(message))
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -143,7 +137,7 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
             where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
             raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
         if number == 1:
-            text = text.removeprefix(_BOM)  # which says that the file is UTF-8, and is no part of its text
+            text = text.removeprefix("\ufeff")  # with which some programs begin a file of UTF-8
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -164,7 +158,7 @@ def count_lines(path: str | Path) -> int:
     """Count the lines that `read_lines` yields, without decoding them."""
     lines, block = 0, b"\n"
     with open_input(path) as file:
-        while found := file.read(_READ_BYTES):
+        while found := file.read(2**20):
             block = found
             lines += block.count(b"\n")
     return lines + (not block.endswith(b"\n"))

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import transformer
 
-_LIBRARIES = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
-
 
 def identity() -> str:
     """Return the project's name and version, and the commit where it is run in a checkout."""
@@ -38,7 +36,8 @@ def git(*arguments: str) -> str:
 def versions() -> dict[str, str]:
     """Return the versions of this project, of Python and of each library."""
     ours = {"transformer": transformer.__version__, "python": platform.python_version()}
-    return ours | {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    libraries = ("torch", "numpy", "sentencepiece", "sacremoses", "sacrebleu")
+    return ours | {name: importlib.metadata.version(name) for name in libraries}
 
 
 def hardware(device) -> str:

@@ -10,29 +10,19 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
 from cyclopts.types import NonNegativeInt, PositiveInt
 
+from transformer import doctor as machine
 from transformer.config import settings
 from transformer.config.reading import read_yaml
 from transformer.config.scales import training_threads
-from transformer.doctor import (
-    LEVELS,
-    Finding,
-    check_folder,
-    check_gpus,
-    check_machine,
-    check_packages,
-    error,
-    ok,
-    trial,
-)
+from transformer.doctor import LEVELS, Finding, error, ok, trial
 from transformer.files import InputError
 
-_SLURM_COMMANDS = ("sbatch", "srun", "scontrol", "scancel", "sinfo", "sacctmgr")
 _SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # of Snakemake's units of runtime
 Job = dict[str, Any]  # options of sbatch; time in minutes, mem in MB
 
@@ -47,7 +37,7 @@ def doctor(
 ) -> None:
     """Check a machine, and a Slurm cluster, for what breaks long runs.
 
-    Each line is a finding: ok, a note, a warning or an error, with its fix. With a profile it also checks that the
+    Each line is a finding: ok, a warning or an error, with its fix. With a profile it also checks that the
     cluster has what the profile asks for, and runs a short job in each partition. Exits with 1 if there is an error.
 
     python -m transformer doctor --config scale=paper --profile profiles/slurm
@@ -62,7 +52,9 @@ def doctor(
     read, counts = settings.read(configfile or [], config or []), Counter()
     results = None if no_probe else Path(read["results"])
     cluster = check_cluster(read_profile(profile), patience, results) if profile else ()
-    for finding in chain(check_machine(read), cluster):
+    folders = starmap(machine.check_folder, machine.needed_space(read).items())
+    here = [machine.check_packages()], machine.check_gpus(), folders, machine.check_downloads(read)
+    for finding in chain(*here, cluster):
         print(finding, flush=True)
         counts[finding.level] += 1
     print(", ".join(f"{counts[level]} {level}" for level in LEVELS))
@@ -82,16 +74,14 @@ def doctor_node(place: Path, /, *, gpus: NonNegativeInt) -> None:
     shared = ok(node, "sees the login node's files")
     if not place.exists():
         shared = error(node, "lacks the login node's files", fix)
-    for finding in (shared, check_packages(), *check_gpus(gpus), check_folder(place.parent)):
+    for finding in (shared, machine.check_packages(), *machine.check_gpus(gpus), machine.check_folder(place.parent)):
         print(finding, flush=True)
 
 
 def check_cluster(jobs: dict[str, Job], patience: int, results: Path | None) -> Iterator[Finding]:
-    """Check that the cluster takes each rule's jobs.
-
-    patience: seconds that a probe may wait for a node. results: the folder that it looks at; None for no probes.
-    """
-    if absent := [name for name in _SLURM_COMMANDS if not shutil.which(name)]:
+    """Check that the cluster takes each rule's jobs, and run probes that see `results`, if given."""
+    needed = ("sbatch", "srun", "scontrol", "scancel", "sinfo", "sacctmgr")
+    if absent := [name for name in needed if not shutil.which(name)]:
         yield error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
         return
     answer = ask("scontrol", "ping")

@@ -14,16 +14,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
-from transformer.files import (
-    InputError,
-    decode_lines,
-    draw,
-    printable,
-    read_lines,
-    replacing,
-    split_lines,
-    write_columns,
-)
+from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write_columns
 from transformer.layout import SIDES
 from transformer.parsing import treebanks
 from transformer.parsing.trees import Tree, bracketed, clean, encode_tree, from_brackets, one_a_line, words
@@ -69,7 +60,7 @@ def treebank(
     else:
         trees, without = treebanks.read_gum(input, split)
         if without:
-            print(printable(f"{input}: left out {len(without)} documents without words: {', '.join(without)}"))
+            print(f"{input}: left out {len(without)} documents without words: {', '.join(without)}")
     text = "".join(f"{bracketed(tree)}\n" for tree in trees)
     count, digest = text.count("\n"), hashlib.sha256(text.encode()).hexdigest()
     if count == 0:

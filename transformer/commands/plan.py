@@ -25,8 +25,6 @@ from transformer.plan import (
 )
 from transformer.registry import TABLES, made
 
-_PRICE = {"GPU": "gpu_hour", "core": "core_hour"}  # the key of a unit's price in config.yaml's report
-
 
 def plan(
     *,
@@ -53,8 +51,9 @@ def plan(
     speed = gpu_speed(gpu.lower(), utilisation) if gpu else core_speed()
     units = gpus if gpu else len(os.sched_getaffinity(0))
     report, runs = pipeline.config["report"], planned_runs(pipeline)
-    if price is None and report[_PRICE[speed.unit]] != "unknown":
-        price = report[_PRICE[speed.unit]]
+    configured = report[f"{speed.unit.lower()}_hour"]
+    if price is None and configured != "unknown":
+        price = configured
     title = f"Scale {pipeline.name} on {units} {speed.name}{'s' if units > 1 else ''}"
     if price is not None:
         title += f", at {number(price)} {report['currency']} per {speed.unit}-hour"

@@ -27,8 +27,6 @@ def fetch(
 ) -> None:
     """Fetch one file from the first of its addresses that gives the right bytes.
 
-    Bytes that came before a failure stay in a file whose name ends in .part, and with --size are not sent again.
-
         python -m transformer fetch --url https://example.org/a.tgz --sha256 cb89... --size 80418416 --output a.tgz
 
     Args:
@@ -162,8 +160,6 @@ def vocabulary(
     """
     from transformer.data.corpus import find_symbols, learn
 
-    if (symbols is None) != (rows is None):
-        raise InputError("--symbols and --rows: expected both or none")
     learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [])
 
 

@@ -64,26 +64,26 @@ def record(
         kept = Run(to / "runs" / run.name)
         _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
     for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
-        copy(path, to / path.relative_to(results.folder))
+        target = to / path.relative_to(results.folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
     with replacing(to / "config.yaml") as file:
         yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
     print(f"{to}: {len(runs)} runs of {results.folder}")
 
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:
-    """Copy a run's small files, and when all are there, put them in the place of older ones.
-
-    The vocabulary comes with base, whose translations the table `why` splits again.
-    """
+    """Copy a run's small files, and when all are there, put them in the place of older ones."""
     aside = Run(target.folder.with_name(f".{target.folder.name}.part"))
     if aside.folder.exists():  # of an attempt that failed
         shutil.rmtree(aside.folder)
+    aside.folder.mkdir(parents=True)
     kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in SMALL and path.is_file()]
-    if with_weights or run.folder.parent.name == "base":
+    if with_weights or run.folder.parent.name == "base":  # whose translations the table `why` splits again
         kept.append(run.vocabulary)
     for path in kept:
         if path.suffix != ".trees":
-            copy(path, aside.folder / path.name)
+            shutil.copyfile(path, aside.folder / path.name)
             continue
         with replacing(aside.folder / path.name) as file:
             for number, line in enumerate(read_lines(path), start=1):
@@ -96,11 +96,6 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     if target.folder.exists():
         shutil.rmtree(target.folder)
     aside.folder.rename(target.folder)
-
-
-def copy(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, target)
 
 
 def explain(

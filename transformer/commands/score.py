@@ -126,12 +126,8 @@ def evalb(
         content["without_repair"] = bracket_scores(as_failed)
     if gold_tags:
         content["strict"] = bracket_scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
-    rows = [(name.replace("_", " "), content["scores"], name) for name in content["scores"]["all"]]
-    if parses:
-        rows.append((f"f1 if the {len(repaired)} repaired had no bracket", content["without_repair"], "f1"))
-    if gold_tags:
-        rows += [(f"{name} by each tree's own tags", content["strict"], name) for name in ("f1", "errors")]
-    cells = [(label, _rounded(both["all"][name]), _rounded(both["len40"][name])) for label, both, name in rows]
+    both = content["scores"]["all"], content["scores"]["len40"]
+    cells = [(name.replace("_", " "), *(_rounded(scores[name]) for scores in both)) for name in both[0]]
     headings = "", "all", f"<= {SHORT} words"
     print(tabulate(cells, headings, "plain", disable_numparse=True, colalign=["left", "right", "right"]))
     for each in content["errors"]:

@@ -29,8 +29,6 @@ def resolve(*, experiment: str | None = None, decoding: str | None = None, outpu
         decoding: JSON: the decoding settings
         output: the YAML file to write
     """
-    if (experiment is None) == (decoding is None):
-        raise InputError("expected one of --experiment and --decoding")
     if decoding is not None:
         save(Decoding.read(parse_json(decoding, dict, "--decoding"), "decoding"), output)
     else:
@@ -43,10 +41,9 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
     python -m transformer train results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
     torchrun --standalone --nproc-per-node 8 -m transformer train RUN --data DATA --threads 4
 
-    Works in RUN/state/{digest}, which survives a failed or killed job. A finished training is not repeated; to train
-    again, delete RUN/state and RUN/run.json. The batches are the same on any number of processes. TERM, INT, HUP, USR1
-    or USR2 to any process saves the state and ends with exit code 75; the same command goes on from there. torchrun
-    itself exits with 1, and must be told to pass USR1 and USR2 on, as workflow/scripts/train-node does.
+    A finished training is not repeated; to train again, delete RUN/state and RUN/run.json. The batches are the same on
+    any number of processes. TERM, INT, HUP, USR1 or USR2 to any of them saves the state and ends all with exit code 75.
+    torchrun itself exits with 1, and must be told to pass USR1 and USR2 on, as workflow/scripts/train-node does.
 
     Args:
         run: folder of the run; positional, as torchrun takes --run for an option of its own
