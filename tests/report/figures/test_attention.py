@@ -48,11 +48,8 @@ def drawn(tmp_path):
         (tmp_path / "attention.json").write_text(json.dumps(content))
         drawing = figure(SimpleNamespace(attention=str(tmp_path / "attention.json")), None)
         (axes,) = drawing.figure.axes
-        return (
-            drawing,
-            {text.get_text() for text in axes.texts},
-            [(ray.get_color(), ray.get_alpha()) for ray in axes.lines],
-        )
+        rays = [(line.get_color(), line.get_alpha()) for line in axes.lines]
+        return drawing, {text.get_text() for text in axes.texts}, rays
 
     return draw
 

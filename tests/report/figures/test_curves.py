@@ -13,7 +13,6 @@ from transformer.report.figures.curves import curves, positions, schedule
 
 
 def drawn(folder, logs: dict, gaps: tuple = ()):
-    """Draw runs with these logs, and gaps."""
     paths = []
     for name, rows in logs.items():
         (folder / name).mkdir(parents=True)
@@ -33,16 +32,6 @@ def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
     assert np.array_equal(bleu.lines[0].get_data(), [[100, 200], [1.0, 2.0]])
     assert "not shown: en-fr/big/1" in drawing.caption
     assert [text.get_text() for text in missing.texts] == ["none logged"]
-
-
-def test_parsers_share_a_panel_of_perplexity(tmp_path):
-    names = ("en-de/base/1", "supervised/parser/1", "semi/parser/1")
-    drawing = drawn(tmp_path, {name: [{"step": 9, "dev_perplexity": 1.0 + n}] for n, name in enumerate(names)})
-    panels = {axes.get_title(): axes for axes in drawing.figure.axes}
-    assert list(panels) == ["EN-DE: dev perplexity", "Parsers: dev perplexity", "EN-DE: dev BLEU"]
-    shown = {line.get_label(): line.get_ydata().tolist() for line in panels["Parsers: dev perplexity"].lines}
-    assert shown == {"supervised": [2.0], "semi": [3.0]}
-    assert "semi/parser/1: dev perplexity 3.00" in drawing.alt
 
 
 @pytest.mark.parametrize("kind", ["sinusoid", "learned"])

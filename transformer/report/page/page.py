@@ -34,9 +34,6 @@ class Sample(NamedTuple):
     ours: str
 
 
-Samples = dict[str, Any]  # `run`, the `metric` of the scores, and sentences by kind (`choose`) as `kinds`
-
-
 def make(input: Any, params: Any) -> str:
     """Make the page of Inputs.page_files and Inputs.page_params; JSON lies beside figures, CSV beside tables."""
     runs = read_run_records(input.runs)
@@ -81,8 +78,8 @@ def _figure_part(path: Path) -> dict[str, Any]:
 # Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations; labelled F1 ranks parses.
 
 
-def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., Samples]) -> tuple[list[Samples], list]:
-    """Choose sentences of each run whose files are all there; the first file's folders name the run."""
+def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., dict]) -> tuple[list[dict], list]:
+    """Choose sentences of each run whose files are all there: `run`, `metric` of the scores, and `kinds` (`choose`)."""
     chosen, gaps = [], []
     for paths in getattr(params, kind):
         run = "/".join(Path(paths[0]).parts[-4:-1])
@@ -104,7 +101,7 @@ def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
     return {kind: [sentences[place] for place in chosen] for kind, chosen in places.items()}
 
 
-def _sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> Samples:
+def _sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> dict[str, Any]:
     from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
 
     metric = CHRF()
@@ -117,7 +114,7 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
     return {"run": run, "metric": signature, "kinds": choose(sentences, most)}
 
 
-def sample_parses(run: str, trees: str, gold: str, most: int) -> Samples:
+def sample_parses(run: str, trees: str, gold: str, most: int) -> dict[str, Any]:
     """Choose from a parser's trees and the treebank's; a sentence without a bracket that counts is left out."""
     sentences = []
     for line, (right, ours) in enumerate(read_gold_and_test(gold, trees), start=1):

@@ -27,8 +27,6 @@ CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, 
 
 _DECODING = "beam {0[beam]}, alpha {0[alpha]}, extra_length {0[extra_length]}"
 
-Make = Callable[[dict], Cell]  # of the row of a frame
-
 
 def read_printed(path: str | Path) -> pd.DataFrame:
     """Read a CSV file with each cell as text, as it stands there, blank ones as ""."""
@@ -97,12 +95,12 @@ def mean_cell(scores: pd.DataFrame, name: str, decimals: int) -> Cell:
 # Cells of a frame's row: the frame has `bleu`, `bleu_sd`, `low`, `high` and `runs`, or these after a prefix.
 
 
-def mean(name: str, decimals: int, prefix: str = "") -> Make:
+def mean(name: str, decimals: int, prefix: str = "") -> Callable[[dict], Cell]:
     name, runs = prefix + name, f"{prefix}runs"
     return lambda row: ours(mean_text(row.get(name), row.get(f"{name}_sd"), decimals), row.get(runs))
 
 
-def interval_95(prefix: str = "") -> Make:
+def interval_95(prefix: str = "") -> Callable[[dict], Cell]:
     def cell(row: dict) -> Cell:
         low, high, runs = (row.get(prefix + name) for name in ("low", "high", "runs"))
         return Cell("") if pd.isna(low) else ours(f"{low:.1f} – {high:.1f}", runs)
@@ -110,7 +108,7 @@ def interval_95(prefix: str = "") -> Make:
     return cell
 
 
-def from_paper(difference: str, printed: str, prefix: str = "") -> Make:
+def from_paper(difference: str, printed: str, prefix: str = "") -> Callable[[dict], Cell]:
     """Show ours less the paper's, with a mark where the latter lies within our interval; blank without either."""
 
     def cell(row: dict) -> Cell:

@@ -19,9 +19,8 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     frame = systems(read_systems(input.paper), runs, params.label, params.data_of_paper)
     compared = bool(frame.filter(regex="_difference$").notna().any(axis=None))
     columns = _columns_of(list(runs["task"].unique()), compared)
-    notes: list[Note] = []
-    if len(runs):
-        notes += [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), cells.note("table2", "flops")]
+    details = [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), cells.note("table2", "flops")]
+    notes: list[Note] = details if len(runs) else []
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += [cells.note("table2", "ladder"), cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []

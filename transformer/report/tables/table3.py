@@ -1,7 +1,4 @@
-"""Table 3 (§6.2): variations on the base model, our means over seeds beside the paper's numbers.
-
-Ours are of the dev set and of each run's last checkpoint alone: §6.2 averages no checkpoints.
-"""
+"""Table 3 (§6.2): variations on the base model, on the dev set by last checkpoints alone, as §6.2 averages none."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,10 +95,7 @@ def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
-    """Put together a row per experiment: those of the paper in its order, then any of our own.
-
-    `difference` is ours above base's, `paper_difference` the paper's; `from_paper` is ours above the paper's.
-    """
+    """Put together a row per experiment, the paper's first; `difference` is from base, `from_paper` from the paper."""
     means = cells.over_seeds(runs, "experiment", _AVERAGED, ["parameters", "steps"])
     differences = from_base(runs)
     tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
