@@ -1,7 +1,6 @@
 """Files are whole or absent; what a line of text is, and what is an error."""
 
 import hashlib
-import io
 import os
 import resource
 import signal
@@ -21,7 +20,6 @@ from transformer.files import (
     read_pairs,
     replacing,
     sha256,
-    split_lines,
 )
 
 OLD = "old\n"
@@ -129,18 +127,6 @@ def test_a_line_that_is_too_long_is_named(write):
     path = write(f"one\n{most}a\nthree\nfour\n")
     with pytest.raises(InputError, match=rf"{path}, line 2: expected at most {LONGEST_LINE:,} bytes, found more"):
         list(read_lines(path))
-
-
-def test_no_more_than_a_line_is_held_of_one_without_end():
-    class Endless(io.RawIOBase):
-        def readable(self):
-            return True
-
-        def readinto(self, buffer):
-            buffer[:] = b"x" * len(buffer)
-            return len(buffer)
-
-    assert next(split_lines(io.BufferedReader(Endless()))) == b"x" * (LONGEST_LINE + 1)
 
 
 @given(st.lists(st.integers(0, GROUP + 1)), st.integers(1, 5))

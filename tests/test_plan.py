@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.project import own_corpus
 from support.toy import make_experiment
 
 from transformer.cli import main
@@ -22,7 +21,6 @@ from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.pipeline import Pipeline
 from transformer.plan import (
-    LINE,
     STATE,
     STATES,
     WEIGHT,
@@ -133,28 +131,12 @@ def test_a_run_keeps_what_is_written(tmp_path):
     assert run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
 
 
-def test_own_corpora_count_as_large_as_they_are(tmp_path):
-    config = read([str(own_corpus(tmp_path))], ["scale=mine"])
-    size = sum((tmp_path / name).stat().st_size for name in ("train.en", "train.cs"))
-    lines = training_lines(config, config["scales"]["mine"]["tasks"]["en-cs"])
-    assert lines * LINE * 2 == pytest.approx(size, abs=300)
-
-
 def test_lines_are_those_of_the_tasks():
     """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
     config = read([], ["scale=paper"])
     tasks = config["scales"]["paper"]["tasks"]
     assert [training_lines(config, tasks[name]) for name in ("en-de", "en-fr")] == [4_520_620, 40_842_333]
     assert 270_769 < corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
-
-
-@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
-@pytest.mark.parametrize("arguments", [[], ["--gpu", "h200", "--gpus", "8", "--price", "3"]], ids=["core", "GPU"])
-def test_a_plan_fits_one_screen(scale, arguments, capsys):
-    lines = printed(capsys, "--config", f"scale={scale}", *arguments).splitlines()
-    assert len(lines) <= 30
-    assert max(map(len, lines)) <= 120
-    assert any(line.endswith(" cost") for line in lines) == ("--price" in arguments)
 
 
 def test_an_unknown_gpu_is_refused():

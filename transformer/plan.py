@@ -118,8 +118,7 @@ def sustained(benchmark: dict) -> float:
 
 
 def _origin(benchmark: dict) -> str:
-    about = f"{benchmark['label']}, {benchmark['measured'][:10]}, commit {benchmark['commit'][:12]}"
-    return f"{benchmark['hardware']} ({about})"
+    return "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(benchmark)
 
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:

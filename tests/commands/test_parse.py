@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 
 import pytest
 from msgspec.structs import replace
@@ -191,16 +190,3 @@ def test_silver_of_repaired_trees_alone_is_refused(silver, tmp_path):
     with pytest.raises(SystemExit, match=r"parsed\.trees: none of 3 is a tree "):
         silver([-1.0, -2.0, -3.0], 0.5, repaired=[1, 2, 3])
     assert not (tmp_path / "silver.trees").exists()
-
-
-def test_a_parsers_trees_are_what_another_learns_from(parse, tmp_path):
-    """parse, silver, linearize: each reads what the one before it wrote."""
-    trees, summary = parse(["", *PLAIN], options=("--constrained", "--decoding", '{"extra_length": 500}'))
-    files = ["--trees", tmp_path / "trees", "--parses", tmp_path / "parses.json", "--output", tmp_path / "silver.trees"]
-    do("silver", *files, "--keep", 0.5, "--most-words", 80)
-    kept = lines_of(tmp_path / "silver.trees")
-    assert len(kept) == math.ceil((len(PLAIN) - len(summary["repaired"])) / 2)
-    assert set(kept) < set(trees)
-    gold = write_text(tmp_path / "gold.trees", TREES)
-    do("linearize", "--trees", gold, "--silver", tmp_path / "silver.trees", "--output", tmp_path / "train")
-    assert lines_of(tmp_path / "train.source.tok")[len(TREES) :] == [" ".join(words(read(tree))) for tree in kept]

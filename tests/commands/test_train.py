@@ -8,7 +8,7 @@ import pytest
 from support.commands import do, error
 from support.toy import make_data, make_experiment, make_run, random_lines, write_text
 
-from transformer.config.experiment import load, save
+from transformer.config.experiment import load
 from transformer.layout import Run
 from transformer.model.transformer import Transformer
 
@@ -74,22 +74,6 @@ def test_a_finished_run_is_published_again_without_training(trained, data, caplo
     assert before == {name: entries(trained / name) for name in before}
     assert weights == (trained / "checkpoints/00000295.safetensors").read_bytes()
     assert (trained / "vocabulary.model").exists()
-
-
-def test_another_experiment_in_the_folder_has_its_own_state(tmp_path, data, caplog):
-    caplog.set_level("INFO")
-    run = make_run(tmp_path / "1", make_experiment(seed=1))
-    do_train(run, data)
-    (first,) = (run / "state").glob("*/")
-    save(make_experiment(seed=2), run / "experiment.yaml")
-    do_train(run, data)
-    assert "resumed" not in caplog.text
-    assert len(list((run / "state").glob("*/"))) == 2
-    assert json.loads((run / "run.json").read_text())["seed"] == 2
-    save(make_experiment(seed=1, running={"log_every": 4}), run / "experiment.yaml")  # changes no result
-    do_train(run, data)
-    assert f"trained before: {first}" in caplog.text
-    assert json.loads((run / "run.json").read_text())["seed"] == 1
 
 
 @pytest.mark.parametrize(

@@ -126,14 +126,3 @@ def test_what_the_terminal_cannot_show(unpack):
     assert "\\xe9" in ended.stdout.decode("ascii")
     ended = run("unpack", "--input", "ü", *unpack[3:], PYTHONIOENCODING="ascii")
     assert ended.stderr.decode("ascii").startswith("transformer unpack: error: \\xfc: cannot be read")
-
-
-def test_a_full_disk_is_named_with_the_file(tmp_path):
-    """The limit on a file's size is a disk that is full at once."""
-    text = write_text(tmp_path / "text", ["one two three ."] * 1000)
-    line = shlex.join([*PROGRAM, "unpack", "--input", str(text), "--format", "text", "--output", str(tmp_path / "to")])
-    full = ["bash", "-c", f"trap '' XFSZ; ulimit -f 4; {line}"]
-    ended = subprocess.run(full, env=PROCESSOR, capture_output=True, timeout=60)
-    assert ended.returncode == 1
-    assert ended.stderr.decode().endswith(f"error: [Errno 27] File too large: '{tmp_path / 'to'}'\n")
-    assert os.listdir(tmp_path) == ["text"]
