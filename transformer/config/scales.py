@@ -1,7 +1,6 @@
-"""The scale that a configuration builds: its tasks, their runs and corpora; no text is both learned and tested."""
+"""The scale that a configuration builds: its tasks, their runs and corpora."""
 
 import itertools
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +71,7 @@ def trained_claims(config: dict) -> list[str]:
     scale = scale_of(config)
     base = config["base"] | scale["base"]
     rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
-    tested = {name: row for name, row in rows.items() if base | row != base and not contradiction(base | row)}
+    tested = [name for name, row in rows.items() if base | row != base and not contradiction(base | row)]
     return [name for name, row in rows.items() if name in tested or contradiction(row)]
 
 
@@ -176,7 +175,7 @@ def files_of(task: dict) -> list[tuple[str, str]]:
     Trees hold their words, and silver trees are made of English.
     """
     sides = ("trees",) if "symbols" in task else (task["source"], task["target"])
-    corpora = [*task["train"], *_tested_on(task).values()]
+    corpora = [*task["train"], *tested_on(task).values()]
     return [*itertools.product(corpora, sides), *((name, "en") for name in task.get("silver", {}).get("text", []))]
 
 
@@ -193,42 +192,7 @@ def absent_treebank(config: dict) -> str | None:
     return next((bank["path"] for bank in banks if not Path(bank["path"]).exists()), None)
 
 
-def _tested_on(task: dict) -> dict[str, str]:
+def tested_on(task: dict) -> dict[str, str]:
     """Return the corpora that a task is tested on, by split."""
     subsets = {f"subsets.{subset}": name for subset, name in task.get("subsets", {}).items()}
     return {split: task[split] for split in ("dev", "test", "elsewhere") if split in task} | subsets
-
-
-def shared_by_splits(config: dict, task: dict) -> str | None:
-    """Return the corpora that a task both learns from and is tested on, as a message; or None.
-
-    Names do not matter: a corpus is the same if it reads the same file, or overlaps in the grammar or in a treebank.
-    """
-    corpora, silver, sides = config["corpora"], task.get("silver", {}), (task.get("source", "en"), task.get("target"))
-    learned = [("train", name, corpora[name]) for name in task["train"]]
-    learned += [("silver.text", name, corpora[name]) for name in silver.get("text", [])]
-    if "path" in silver:
-        learned += [("silver.path", silver["path"], {"treebank": {"path": silver["path"]}})]
-    for (place, name, corpus), (split, tested) in itertools.product(learned, _tested_on(task).items()):
-        one, other = (_cuts(config, entry, sides) for entry in (corpus, corpora[tested]))
-        pairs = [(one[key], other[key]) for key in one.keys() & other.keys()]
-        if name == tested or any(max(a.start, b.start) < min(a.stop, b.stop) for a, b in pairs):
-            return f"{split} corpus '{tested}' shares sentences with '{name}' in {place}"
-    return None
-
-
-def _cuts(config: dict, corpus: dict, sides: tuple) -> dict[tuple, range]:
-    """Return the files that a corpus reads in these languages, whatever their names, and which numbers of each."""
-    if "grammar" in corpus:
-        seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
-        return {("grammar", seed): range(skip, skip + take)}
-    files, cuts = corpus.get("files", {}), {}
-    for entry in [corpus["treebank"]] if "treebank" in corpus else [files[side] for side in sides if side in files]:
-        if "path" in entry:
-            source = os.path.realpath(entry["path"])
-        else:
-            download = config["downloads"][entry["download"]]
-            source = download.get("sha256") or download.get("md5") or entry["download"]
-        first, last = entry.get("sections", (0, 0))
-        cuts[source, entry.get("member"), entry.get("split")] = range(first, last + 1)
-    return cuts

@@ -25,7 +25,7 @@ from transformer.config.scales import (
     parts,
     places_of,
     scale_of,
-    shared_by_splits,
+    tested_on,
 )
 from transformer.config.schema import Config
 from transformer.files import InputError
@@ -139,8 +139,10 @@ def _check_corpora(config: dict, task: dict, where: str) -> None:
         languages = ["en", "de", "fr", "trees"] if "grammar" in corpus else [*corpus.get("files", ["trees"])]
         if ending not in languages:
             refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
-    if shared := shared_by_splits(config, task):
-        refuse(where, shared)
+    learned = [*task["train"], *task.get("silver", {}).get("text", [])]
+    for split, name in tested_on(task).items():
+        if name in learned:
+            refuse(f"{where}.{split}", f"expected a corpus that is not learned from, found '{name}'")
 
 
 def _check_models(config: dict, where: str) -> None:
