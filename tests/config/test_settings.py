@@ -13,7 +13,6 @@ import yaml
 from support.project import ENVIRONMENT, copy_project, own_corpus
 
 from transformer.config import settings
-from transformer.config.reading import read_yaml
 from transformer.config.scales import RunName, at, parts, trained_claims
 from transformer.files import InputError
 
@@ -152,8 +151,6 @@ def test_refused_in_one_line(folder, good, changes, line):
     ("base", "left_out"),
     [
         ({"attention": "additive"}, {"additive", "unscaled", "unscaled-heads-1"}),
-        ({"tied": False}, {"untied"}),
-        ({"positions": "none"}, {"no-positions"}),
         ({"norm": "pre", "P_drop": 0.2}, {"pre-norm"}),
     ],
 )
@@ -162,9 +159,6 @@ def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place
     config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
     settings.accept(config, [])
     assert set(good["claims"]) - set(trained_claims(config)) == left_out
-
-
-# Files.
 
 
 @pytest.mark.parametrize(
@@ -194,9 +188,6 @@ def test_a_mapping_may_be_named_twice_and_changed(folder):
     assert (experiments["deep"], experiments["both"]) == ({"d_ff": 8192, "N": 8}, {"d_ff": 8192, "N": 2})
 
 
-# Readers.
-
-
 def test_snakemake_and_plan_print_the_same_line(tmp_path):
     """Real processes. `snakemake`, which does not look for modules here by itself, finds this copy's package."""
     project = copy_project(tmp_path)
@@ -220,20 +211,10 @@ def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=300)
 
 
-def test_snakemakes_text_is_read_as_yaml_has_it(folder):
-    """From the command line Snakemake gives `partial=true` as a text."""
-    config = read_yaml("config.yaml") | {"partial": "true"}
-    settings.accept(config, [folder / "config.yaml"])
-    assert config["partial"] is True
-
-
 def test_reading_needs_no_torch():
     code = "import sys; from transformer.config import settings; print('torch' in sys.modules, 'numpy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)
     assert result.stdout == "False False\n"
-
-
-# Runs.
 
 
 @pytest.mark.parametrize("run", [RunName("en-de", "base", 1), RunName("supervised", "parser", 1)])
@@ -241,7 +222,4 @@ def test_what_is_said_of_a_run_keeps_its_order(run):
     """As JSON it is a param of the rule `experiment`: in another order, Snakemake would train all runs again."""
     config = at(yaml.safe_load((ROOT / "config.yaml").read_text("utf-8")), "demo")
     expected = "label source target rows embedding_rows output_rows running scale task experiment seed fidelity"
-    assert list(json.loads(json.dumps(parts(config, run)))) == [
-        *expected.split(),
-        *("width", "depth", "optimizer", "preparation"),
-    ]
+    assert [*parts(config, run)] == [*expected.split(), "width", "depth", "optimizer", "preparation"]

@@ -50,12 +50,8 @@ def data(tmp_path, tokenize):
     return data
 
 
-def encode(data):
-    prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
-
-
 def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
-    encode(data)
+    prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
     learned, manifest = Subwords(data.vocabulary), read_json(data.manifest, Manifest)
     for split, side in itertools.product(("train", "dev"), SIDES):
         array = TokenArray.open(data.ids(split, side), data.offsets(split, side))
@@ -71,7 +67,7 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
     for text in ("Hund !", "Hund !", "Mann !"):
         lines = [*read(data.tokens("dev", "target"))[:-1], text]
         data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
-        encode(data)
+        prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
         sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
 
@@ -84,5 +80,5 @@ def test_what_does_not_fit_together_is_refused(data, tokenize):
     text = data.tokens("dev", "target")
     text.write_text("\n".join(read(text)[:-1]), "utf-8")
     with pytest.raises(InputError, match=rf"^{data.ids('dev', 'target')}: expected 20 sentences, found 19$"):
-        encode(data)
+        prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
     assert not data.manifest.exists()

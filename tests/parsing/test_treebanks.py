@@ -135,7 +135,7 @@ WRONG_GUM = {  # members of the archive that differ or are not there (None), and
     "documents": ({"const/GUM_bio_a.ptb": None}, "expected trees of every document of dev, found none of GUM_bio_a"),
     "split": ({"splits.md": SPLITS.replace("dev", "d")}, "expected a split dev in GUM's splits.md, found d, test2, tr"),
     "splits": ({"splits.md": None, "docs/splits.md": SPLITS}, "expected a split dev in GUM's splits.md, found none"),
-    "tree": ({"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"}, "const/GUM_bio_a.ptb, line 2: unbalanced brackets"),
+    "tree": ({"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"}, "const/GUM_bio_a.ptb, line 2: expected (label"),
 }
 
 

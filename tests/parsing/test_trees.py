@@ -51,19 +51,19 @@ def test_trees_wherever_they_begin_and_end():
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "problem"),
+    ("text", "line", "found"),
     [
-        ("(S (A b))\n(S (A b)))", 2, "unbalanced brackets: found a ')' that closes nothing"),
-        ("(A b)\n(S (A b)\n(A b)", 2, "unbalanced brackets: the tree that begins here lacks 1 ')'"),
-        ("(S\n(A ))", 2, "expected a word or a tree in '(A)', found nothing"),
-        ("(S\n(NP (A b) c))", 2, "expected a bracket, found 'c'"),
-        ("(S\n(NP a (A b)))", 2, "expected ')' after the word in '(NP a', found '('"),
-        ("(( ()", 1, "expected a word or a tree in '()', found nothing"),
-        ("(CD 1\u00a0000)", 1, "expected ')' after the word in '(CD 1', found '000'"),  # a space all the same
+        ("(S (A b))\n(S (A b)))", 2, "')'"),
+        ("(A b)\n(S (A b)\n(A b)", 2, "none"),
+        ("(S\n(A ))", 2, "')'"),
+        ("(S\n(NP (A b) c))", 2, "'c'"),
+        ("(S\n(NP a (A b)))", 2, "'('"),
+        ("(( ()", 1, "')'"),
+        ("(CD 1\u00a0000)", 1, "'000'"),  # a space all the same
     ],
 )
-def test_wrong_brackets(text, line, problem):
-    with pytest.raises(InputError, match=rf"^a\.mrg, line {line}: {re.escape(problem)}$"):
+def test_wrong_brackets(text, line, found):
+    with pytest.raises(InputError, match=rf"^a\.mrg, line {line}: expected .*, found {re.escape(found)}$"):
         list(parse_trees(text.split("\n"), "a.mrg"))
 
 

@@ -39,7 +39,6 @@ Path = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces wo
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", title="64 hexadecimal digits")]
 Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digits")]
 Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address")]
-Addresses = Annotated[list[Address], Meta(min_length=1)]
 Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
@@ -279,7 +278,7 @@ class Corpus(Keys):
 class Bytes(Keys):
     """A file from the network: its addresses, and a checksum by which it is known."""
 
-    urls: Annotated[Addresses, says("Addresses of the same bytes, tried in turn.")]
+    urls: Annotated[list[Address], Meta(min_length=1), says("Addresses of the same bytes, tried in turn.")]
     sha256: Maybe[Annotated[Sha256, says("Their SHA-256, in lower case.")]] = UNSET
     md5: Maybe[Annotated[Md5, says("Their MD5, where no SHA-256 was published.")]] = UNSET
     size: Maybe[Annotated[Many, says("Number of bytes.")]] = UNSET
@@ -321,8 +320,6 @@ class Config(Keys):
     downloads: Annotated[dict[Name, Download], says("Files from the network, by their names in resources/downloads.")]
 
 
-# The manual.
-
 INTRODUCTION = """\
 # Configuration
 
@@ -341,8 +338,7 @@ BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "excl
 
 def manual() -> str:
     """Return the manual in Markdown: a table for each struct, in the order in which keys name them."""
-    schema = msgspec.json.schema(Config)
-    sections = schema["$defs"]
+    sections = msgspec.json.schema(Config)["$defs"]
     titles, parts = ["Config"], [INTRODUCTION]
     for title in titles:  # grows meanwhile
         section = sections[title]
@@ -368,10 +364,8 @@ def value(node: dict[str, Any], titles: list[str]) -> str:
             return " or ".join(f"`{one}`" for one in values)
         case {"type": "object"}:
             return f"by `NAME`: {value(node['additionalProperties'], titles)}"
-        case {"type": "array", "prefixItems": items}:
-            return f"list of {len(items)}, each {value(items[0], titles)}"
         case {"type": "array"}:
-            return f"list, each {value(node['items'], titles)}"
+            return f"list, each {value(node.get('items') or node['prefixItems'][0], titles)}"
         case {"type": "boolean"}:
             return "true or false"
         case {"type": "integer" | "number" as kind}:

@@ -11,10 +11,10 @@ import re
 import tarfile
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -35,10 +35,22 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
     """
     if str(path).endswith(ARCHIVES) != bool(member):
         raise InputError(f"{path}: expected a member's name with an archive ({', '.join(ARCHIVES)}), else none")
-    with _open_member(path, member) if member else open_input(path) as content, _undamaged(path):
+    with open_input(path) as file, _undamaged(path):
+        members = _members(file) if member else iter([("", file)])
+        content, names = None, []
+        for name, found in members:
+            names.append(name)
+            if not member or name == posixpath.normpath(member):
+                content = found
+                break
+        if content is None:
+            nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
+            raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
         stream = gzip.GzipFile(fileobj=content) if str(member or path).endswith(".gz") else content
         yield stream
-        drain(stream)
+        while stream.read(_ARCHIVE_PIECE):
+            pass
+        deque(members, maxlen=0)
 
 
 def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
@@ -53,42 +65,27 @@ def member_named(path: str | Path, member: str | None = None) -> str:
 
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     """Yield the path and all bytes of each member of an archive for whose path `wanted` returns true, in order."""
-    with _open_archive(path) as members:
-        yield from ((name, open_it().read()) for name, open_it in members if wanted(name))
-
-
-@contextmanager
-def _open_member(path: str | Path, member: str) -> Iterator[IO[bytes]]:
-    names = []
-    with _open_archive(path) as members:
-        for name, open_it in members:
-            if name == posixpath.normpath(member):
-                yield open_it()
-                return
-            names.append(name)
-    nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
-    raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
-
-
-@contextmanager
-def _open_archive(path: str | Path) -> Iterator[Iterator[tuple[str, Callable[[], IO[bytes]]]]]:
-    """Open a .tar, plain or through gzip, or a .zip: each regular file's path, and a function that opens it.
-
-    Leaving the block reads a .tar to its end.
-    """
     with open_input(path) as file, _undamaged(path):
-        start = file.read(2)
-        file.seek(0)
-        if start == b"PK":
-            archive = zipfile.ZipFile(file)
-            files = (entry for entry in archive.infolist() if not entry.is_dir())
-            yield ((posixpath.normpath(entry.filename), partial(archive.open, entry)) for entry in files)
-        else:
-            stream = gzip.GzipFile(fileobj=file) if start == b"\x1f\x8b" else file
-            archive = tarfile.TarFile(fileobj=stream)
-            files = (entry for entry in archive if entry.isreg())
-            yield ((posixpath.normpath(entry.name), partial(archive.extractfile, entry)) for entry in files)
-            drain(stream)
+        yield from ((name, content.read()) for name, content in _members(file) if wanted(name))
+
+
+def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield path and content of each regular file in a .tar, plain or through gzip, or a .zip; a .tar to its end."""
+    start = file.read(2)
+    file.seek(0)
+    if start == b"PK":
+        archive = zipfile.ZipFile(file)
+        for entry in archive.infolist():
+            if not entry.is_dir():
+                yield posixpath.normpath(entry.filename), archive.open(entry)
+        return
+    stream = gzip.GzipFile(fileobj=file) if start == b"\x1f\x8b" else file
+    archive = tarfile.TarFile(fileobj=stream)
+    for entry in archive:
+        if entry.isreg():
+            yield posixpath.normpath(entry.name), archive.extractfile(entry)
+    while stream.read(_ARCHIVE_PIECE):
+        pass
 
 
 @contextmanager
@@ -98,11 +95,6 @@ def _undamaged(path: str | Path) -> Iterator[None]:
         yield
     except DAMAGED as error:
         raise InputError(f"{path}: damaged or cut short: {str(error) or type(error).__name__}") from error
-
-
-def drain(stream: IO[bytes]) -> None:
-    while stream.read(_ARCHIVE_PIECE):
-        pass
 
 
 def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:

@@ -4,9 +4,8 @@
     Die kleine Katze muss einen roten Schlüssel für ihre Königin verstecken.
     Le petit chat doit cacher une clé rouge pour sa reine.
 
-Translation in miniature: articles and adjectives agree, a German infinitive comes last, most French adjectives follow
-their noun, a possessive has an antecedent, and "makes ... more difficult" spans a noun phrase. The words are chosen for
-regular forms: no dative, no noun with cases, no elision.
+Articles and adjectives agree, a German infinitive comes last, most French adjectives follow their noun; a possessive
+has an antecedent. The words are chosen for regular forms: no dative, no noun with cases, no elision.
 """
 
 import random

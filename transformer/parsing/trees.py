@@ -1,18 +1,10 @@
 """§6.3: bracketed trees, and the sequences of symbols that a parser writes for them.
 
-A tree is the list of its brackets and words from left to right: no function recurses.
+A tree is the list of its brackets and words from left to right: no function recurses. In files, treebanks write the
+round brackets in words -LRB- and -RRB-; here they are brackets. A parser reads words and writes the tree without them,
+as in Vinyals et al. (2015) but with the words' tags, as in the authors' code:
 
-    (TOP (NP (DT the) (NN cat)))   is   Open(TOP) Open(NP) Leaf(DT, the) Leaf(NN, cat) Close(NP) Close(TOP)
-
-In files, treebanks write the round brackets in words -LRB- and -RRB-; here they are brackets.
-
-A parser reads words and writes the tree without them, as in Vinyals et al. (2015) but with the words' tags, as in the
-authors' code: (TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))) becomes
-
-    the cat sleeps .
-    (S (NP DT NN )NP (VP VBZ )VP . )S
-
-A parser may write what is no tree over these words. `decode` then makes one, and names each repair.
+    (TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))   becomes   (S (NP DT NN )NP (VP VBZ )VP . )S
 """
 
 import re
@@ -73,40 +65,32 @@ def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Itera
     tree: Tree = []
     labels: list[str] = []  # of the open constituents
     inside: list[str] | None = None  # label and word in the last bracket, until it is clear what it is
-    begin, problem = 0, ""
+    begin = 0
     for number, line in enumerate(lines, start=first):
         for token in _BRACKET_OR_WORD.findall(line):
             begin = begin or number
             match token, inside:
                 case "(", None:
                     inside = []
-                case ")", [tag, word]:
-                    tree.append(Leaf(tag, from_brackets(word)))
-                    inside = None
-                case _, [tag, word]:
-                    problem = f"expected ')' after the word in '({tag} {word}', found '{token}'"
-                case "(", _:
+                case "(", [] | [_]:
                     labels.append("".join(inside))
                     tree.append(Open(labels[-1]))
                     inside = []
+                case ")", [tag, word]:
+                    tree.append(Leaf(tag, from_brackets(word)))
+                    inside = None
                 case ")", None if labels:
                     tree.append(Close(labels.pop()))
-                case ")", None:
-                    problem = "unbalanced brackets: found a ')' that closes nothing"
-                case ")", _:
-                    problem = f"expected a word or a tree in '({''.join(inside)})', found nothing"
-                case _, None:
-                    problem = f"expected a bracket, found '{token}'"
+                case text, [] | [_] if text != ")":
+                    inside.append(text)
                 case _:
-                    inside.append(token)
-            if problem:
-                raise InputError(f"{name}, line {number}: {problem}")
+                    raise InputError(f"{name}, line {number}: expected (label ...) or (tag word), found '{token}'")
             if inside is None and not labels:
                 yield begin, tree
                 tree, begin = [], 0
     if begin:
         missing = len(labels) + (inside is not None)
-        raise InputError(f"{name}, line {begin}: unbalanced brackets: the tree that begins here lacks {missing} ')'")
+        raise InputError(f"{name}, line {begin}: expected {missing} more ')' to end this tree, found none")
 
 
 def from_brackets(word: str) -> str:
