@@ -8,7 +8,6 @@ from transformer.config.experiment import Model, load, resolve
 from transformer.config.scales import (
     RunName,
     absent_treebank,
-    own_values,
     parsing_of,
     parts,
     scale_of,
@@ -38,8 +37,13 @@ class Pipeline:
 
     @property
     def own_values(self) -> dict[str, dict]:
-        """Return by experiment of Table 3 the values that the scale sets in place of the paper's."""
-        return own_values(self.config, self.first_task)
+        """Return by experiment of Table 3 the values in place of the paper's, but for what `width` and `depth` divide.
+
+        Those of base are all others', too.
+        """
+        everywhere, here = self.entry["experiments"], self.entry["tasks"][self.first_task].get("experiments", {})
+        own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in self.config["experiments"]}
+        return own | {"base": self.entry["base"] | own["base"]}
 
     @property
     def absent_treebank(self) -> str | None:

@@ -120,7 +120,6 @@ NAMES = [
     ),
     ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
     ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
-    ({"experiments/big": MISSING}, "experiments: expected 'big', which a table compares, found none"),
     (
         {"claims/untied": {"tied": False, "positions": "words"}},
         "scales.demo: en-de: untied: model: tied: expected true with positions 'words', ..., found false",
@@ -143,7 +142,7 @@ def test_refused_in_one_line(folder, good, changes, line):
     for path in (EN_CS, ALONE, BOTH, GERMAN):
         line = line.replace(path, path.replace("/", "."))
     with pytest.raises(SystemExit) as refused:
-        settings.accept(changed(good, changes), [])
+        settings.accept(changed(good, changes))
     assert re.fullmatch(re.escape(f"config.yaml: {line}").replace(r"\.\.\.", ".+"), str(refused.value))
 
 
@@ -157,14 +156,13 @@ def test_refused_in_one_line(folder, good, changes, line):
 @pytest.mark.parametrize("place", ["", f"{DEMO}/"])
 def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place, base, left_out):
     config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
-    settings.accept(config, [])
+    settings.accept(config)
     assert set(good["claims"]) - set(trained_claims(config)) == left_out
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("base:\n  N: 2\n  h: 4\n  'N': 3\n", "line 4: expected each key once in a mapping, found 'N' again"),
         ("base: [\n", "not YAML: "),
         ("base: caf\xe9\n", "not YAML: "),
         ("- 1\n", "expected a mapping, found list"),
@@ -179,31 +177,17 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
         settings.read(["wrong.yaml"], [])
 
 
-def test_a_mapping_may_be_named_twice_and_changed(folder):
-    """Anchors, and keys beside those that are merged from another mapping, are no key twice."""
-    (folder / "more.yaml").write_text(
-        "experiments:\n  wide: &wide {d_ff: 8192, N: 2}\n  deep: {<<: *wide, N: 8}\n  both: *wide\n"
-    )
-    experiments = settings.read(["more.yaml"], [])["experiments"]
-    assert (experiments["deep"], experiments["both"]) == ({"d_ff": 8192, "N": 8}, {"d_ff": 8192, "N": 2})
-
-
 def test_snakemake_and_plan_print_the_same_line(tmp_path):
     """Real processes. `snakemake`, which does not look for modules here by itself, finds this copy's package."""
     project = copy_project(tmp_path)
     own_corpus(project)
     (project / "wrong.yaml").write_text("scales: {mine: {tasks: {en-cs: {dev: mine-train}}}}\n")
-    (project / "twice.yaml").write_text("scale: demo\nmirror: ''\nscale: demo\n")
-    wrong = "scales.mine.tasks.en-cs.dev: expected a corpus that is not learned from, found 'mine-train'"
-    for files, line in (
-        (["own.yaml", "wrong.yaml"], f"config.yaml: {wrong}"),
-        (["twice.yaml"], "twice.yaml: line 3: expected each key once in a mapping, found 'scale' again"),
-    ):
-        snakemake = run(project, "snakemake", "-n", "--cores", "1", "--configfile", *files)
-        assert snakemake.stderr.splitlines()[-1] == line
-        plan = run(project, "python", "-m", "transformer", "plan", "--configfile", *files)
-        assert plan.stderr == f"transformer plan: error: {line}\n"
-        assert (snakemake.returncode, plan.returncode) == (1, 1)
+    line = "config.yaml: scales.mine.tasks.en-cs.dev: expected a corpus that is not learned from, found 'mine-train'"
+    files = ["--configfile", "own.yaml", "wrong.yaml"]
+    snakemake = run(project, "snakemake", "-n", "--cores", "1", *files)
+    plan = run(project, "python", "-m", "transformer", "plan", *files)
+    assert (snakemake.stderr.splitlines()[-1], plan.stderr) == (line, f"transformer plan: error: {line}\n")
+    assert (snakemake.returncode, plan.returncode) == (1, 1)
 
 
 def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:

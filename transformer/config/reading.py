@@ -16,26 +16,11 @@ Kind = TypeVar("Kind")
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """The safe loader, libyaml's where it is installed. It refuses keys that come twice."""
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Refuse a key that comes twice, before those of merged mappings join the node's own."""
-        keys = set()
-        for key, _ in () if hasattr(node, "flat") else node.value:
-            if (found := (key.tag, str(key.value))) in keys:
-                line = f"{key.start_mark.name}: line {key.start_mark.line + 1}"
-                raise InputError(f"{line}: expected each key once in a mapping, found {key.value!r} again")
-            keys.add(found)
-        node.flat = True
-        super().flatten_mapping(node)
-
-
 def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(path, "rb") as file:
-            return yaml.load(file, _Loader)
+            return yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the first is faster
     except OSError as error:
         raise InputError(f"{path}: {error.strerror.lower()}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such day

@@ -121,17 +121,6 @@ def parts(config: dict, run: RunName) -> dict:
     }
 
 
-def own_values(config: dict, task: str) -> dict[str, dict]:
-    """Return by experiment of Table 3 what a scale and its task set in place of the paper's values.
-
-    Those of base are all others', too. Left out is what `width` and `depth` divide.
-    """
-    scale = scale_of(config)
-    everywhere, here = scale["experiments"], scale["tasks"][task].get("experiments", {})
-    own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in config["experiments"]}
-    return own | {"base": scale["base"] | own["base"]}
-
-
 def preparation_of(config: dict, task: str) -> dict:
     """Return the preparation of a task's text; a translation task may add `decapitalize` to the common settings."""
     own = scale_of(config)["tasks"].get(task, {})

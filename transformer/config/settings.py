@@ -14,8 +14,6 @@ import yaml
 from transformer.config.experiment import resolve
 from transformer.config.reading import hint, read_yaml, structured
 from transformer.config.scales import (
-    TABLE_2,
-    WHY,
     RunName,
     all_runs,
     at,
@@ -59,16 +57,11 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     return config
 
 
-def accept(config: dict, files: Iterable[Path]) -> None:
-    """Check what Snakemake has made of these files and its command line. Exits with one line where that is refused.
-
-    Snakemake has read the files by itself, and does not see a key that stands twice.
-    """
+def accept(config: dict) -> None:
+    """Check what Snakemake has made of files and command line. Exits with one line where that is refused."""
+    if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
+        config["partial"] = config["partial"] == "true"
     try:
-        for file in map(Path, files):
-            read_yaml(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
-        if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
-            config["partial"] = config["partial"] == "true"
         check(config)
     except InputError as error:
         sys.exit(str(error))
@@ -95,9 +88,6 @@ def check(config: dict) -> None:
     """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
     structured(config, Config, CONFIG)
     _require_named(config["scales"], config["scale"], "scales", "scale")
-    for experiment in (*TABLE_2, *WHY):
-        if experiment not in config["experiments"]:
-            refuse("experiments", f"expected '{experiment}', which a table compares, found none")
     for claim in config["claims"].keys() & config["experiments"].keys():
         refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
     for name, corpus in config["corpora"].items():

@@ -68,45 +68,44 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
     output.parent.mkdir(parents=True, exist_ok=True)
     reasons = []
     for version, url in [(some, url) for some in versions for url in some.urls]:
-        place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
+        place, part = (
+            Path(mirror, *url.split("/")[2:]) if mirror else url,
+            version.part(output),
+        )  # HOST and what follows
+        resumed = length(part) > 0 and version.size is not None
         try:
-            _obtain(place, version.part(output), version)
+            for _ in range(1 + resumed):  # the bytes that were there before may be to blame
+                download(place, part, version.size)
+                if not (wrong := version.difference(part)):
+                    break
+                part.unlink()
+            if wrong:
+                raise _Refused(wrong)
         except _Refused as refused:
             reasons.append(f"{place}: {refused}")
             logger.warning("%s: %s", output.name, reasons[-1])
         else:
-            os.replace(version.part(output), output)
+            os.replace(part, output)
             for other in versions:
                 other.part(output).unlink(missing_ok=True)
             return
     raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
 
 
-def _obtain(place: str | Path, part: Path, version: Version) -> None:
-    """Make `part` the right file. Raises Refused if `place` has none and, without `part`, if it gives another."""
-    resumed = length(part) > 0 and version.size is not None
-    if isinstance(place, str):
-        download(place, part, version.size)
-    elif place.is_file():
-        shutil.copyfile(place, part)
-    else:
-        raise _Refused("no such file")
-    if wrong := version.difference(part):
-        part.unlink()
-        if not resumed:
-            raise _Refused(wrong)
-        _obtain(place, part, version)  # the bytes that were there before may be to blame
-
-
-def download(url: str, part: Path, size: int | None) -> None:
+def download(place: str | Path, part: Path, size: int | None) -> None:
     """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises Refused.
 
     Without a size, each attempt begins again.
     """
+    if isinstance(place, Path):
+        if not place.is_file():
+            raise _Refused("no such file")
+        shutil.copyfile(place, part)
+        return
     failures, farthest = 0, length(part)
     while length(part) < (size or 1 << 63):
         try:
-            _transfer(url, part, length(part) if size else 0, size)
+            _transfer(place, part, length(part) if size else 0, size)
             return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
             failures = 1 if length(part) > farthest else failures + 1
@@ -114,7 +113,7 @@ def download(url: str, part: Path, size: int | None) -> None:
             if failures == _ATTEMPTS:
                 raise _Refused(f"{type(error).__name__}: {error}, {_ATTEMPTS} times") from error
             pause = PAUSE_SECONDS * 2 ** (failures - 1)
-            logger.warning("%s: %s; again in %g s", url, error, pause)
+            logger.warning("%s: %s; again in %g s", place, error, pause)
             time.sleep(pause)
         except requests.RequestException as error:
             raise _Refused(f"{type(error).__name__}: {error}") from error
