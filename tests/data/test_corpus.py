@@ -40,10 +40,7 @@ def read(path):
     return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
-# Processes.
-
-
-@pytest.mark.parametrize("count", [0, 1, 10, 40])
+@pytest.mark.parametrize("count", [0, 40])
 @pytest.mark.parametrize("processes", [1, 3])
 def test_order_is_kept(small_chunks, count, processes):
     chunks = [tuple(range(start, min(start + 3, count))) for start in range(0, count, 3)]
@@ -78,9 +75,6 @@ def test_an_error_ends_all_processes(task, message):
     assert not multiprocessing.active_children()
 
 
-# Cleaning.
-
-
 @pytest.mark.parametrize(
     ("source", "target", "kept"),
     [
@@ -93,9 +87,6 @@ def test_an_error_ends_all_processes(task, message):
 )
 def test_which_pairs_are_kept(experiment, source, target, kept):
     assert keep(" ".join(["a"] * source), " ".join(["b"] * target), experiment.preparation) is kept
-
-
-# Tokenising.
 
 
 def tokenized(folder, corpora, preparation, clean, processes=1):
@@ -127,9 +118,6 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
     with pytest.raises(InputError, match=rf"{files[0]}: no pair of 2 is left after cleaning"):
         tokenized(tmp_path, [files], experiment.preparation, clean=True)
     assert read(old) == ["old"]
-
-
-# Token arrays.
 
 
 @pytest.fixture

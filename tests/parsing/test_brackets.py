@@ -223,9 +223,8 @@ TRACES = [Leaf("-NONE-", str(number)) for number in range(9)]
 @pytest.mark.parametrize(
     ("gold", "test", "message"),
     [
-        ("(S (N a))\n" * 3, "(S (N a))\n" * 2, r"gold has 3, .*test has 2; .*test has no line 3"),
+        ("(S (N a))\n" * 3, "(S (N a))\n" * 2, r"gold has 3, .*test has 2"),
         ("(S (N a))\n \n", "(S (N a))\n\n", r"gold, line 2: expected a tree, found an empty line"),
-        ("", "", "expected trees, found none"),
     ],
 )
 def test_bad_files(tmp_path, gold, test, message):

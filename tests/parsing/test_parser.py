@@ -69,19 +69,6 @@ def parser(tmp_path_factory, data):
     return open_parser(run, None, {}, constrained=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("The cat can't, or won't.", "The cat ca n't , or wo n't ."),
-        ('"No," he said, "not I."', "`` No , '' he said , `` not I . ''"),
-        ("Cats (and dogs) sleep", "Cats ( and dogs ) sleep"),
-        (" \t", ""),
-    ],
-)
-def test_the_words_of_plain_text(line, expected):
-    assert penn_words(line) == expected.split()
-
-
 @pytest.mark.parametrize("constrained", [False, True])
 def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
     """Each tree is the one that its sentence has alone; a constrained search finds it, too."""

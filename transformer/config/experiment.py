@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
@@ -48,12 +47,10 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # `fidelity`: docs/text-or-code.md says more. A name never changes its meaning: another reading gets another name.
-PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "paper-text": {"sinusoids": "interleaved", "target_spaces": 0},
-        "paper-code": {"sinusoids": "concatenated", "target_spaces": 32},
-    }
-)
+PRESETS = {
+    "paper-text": {"sinusoids": "interleaved", "target_spaces": 0},
+    "paper-code": {"sinusoids": "concatenated", "target_spaces": 32},
+}
 
 
 def contradiction(row: Mapping[str, Any]) -> str | None:

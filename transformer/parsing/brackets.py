@@ -9,10 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 
-from transformer.files import InputError, count_lines, read_lines
+from transformer.files import InputError, read_pairs
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
 
 _DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
@@ -156,21 +155,14 @@ def _percentage(part: int, whole: int) -> float | None:
 def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tree, Tree]]:
     """Yield the trees of two files, line by line; several trees on a line are one sentence.
 
-    An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError on
-    files of unequal length or without a line, on an empty line in `gold`, and on what `parse_trees` cannot read.
+    An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError like
+    `read_pairs` and `parse_trees`, and on an empty line in `gold`.
     """
-    number = 0
-    for number, (right, guess) in enumerate(zip_longest(read_lines(gold), read_lines(test)), start=1):
-        if right is None or guess is None:
-            counts = f"{gold} has {count_lines(gold)}, {test} has {count_lines(test)}"
-            short = gold if right is None else test
-            raise InputError(f"expected as many lines in gold and test, found: {counts}; {short} has no line {number}")
+    for number, (right, guess) in enumerate(read_pairs(gold, test), start=1):
         if not right.strip():
             raise InputError(f"{gold}, line {number}: expected a tree, found an empty line")
         expected = parse_line(right, gold, number)
         yield expected, with_words_of(expected, parse_line(guess, test, number))
-    if not number:
-        raise InputError(f"expected trees, found none: {gold} and {test} are empty")
 
 
 def parse_line(line: str, name: str | Path, number: int) -> Tree:
