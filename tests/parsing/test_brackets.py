@@ -235,14 +235,9 @@ def test_bad_files(tmp_path, gold, test, message):
 
 
 def test_trees_without_words_have_those_of_gold(tmp_path):
-    """Their scores are the same; a tree with a word of its own, or too few, is left as it is."""
-    gold, test, bare = (tmp_path / name for name in ("gold", "test", "bare"))
+    """A tree with a word of its own, or too few, is left as it is."""
+    gold, bare = tmp_path / "gold", tmp_path / "bare"
     gold.write_text("(S (NP (-NONE- *)) (VP (V go) (RP on)) (. .))\n" * 4)
-    lines = ["(S (VP (V go) (NN on)) (. .))", "", "(S (VP (V go) (RP in)) (. .))", "(S (V go))"]
-    test.write_text("".join(f"{line}\n" for line in lines))
     bare.write_text("\n".join(["(S (VP (V _) (NN _)) (. _))", "", "(S (VP (V _) (RP in)) (. _))", "(S (V _))", ""]))
-    pairs = list(read_gold_and_test(gold, bare))
-    expected = [lines[0], "", "(S (VP (V _) (RP in)) (. _))", "(S (V _))"]
-    assert [test for _, test in pairs] == list(map(read_line, expected))
-    statuses = [compare(*pair, 1).status for pair in pairs]
-    assert statuses == [compare(*pair, 1).status for pair in read_gold_and_test(gold, test)]
+    expected = ["(S (VP (V go) (NN on)) (. .))", "", "(S (VP (V _) (RP in)) (. _))", "(S (V _))"]
+    assert [test for _, test in read_gold_and_test(gold, bare)] == list(map(read_line, expected))

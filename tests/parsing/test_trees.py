@@ -144,7 +144,6 @@ def test_an_example():
 
 
 @given(trees.map(clean))
-@example(read(WHOLE))
 @example(read("(TOP (X (NP (NP (DT a))) (NP (NP (DT b)))) (. .))"))
 def test_there_and_back(tree):
     sentence, written = encode_tree(tree)
@@ -157,7 +156,6 @@ def test_there_and_back(tree):
         ("", "a b", "(XX a) (XX b)", "fewer tags than words"),
         # Words beyond the last tag: into the outermost constituent, open or closed.
         ("(S (NP DT )NP )S", "a b", "(S (NP (DT a)) (XX b))", "fewer tags than words"),
-        ("(S (NP DT", "a b", "(S (NP (DT a)) (XX b))", "brackets left open; fewer tags than words"),
         ("(S (NP", "a", "(S (XX a))", "brackets left open; fewer tags than words; an empty NP"),
         ("(S DT )S .", "a . c", "(S (DT a)) (. .) (XX c)", "fewer tags than words"),
         (". (S DT )S", ". b c", "(. .) (S (DT b)) (XX c)", "fewer tags than words"),
@@ -166,10 +164,8 @@ def test_there_and_back(tree):
         ("(S DT NN )S", "a", "(S (DT a))", "more tags than words"),
         # Brackets.
         (")S DT", "a", "(DT a)", "a )S that closes nothing"),
-        ("(S DT )NP NN )S", "a b", "(S (DT a) (NN b))", "a )NP that closes nothing"),
         ("(S (NP DT )S", "a", "(S (NP (DT a)))", "a )S that closes a NP"),
         ("(S (NP DT )S NN )NP", "a b", "(S (NP (DT a))) (NN b)", "a )S that closes a NP; a )NP that closes nothing"),
-        ("(S (NP )NP DT )S", "a", "(S (DT a))", "an empty NP"),
         ("(S (NP )S DT", "a", "(DT a)", "a )S that closes a NP; an empty NP; an empty S"),
         # Each fault is named once.
         (")S )S (S DT DT DT )S", "a", "(S (DT a))", "a )S that closes nothing; more tags than words"),
