@@ -192,11 +192,7 @@ def given(section: Section) -> dict[str, Any]:
 
 
 def resolve(parts: dict) -> Experiment:
-    """Return the run that `parts` describes: `rows` laid over each other in order, then divided by `width` and `depth`.
-
-    `parts` has the keys of `Experiment` but for model and training, and rows, optimizer, width, depth, embedding_rows,
-    output_rows.
-    """
+    """Return the run of `scales.parts`: `rows` laid over each other in order, then divided by `width` and `depth`."""
     parts = dict(parts)
     row = {key: value for row in parts.pop("rows") for key, value in row.items()}
     row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}

@@ -64,15 +64,12 @@ def all_runs(config: dict) -> list[RunName]:
 
 
 def trained_claims(config: dict) -> list[str]:
-    """Return the rows of `claims` that test something: not those that contradict base, or change nothing of it.
-
-    A row that contradicts itself is a mistake, and is among them: it is refused.
-    """
+    """Return the rows of `claims` that test something: not those that contradict base, or change nothing of it."""
     scale = scale_of(config)
     base = config["base"] | scale["base"]
     rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
     tested = [name for name, row in rows.items() if base | row != base and not contradiction(base | row)]
-    return [name for name, row in rows.items() if name in tested or contradiction(row)]
+    return [name for name, row in rows.items() if name in tested or contradiction(row)]  # the latter is refused later
 
 
 def seeds_of(scale: dict, experiment: str) -> list[int]:
@@ -86,10 +83,8 @@ def experiments_of(config: dict) -> dict[str, dict]:
 
 
 def parts(config: dict, run: RunName) -> dict:
-    """Return the parts of config.yaml for one run, as input of `transformer.config.experiment.resolve`.
-
-    The workflow passes them on as JSON, by which Snakemake knows whether a run has changed: their order is kept.
-    """
+    """Return the parts of config.yaml for one run, as input of `transformer.config.experiment.resolve`."""
+    # Their order stays: the workflow passes them on as JSON, by which Snakemake knows whether a run has changed.
     scale, running = scale_of(config), config["running"] | scale_of(config).get("running", {})
     if run.experiment == PARSER:
         parsing = parsing_of(config)
@@ -159,13 +154,11 @@ def downloads_of(entries: Iterable[dict]) -> list[str]:
 
 
 def files_of(task: dict) -> list[tuple[str, str]]:
-    """Return corpus and ending of the files that a task learns from and is tested on.
-
-    Trees hold their words, and silver trees are made of English.
-    """
+    """Return corpus and ending of the files that a task learns from and is tested on."""
     sides = ("trees",) if "symbols" in task else (task["source"], task["target"])
     corpora = [*task["train"], *tested_on(task).values()]
-    return [*itertools.product(corpora, sides), *((name, "en") for name in task.get("silver", {}).get("text", []))]
+    silver = task.get("silver", {}).get("text", [])  # English, of which trees are made
+    return [*itertools.product(corpora, sides), *((name, "en") for name in silver)]
 
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:

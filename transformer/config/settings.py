@@ -1,7 +1,6 @@
-"""config.yaml, read and checked: the one reader of the workflow, and of the commands that people call.
+"""config.yaml, read and checked. The structs check each value; this module, that names and numbers fit each other.
 
-The structs check each value; the rest of this module checks names and numbers that do not fit each other, at every
-scale. Needs no torch: Snakemake imports it at each start, and each of its jobs does.
+Needs no torch: Snakemake imports it at each start, and each of its jobs does.
 """
 
 import sys
@@ -34,7 +33,6 @@ CONFIG = Path("config.yaml")  # of the project's folder
 def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     """Return config.yaml under other `files` and `key=value` entries, as Snakemake lays --configfile and --config.
 
-    The files of corpora need not be there: `plan` is asked before they are, and `doctor` says more of missing ones.
     Raises InputError naming the file, the entry or the key.
     """
     if not CONFIG.exists():

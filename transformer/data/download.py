@@ -58,9 +58,8 @@ class Version:
 
 
 def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> None:
-    """Write one of `versions`, which serve equally well, to `output`: the first that an address has.
+    """Write the first of `versions` that an address has to `output`; of a mirror, `mirror/HOST/PATH` in place of a URL.
 
-    With `mirror`, a folder, the address `https://HOST/PATH` is read from `mirror/HOST/PATH`, never from the network.
     Raises InputError, with a reason for every address, when none has its file.
     """
     if any(version.difference(output) is None for version in versions):
@@ -93,10 +92,7 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
 
 
 def download(place: str | Path, part: Path, size: int | None) -> None:
-    """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises Refused.
-
-    Without a size, each attempt begins again.
-    """
+    """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises Refused."""
     if isinstance(place, Path):
         if not place.is_file():
             raise _Refused("no such file")
@@ -105,7 +101,7 @@ def download(place: str | Path, part: Path, size: int | None) -> None:
     failures, farthest = 0, length(part)
     while length(part) < (size or 1 << 63):
         try:
-            _transfer(place, part, length(part) if size else 0, size)
+            _transfer(place, part, length(part) if size else 0, size)  # of unknown size, from the beginning
             return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
             failures = 1 if length(part) > farthest else failures + 1

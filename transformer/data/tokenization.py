@@ -85,10 +85,9 @@ def write_tokenized(
     clean: bool,
     processes: int,
 ) -> dict[str, int]:
-    """Tokenise the (source, target) files of `corpora` end to end into the two `outputs`.
+    """Tokenise the (source, target) files of `corpora` into `outputs`; `clean` drops the pairs that `keep` refuses.
 
-    `clean` drops the pairs that `keep` refuses. Returns how many pairs were "read" and "kept". Raises InputError if no
-    pair is left.
+    Returns how many pairs were "read" and "kept". Raises InputError if none is left.
     """
     counts = {"read": 0, "kept": 0}
     task = partial(_tokenize, [Moses(language, preparation) for language in languages], clean)

@@ -1,9 +1,7 @@
 """§6.3 English constituency parsing: words to trees, by the same model and search that translate.
 
-The paper's search may write anything; `trees.decode` repairs it. A constrained search writes trees alone: any
-other symbol gets probability zero. A tag takes the next word; a closing bracket closes the innermost constituent, which
-must hold something; EOS follows when all is closed and no word is left. Only the search's limit on the length can cut
-such a tree short.
+The paper's search may write anything; `trees.decode` repairs it. A constrained search writes trees alone, unless it
+reaches its limit on the length: any other symbol gets probability zero.
 """
 
 from collections.abc import Iterable, Iterator
@@ -98,6 +96,9 @@ def penn_words(line: str) -> list[str]:
 
 class TreeDecoder:
     """A `search.Decoder` around another, whose hypotheses stay beginnings of trees over their sentences' words.
+
+    A tag takes the next word; a closing bracket closes the innermost constituent, which must hold something; EOS
+    follows when all is closed and no word is left.
 
     words: [B], the number of each sentence's words. symbols: the vocabulary's symbols, with their ids.
     """

@@ -29,8 +29,7 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
     path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
-    Raises InputError like `parse_trees` and, before anything is read, if a section has no files. A missing file is not
-    noticed, as the treebank's own numbering has gaps: count the trees.
+    Raises InputError like `parse_trees`, and if a section has no files; as the numbering has gaps, count the trees.
     """
     named = [(_PENN_FILE.fullmatch(file.name), file) for file in Path(path).rglob("*")]
     files = sorted((name[0], int(name[1]), file) for name, file in named if name and first <= int(name[1]) <= last)
