@@ -32,8 +32,8 @@ SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its ste
 DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
 # The planned part of the memory; the rest is for short-lived tensors and other programs.
 SHARE = 0.7
-# Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also three copies of weight and
-# moments while a state is saved, as measured (its own, and two of safetensors'). A GPU has the weights in 16 bits, too.
+# Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also room for three copies of weight
+# and moments while a state is saved (safetensors makes two). A GPU has the weights in 16 bits, too.
 PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
 _REMINDER = 60  # seconds between two messages that a lock is waited for
 _TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save

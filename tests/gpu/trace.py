@@ -47,7 +47,6 @@ for name, answer in ANSWERS.items():
 from benchmarks.workload import of_paper
 from transformer.device import World
 from transformer.model import packed
-from transformer.training import batches as batches_module
 from transformer.training import loss
 from transformer.training import step as training_step
 from transformer.training.step import Learner
@@ -59,7 +58,7 @@ def to_device(array: np.ndarray, device: torch.device) -> torch.Tensor:
         return torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, device=device)
 
 
-packed.to_device = batches_module.to_device = to_device
+packed.to_device = to_device
 
 
 class Watch(TorchDispatchMode):
@@ -127,28 +126,17 @@ def compiled(name: str) -> dict:
         learner.compiled = loss.compiled()
     batches = sorted(learner.batches_of(0), key=lambda batch: learner.text.lengths[:, batch].max())
     chosen = [batches[0], batches[len(batches) // 2], batches[-1]]
+    views = all([update(learner, batch) for batch in chosen])
+    (forward,), attention = graphs["forward"], torch.ops.higher_order.flex_attention
+    nodes = forward.graph.find_nodes(op="call_function", target=attention)
     return {
         "longest": [int(learner.text.lengths[:, batch].max()) for batch in chosen],
         "pairs": [len(batch) for batch in chosen],
-        "views": all([update(learner, batch) for batch in chosen]),
-        "graphs": [len(graphs["forward"]), len(graphs["backward"])],
+        "views": views,
+        "backward": len(graphs["backward"]),
         "breaks": sum(counters["graph_break"].values()),
-        "saved_bytes": max(map(saved, graphs["forward"])),
-        "attention": sorted({kind for graph in graphs["forward"] for kind in attention_types(graph)}),
+        "attention": sorted({str(x.meta["val"].dtype) for node in nodes for x in node.args[:3]}),
     }
-
-
-def attention_types(graph: torch.fx.GraphModule) -> set[str]:
-    """Return the types that attention in blocks is given."""
-    nodes = graph.graph.find_nodes(op="call_function", target=torch.ops.higher_order.flex_attention)
-    return {str(x.meta["val"].dtype) for node in nodes for x in node.args[:3]}
-
-
-def saved(graph: torch.fx.GraphModule) -> int:
-    """Return the bytes that a forward graph hands to its backward graph, without its own inputs."""
-    (outputs,) = graph.graph.find_nodes(op="output")[0].args
-    values = [node.meta["val"] for node in outputs if isinstance(node, torch.fx.Node) and node.op != "placeholder"]
-    return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
 
 
 if __name__ == "__main__":

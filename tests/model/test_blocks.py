@@ -17,8 +17,6 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import flex_attention
 
-from transformer.config.experiment import PAD
-from transformer.model.attention import fits_blocks
 from transformer.model.packed import BLOCK, Blocks, blocks_of, padding_lengths
 from transformer.model.transformer import Transformer
 from transformer.process import Interrupted, StopSignals
@@ -65,25 +63,6 @@ def make_model(**changes) -> Transformer:
     return model
 
 
-# The layout.
-
-
-def test_a_batch_laid_flat():
-    """Two pairs, and what fills them up: three sentences on either side, of a hundred tokens and of sixty."""
-    batch = TEXT.batch(np.array([3, 5]), CPU, (300, 100))
-    for side, lengths, size in ((batch.source, TEXT.lengths[0], 384), (batch.target, TEXT.lengths[1], 256)):
-        n = int(lengths[[3, 5]].sum())
-        fillers = [(size - n) // 3 + (i < (size - n) % 3) for i in range(3)]
-        ids = np.repeat(np.arange(5), [lengths[3], lengths[5], *fillers])
-        assert side.sentences.tolist() == ids.tolist()
-        assert side.positions.tolist() == [i for length in (lengths[3], lengths[5], *fillers) for i in range(length)]
-        assert side.ids[n:].tolist() == [PAD] * (size - n)
-        assert (side.slots, side.mask) == (None, None)
-    n = int(TEXT.lengths[1, [3, 5]].sum())
-    assert batch.labels[:n].tolist() == [*TEXT.target[3], *TEXT.target[5]]
-    assert batch.labels[n:].tolist() == [PAD] * (256 - n)
-
-
 # Attention in blocks.
 
 
@@ -123,25 +102,6 @@ def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
     assert len(masks) == 3
     for mask in masks:
         assert_tables_of(mask, Blocks(mask.kv_num_blocks, mask.kv_indices, mask.q_num_blocks, mask.q_indices))
-
-
-@pytest.mark.parametrize(
-    ("changes", "fits"),
-    [
-        *((form, name != "narrow keys") for name, form in FORMS.items()),
-        ({"d_k": 16, "d_v": 24}, True),
-        ({"d_k": 512, "d_v": 512}, False),
-        ({"d_v": 8}, False),
-        ({"P_drop_attention": 0.1}, False),
-        ({"attention": "additive"}, False),
-    ],
-    ids=str,
-)
-def test_models_that_attention_in_blocks_knows(changes, fits):
-    model = model_config(**{"h": 8, "d_k": 64, "d_v": 64} | changes)
-    assert fits_blocks(model, torch.device("cuda"), torch.bfloat16) == fits
-    assert not fits_blocks(model, torch.device("cuda"), torch.float32)
-    assert not fits_blocks(model, CPU, torch.bfloat16)
 
 
 # Packed and padded are the same.

@@ -62,13 +62,6 @@ def test_parameters_are_those_of_the_model(changes):
     assert parameters(config) == sum(weight.numel() for weight in Transformer(config).parameters())
 
 
-@pytest.mark.parametrize(("changes", "tera"), [({}, 9.53), ({"N": 2}, 5.07), ({"d_k": 16}, 8.44), (BIG, 32.27)])
-def test_flops_of_a_step(changes, tera):
-    """25,000 source and 25,000 target tokens in sentences of 30, a vocabulary of 37,000."""
-    model = row(output_rows=37000, **changes)
-    assert training_flops(model, Lengths(25000, 25000, *[25000 * 30] * 3)) / 1e12 == pytest.approx(tera, abs=0.005)
-
-
 def packed(sentences: int, length: int) -> Packed:
     """Sentences of one length, so that nothing is padded."""
     ids = torch.randint(2, SMALL.output_rows, (sentences * length,))

@@ -57,16 +57,6 @@ def test_foreign_file(tmp_path, content):
         load(path)
 
 
-@pytest.mark.parametrize("changes", [{}, {"positions": "learned"}], ids=str)
-def test_load_model(tmp_path, changes):
-    model = random_model(1, **changes)
-    save(tmp_path / "x.safetensors", model.state_dict(), HEADER)
-    loaded = load_model(tmp_path / "x.safetensors", model_config(**changes))
-    assert_equal(loaded.state_dict(), model.state_dict())
-    assert_equal(dict(loaded.named_buffers()), dict(model.named_buffers()))
-    assert not loaded.training
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

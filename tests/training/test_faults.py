@@ -1,7 +1,4 @@
-"""Real trainings that are killed, signalled or run out of disk: they end soon, lose nothing, and go on afterwards.
-
-`pytest -m "" tests/training/test_faults.py -rP` prints how long each end took.
-"""
+"""Real trainings that are killed, signalled or run out of disk: they end soon, lose nothing, and go on afterwards."""
 
 import json
 import random
@@ -47,20 +44,13 @@ class Training(subprocess.Popen):
     def __init__(self, run: Path, data: Path, program: list[str] = PROGRAM, processes: int = 1):
         starter = [*TORCHRUN, str(processes)] if processes > 1 else [sys.executable]
         command = [*starter, *program, str(run), "--data", str(data), "--threads", "1"]
-        self.errors = run.parent / f"{time.time_ns()}.err"
-        with self.errors.open("w") as err:
+        self.messages = run.parent / f"{time.time_ns()}.err"
+        with self.messages.open("w") as err:
             super().__init__(command, cwd=ROOT, env=PROCESSOR, stderr=err, preexec_fn=heed_signals)
 
     @property
     def err(self) -> str:
-        return self.errors.read_text()
-
-    def end(self, within: float = LONG) -> int:
-        """Return its exit code, once it has ended by itself; print how long that took."""
-        since = time.time()
-        self.wait(within)
-        print(f"ended after {time.time() - since:.1f} s")
-        return self.returncode
+        return self.messages.read_text()
 
     def wait_for(self, true: Callable[[], object]) -> None:
         """Wait until `true()`; fail when the process ends before, or it takes too long."""
@@ -85,7 +75,7 @@ def steps_done(run: Path) -> int:
 def straight(tmp_path_factory, data) -> Path:
     """Train 200 steps without a fault; a state every third step, so that some are killed while they save."""
     run = new_run(tmp_path_factory.mktemp("straight"), 200, save_every=3, tokens=60)
-    assert Training(run, data).end() == 0
+    assert Training(run, data).wait(LONG) == 0
     return run
 
 
@@ -106,9 +96,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straigh
     training.wait_for(lambda: steps_done(run) >= step)
     time.sleep(chance.random() / 50)
     training.kill()
-    training.wait()
-    print(f"killed at step {steps_done(run)}")
-    assert training.returncode == -signal.SIGKILL
+    assert training.wait() == -signal.SIGKILL
     do("train", run, "--data", data, "--threads", 1)
     assert metrics(run) == metrics(straight)
     for name in ("last.safetensors", "state/*/state/00000200.safetensors", "checkpoints/00000195.safetensors"):
@@ -124,7 +112,7 @@ def test_a_signal_saves_once_and_exits_with_75(tmp_path, data, number):
     training = Training(run, data)
     training.wait_for(lambda: steps_done(run) > 25)
     training.send_signal(number)
-    assert training.end(SOON) == EXIT_INTERRUPTED == 75
+    assert training.wait(SOON) == EXIT_INTERRUPTED == 75
     (step,) = re.findall(rf"transformer train: interrupted by {number.name}: saved at step (\d+);", training.err)
     assert max(states(run)) == f"{int(step):08}.safetensors"
     assert steps_done(run) == int(step)
@@ -138,7 +126,7 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data, number)
     training.wait_for(lambda: steps_done(run) > 25)
     (second,) = [p for p in psutil.Process(training.pid).children() if p.environ().get("RANK") == "1"]
     second.send_signal(number)
-    assert training.end(SOON) not in (0, EXIT_INTERRUPTED)  # torchrun's own
+    assert training.wait(SOON) not in (0, EXIT_INTERRUPTED)  # torchrun's own
     messages = re.findall(r"interrupted by (.*): saved at step (\d+);", training.err)
     assert {step for _, step in messages} == {str(int(max(states(run)).split(".")[0]))}
     assert number.name in {by for by, _ in messages}
@@ -159,9 +147,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, fault, "1", "25"], processes=2)
     training.wait(LONG)
-    took = time.time() - float(re.search(r"fault at (.*)", training.err)[1])
-    print(f"{fault}: ended after {took:.1f} s")
-    assert took < SOON
+    assert time.time() - float(re.search(r"fault at (.*)", training.err)[1]) < SOON
     assert training.returncode not in (0, EXIT_INTERRUPTED)
     where = r"step 26 \(epoch 0, batch 25: \d+ source \+ \d+ target tokens in \d+ pairs, the longest of them pair \d+\)"
     last = re.escape(f"{run}/state/") + r"\w+/state/00000020.safetensors"
@@ -171,7 +157,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
         assert re.search(rf"error: {where}: ConnectionError: another process of this training has ended", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     again = Training(run, data, processes=2)
-    assert again.end() == 0
+    assert again.wait(LONG) == 0
     assert again.err.startswith("resumed from step 20 ")
     assert json.loads((run / "run.json").read_text())["steps"] == 60
 
@@ -180,7 +166,7 @@ def test_a_signal_does_not_silence_an_error(tmp_path, data):
     """torchrun sends TERM to the others as soon as one process has ended: while they say what they saw of it."""
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, "exception_and_signal", "0", "25"])
-    assert training.end(SOON) == 1
+    assert training.wait(SOON) == 1
     assert "transformer train: error: step 26 (epoch 0, batch 25: " in training.err
 
 
@@ -190,7 +176,7 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
     run = new_run(tmp_path, steps=40)
     Training(run, data, [*FAULTY, "killed", str(before - 1), "25"], before).wait(LONG)
     again = Training(run, data, processes=after)
-    assert again.end() == 0
+    assert again.wait(LONG) == 0
     assert again.err.startswith("resumed from step 20 ")
     summary = json.loads((run / "run.json").read_text())
     assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, before), (20, after)]
@@ -201,13 +187,13 @@ def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
 def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, fault, step):
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])
-    assert training.end() == 1
+    assert training.wait(LONG) == 1
     assert re.search(rf"transformer train: error: step {step} \(.*\): OSError: .*File too large", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     assert not list(run.rglob("*.part"))
     assert all(checkpoints.load(path) for path in run.glob("state/*/state/*.safetensors"))
     for folder in (run, whole):
-        assert Training(folder, data).end() == 0
+        assert Training(folder, data).wait(LONG) == 0
     assert (run / "last.safetensors").read_bytes() == (whole / "last.safetensors").read_bytes()
 
 
@@ -222,7 +208,7 @@ def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
         waiting.wait_for(lambda waiting=waiting: "\n" in waiting.err)
         assert waiting.err.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
     third.terminate()
-    assert third.end(SOON) == EXIT_INTERRUPTED
-    assert first.end() == second.end() == 0
+    assert third.wait(SOON) == EXIT_INTERRUPTED
+    assert first.wait(LONG) == second.wait(LONG) == 0
     assert "trained before" in second.err
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1

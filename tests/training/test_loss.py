@@ -12,7 +12,7 @@ from support.toy import token_array
 from transformer.config.experiment import EOS, PAD
 from transformer.model.transformer import Transformer
 from transformer.training.batches import ParallelText
-from transformer.training.loss import CHUNK, add_at, batch_losses, smoothed_cross_entropy
+from transformer.training.loss import CHUNK, batch_losses, smoothed_cross_entropy
 
 LOTS = 2 * CHUNK + 3  # tokens: two whole chunks and a part of one
 V, D = 11, 5
@@ -74,14 +74,6 @@ def test_products_in_half_the_bits_are_near():
     for half_gradient, gradient in zip(*(torch.autograd.grad(loss, leaves) for loss in (half, whole)), strict=True):
         assert half_gradient.dtype == torch.float32
         assert (half_gradient - gradient).norm() < 0.02 * gradient.norm()
-
-
-def test_a_gpus_way_to_the_true_column_gives_the_same_bits():
-    x, added = torch.rand(300, 211), -torch.rand(300, 1)
-    columns = torch.randint(211, (300, 1))
-    expected, found = (add_at(x.clone(), columns, added, compare) for compare in (False, True))
-    assert torch.equal(found, expected)
-    assert (found != x).sum() == 300
 
 
 # A parser's softmax (§6.3): it can write the first rows of the embedding alone.

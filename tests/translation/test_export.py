@@ -83,41 +83,34 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
 # The model card and the docs.
 
 
-def code_of(page):
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    return code
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize("page", ["docs", "card", "card, nothing normalised", "card, decapitalised"])
-def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page):
-    """This holds for a sentence whose punctuation is normalised, escaped and, in the translation, joined to words.
-
-    The search is greedy, as beam searches differ.
-    """
-    copy, text = tmp_path / "run", "ab cd’s “ef”"
-    changes = {
-        "card, nothing normalised": {"normalize_punctuation": False, "escape": False},
-        "docs": {"decapitalize": True},
-        "card, decapitalised": {"decapitalize": True},
-    }.get(page, {})
+@pytest.mark.parametrize(
+    ("page", "changes"),
+    [
+        ("docs", {"decapitalize": True}),
+        ("card", {}),
+        ("card", {"normalize_punctuation": False, "escape": False}),
+        ("card", {"decapitalize": True}),
+    ],
+)
+def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, changes):
+    """A sentence whose punctuation is normalised, escaped and, in the translation, joined to words; greedily."""
+    copy, example = tmp_path / "run", '"Two dogs play in the snow."'
     shutil.copytree(run, copy)
     save(replace(load(run / "decoding.yaml", Decoding), beam=1), copy / "decoding.yaml")
-    if changes:
-        experiment = load(run / "experiment.yaml")
-        save(replace(experiment, preparation=replace(experiment.preparation, **changes)), copy / "experiment.yaml")
+    experiment = load(run / "experiment.yaml")
+    save(replace(experiment, preparation=replace(experiment.preparation, **changes)), copy / "experiment.yaml")
     do("export", "--run", copy, "--to", tmp_path / "en-de", "--format", "marian")
-    code = code_of(ROOT / "docs/export.md" if page == "docs" else tmp_path / "en-de/README.md")
-    if page == "docs":
-        assert code.count('"Two dogs play in the snow."') == 1
-        code = code.replace('"Two dogs play in the snow."', repr(text))
-    text = text.capitalize() if "decapitalize" in changes else text
-    monkeypatch.chdir(tmp_path / ("" if page == "docs" else "en-de"))
+    text = "Ab cd’s “ef”" if "decapitalize" in changes else "ab cd’s “ef”"
+    path = ROOT / "docs/export.md" if page == "docs" else tmp_path / "en-de/README.md"
+    (code,) = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    assert code.count(example) == (page == "docs")
+    monkeypatch.chdir(tmp_path if page == "docs" else tmp_path / "en-de")
     monkeypatch.setattr("builtins.input", lambda: text)
     with redirect_stdout(StringIO()) as printed:
-        exec(code, {})
-    model = checkpoints.load_model(copy / "average.safetensors", load(copy / "experiment.yaml").model)
+        exec(code.replace(example, repr(text)), {})
+    model = checkpoints.load_model(copy / "average.safetensors", experiment.model)
     assert printed.getvalue() == open_translator(copy, model, {}).translate([text])[0] + "\n"
 
 

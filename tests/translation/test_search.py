@@ -96,14 +96,6 @@ def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, alpha, 
     assert max(map(len, together)) == (n if ends and beam > 1 else min(n, beam))
 
 
-def test_stops_once_no_alive_hypothesis_can_win():
-    """p(EOS) = e^-0.1: the best there is from the first step on; alive ones have at most e^-2.4, however long."""
-    decoder = Table(lambda *_: [-math.inf, -0.1, -2.4], [0])
-    (((ids, _),),) = beam_search(decoder, torch.tensor([50]), 2, 0.6)
-    assert ids == [EOS]
-    assert len(decoder.sizes) == 1
-
-
 def test_hypotheses_that_cannot_win_are_dropped():
     """Step 1 ends one with -1.0: the word with -0.7 can still win, that with -3.0 cannot. Step 2 likewise."""
     table = {(): [-math.inf, -1.0, -0.7, -3.0], (2,): [-math.inf, -2.0, -0.2, -0.4]}
@@ -116,12 +108,10 @@ def test_hypotheses_that_cannot_win_are_dropped():
 def test_sentences_that_end_leave_the_batch():
     log_p, limits = random_table(11), [2, 9, 5, 9, 9, 3, 9, 1]
     decoder = Table(log_p, range(len(limits)))
-    results = beam_search(decoder, torch.tensor(limits), 2, 0.6)
+    beam_search(decoder, torch.tensor(limits), 2, 0.6)
     assert decoder.sizes[0] == len(limits)
     assert decoder.sizes == sorted(decoder.sizes, reverse=True)
     assert len(set(decoder.sizes)) > 3
-    for sentence, limit in enumerate(limits):
-        assert results[sentence] == search(log_p, [limit], 2, 0.6, sentences=[sentence])
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))

@@ -100,11 +100,9 @@ def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
 def _block_attention(
     Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks, causal: bool, scale: float
 ) -> Tensor:
-    """Compute equation 1 without padding. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v].
-
-    Returns [n_q, h, d_v]. Only compiled code leaves blocks out; else all n_q * n_k products are taken.
-    """
-    from torch.nn.attention.flex_attention import BlockMask, flex_attention  # loads Dynamo, which takes a second
+    """Compute equation 1 without padding: [n_q, h, d_v]. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v]."""
+    # Only compiled code leaves blocks out. The import is here because it loads Dynamo, which takes a second.
+    from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
     def seen(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         together = queries.sentences[query] == keys.sentences[key]

@@ -6,10 +6,7 @@ from transformer.config.experiment import Model
 
 
 def parameters(model: Model) -> int:
-    """Count the trained numbers; learned positions (Table 3, row E) do not count.
-
-    Projections have biases, as in the authors' code and as Table 3's counts need.
-    """
+    """Count the trained numbers but for learned positions (Table 3, row E); projections have biases (authors' code)."""
     keys, values = model.h * model.d_k, model.h * model.d_v
     attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
     attention += keys if model.attention == "additive" else 0

@@ -1,8 +1,7 @@
 """Sentences laid end to end, without padding between them: the model's input (§5.1).
 
-Only attention knows where sentences begin: by a padded grid, or by each token's sentence and tables of blocks.
-FlexAttention goes by the tables: a stream is cut into blocks of BLOCK tokens, and most pairs of blocks share no
-sentence, so that none of their products are taken.
+Only attention knows where sentences begin: by a padded grid, or by each token's sentence and tables of blocks of BLOCK
+tokens. FlexAttention takes no products of two blocks that share no sentence, as most do not.
 """
 
 import math
@@ -124,8 +123,7 @@ def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch
 class Moved(torch.autograd.Function):
     """Rows moved from a packed stream [n, d] to a padded grid, or back; rows that nothing is moved to are zero.
 
-    slots: the grid's places of the stream's first rows; the rows after them are padding of the batch. Autograd's own
-    backward would add where one copy is enough.
+    slots: the grid's places of the stream's first rows; the others are padding. Autograd's own backward would add.
     """
 
     @staticmethod

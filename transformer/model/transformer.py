@@ -38,10 +38,17 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.P_drop)
         self.untied_target = None if config.tied else Embedding(config)
         self.untied_output = None if config.tied else nn.Parameter(torch.empty(config.output_rows, config.d_model))
-        self.target_spaces = None
-        if config.target_spaces:  # not in the paper (config/experiment.py: PRESETS)
-            self.target_spaces = nn.Parameter(torch.empty(config.target_spaces, config.d_model))
-        _initialize(self)
+        # Not in the paper (config/experiment.py: PRESETS).
+        spaces = torch.empty(config.target_spaces, config.d_model)
+        self.target_spaces = nn.Parameter(spaces) if config.target_spaces else None
+        # As in the authors' code: embeddings from N(0, 1 / d_model), matrices Glorot uniform, biases 0.
+        for name, parameter in self.named_parameters():
+            if name.startswith(("embedding.", "untied_")):
+                nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
+            elif parameter.dim() == 2:
+                nn.init.xavier_uniform_(parameter)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """Return outputs, [n_target, d_model], of which `output @ self.output_weight().T` are the logits (§3.4)."""
@@ -166,10 +173,8 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(config.embedding_rows, config.d_model))
         if config.positions == "learned":
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
-        elif config.positions == "none":
-            self.position_table = None
         else:
-            table = sinusoids(POSITIONS, config.d_model, config.sinusoids)
+            table = sinusoids(POSITIONS, config.d_model, config.sinusoids) if config.positions != "none" else None
             self.register_buffer("position_table", table, persistent=False)
         # 1 for each token that begins a word or tags one, from the vocabulary; saved with the weights.
         words = config.positions == "words"
@@ -210,22 +215,8 @@ def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, d_model % 2)).float()
 
 
-def _initialize(model: Transformer) -> None:
-    """Draw embeddings from N(0, 1 / d_model), matrices Glorot uniform; biases are 0. As in the authors' code."""
-    for name, parameter in model.named_parameters():
-        if name.startswith(("embedding.", "untied_")):
-            nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
-        elif parameter.dim() == 2:
-            nn.init.xavier_uniform_(parameter)
-        elif name.endswith("bias"):
-            nn.init.zeros_(parameter)
-
-
-# §3.2: the attention weights of all heads, taken from a model at work.
-
-
 def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
-    """Return the layers' attention by kind: "encoder" and "decoder" (self-attention), "cross"."""
+    """Return the layers' attention (§3.2) by kind: "encoder" and "decoder" (self-attention), "cross"."""
     return {
         "encoder": [layer.self_attention for layer in model.encoder],
         "decoder": [layer.self_attention for layer in model.decoder],

@@ -5,8 +5,6 @@ A file's own header has one key, KEY, with our header as JSON and the checksum o
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -58,24 +56,23 @@ def _checksum(tensors: dict[str, Tensor]) -> str:
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], _Header]:
     """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
-    with _opened(path) as (file, header, expected):
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    tensors, header, expected = _read(path)
     if _checksum(tensors) != expected:
         raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
     return tensors, header
 
 
 def read_header(path: str | Path) -> _Header:
-    with _opened(path) as (_, header, _):
-        return header
+    return _read(path, with_tensors=False)[1]
 
 
-@contextmanager
-def _opened(path: str | Path) -> Iterator[tuple[safe_open, _Header, str]]:
-    """Open a file of tensors, with its header and the tensors' checksum; errors name it."""
+def _read(path: str | Path, with_tensors: bool = True) -> tuple[dict[str, Tensor], _Header, str]:
+    """Return the tensors of a file, its header and the tensors' checksum."""
     try:
         with safe_open(path, framework="pt") as file:
-            yield file, *parse_json((file.metadata() or {}).get(KEY, ""), tuple[_Header, str], "header")
+            header, checksum = parse_json((file.metadata() or {}).get(KEY, ""), tuple[_Header, str], "header")
+            names = file.keys() if with_tensors else ()
+            return {name: file.get_tensor(name) for name in names}, header, checksum
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except (SafetensorError, InputError) as error:
@@ -83,10 +80,7 @@ def _opened(path: str | Path) -> Iterator[tuple[safe_open, _Header, str]]:
 
 
 def averaged_steps(weights: Path, digest: str) -> list[int]:
-    """Return the steps of an average, or the one of a checkpoint, of the training that `digest` names.
-
-    Raises InputError on weights of another training.
-    """
+    """Return the steps of an average, or the one of a checkpoint. Raises InputError if not of the training `digest`."""
     header = read_header(weights)
     if (found := header.get("digest")) != digest:
         raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
@@ -108,13 +102,12 @@ def load_model(path: str | Path, config: Model) -> Transformer:
 def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
     """Raise Unusable if a file's tensors differ from the model's in names, shapes or types, or are not finite."""
     for name in sorted(model.keys() | tensors.keys()):
-        expected, actual = model.get(name), tensors.get(name)
-        shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (expected, actual)]
+        shapes = [tuple(side[name].shape) if name in side else None for side in (model, tensors)]
         if shapes[0] != shapes[1]:
             raise Unusable(f"{path}: {name}: expected shape {shapes[0]}, found {shapes[1]}")
-        if expected.dtype != actual.dtype:
-            raise Unusable(f"{path}: {name}: expected {expected.dtype}, found {actual.dtype}")
-        if not actual.isfinite().all():
+        if model[name].dtype != tensors[name].dtype:
+            raise Unusable(f"{path}: {name}: expected {model[name].dtype}, found {tensors[name].dtype}")
+        if not tensors[name].isfinite().all():
             raise Unusable(f"{path}: {name}: expected finite numbers, found others")
 
 

@@ -12,16 +12,7 @@ import torch
 from transformer.config.experiment import PAD, Training
 from transformer.data.corpus import TokenArray
 from transformer.layout import SIDES, Data
-from transformer.model.packed import (
-    POSITIONS,
-    Packed,
-    blocks_of,
-    collate,
-    collate_blocks,
-    extended,
-    padding_lengths,
-    to_device,
-)
+from transformer.model import packed
 
 
 def batch_budgets(training: Training) -> tuple[int, int]:
@@ -49,15 +40,15 @@ def plan_batches(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int,
 
 def fits(lengths: np.ndarray, budgets: tuple[int, int]) -> np.ndarray:
     """Tell for each pair whether the model has positions, and a batch room, for both its sides: [sentences]."""
-    return (lengths <= np.minimum(budgets, POSITIONS)[:, None]).all(axis=0)
+    return (lengths <= np.minimum(budgets, packed.POSITIONS)[:, None]).all(axis=0)
 
 
 @dataclass(frozen=True)
 class Batch:
     """A batch. target: shifted right to begin with PAD. labels: [n_target] the tokens to predict, EOS last."""
 
-    source: Packed
-    target: Packed
+    source: packed.Packed
+    target: packed.Packed
     labels: torch.Tensor
 
 
@@ -85,21 +76,21 @@ class ParallelText:
         labels, target_lengths = self.target.gather(indices)
         target = np.roll(labels, 1)
         target[np.cumsum(target_lengths) - target_lengths] = PAD
-        if capacity is None:
-            packed = [collate(*side, device, multiple) for side in ((source, source_lengths), (target, target_lengths))]
-            return Batch(*packed, to_device(extended(labels, multiple), device))
         lengths = np.stack([source_lengths, target_lengths])
-        lengths = np.concatenate([lengths, padding_lengths(lengths, capacity)], axis=1)
+        if capacity is None:
+            sides = (packed.collate(ids, lengths[side], device, multiple) for side, ids in enumerate((source, target)))
+            return Batch(*sides, packed.to_device(packed.extended(labels, multiple), device))
+        lengths = np.concatenate([lengths, packed.padding_lengths(lengths, capacity)], axis=1)
         sizes = lengths.sum(axis=1)[[0, 1, 1]]
         source, target, labels = (
             np.pad(ids, (0, size - len(ids)), constant_values=PAD)
             for ids, size in zip((source, target, labels), sizes, strict=True)
         )
-        memory = blocks_of(lengths[1], lengths[0], False, device)
+        memory = packed.blocks_of(lengths[1], lengths[0], False, device)
         return Batch(
-            collate_blocks(source, lengths[0], device, causal=False),
-            collate_blocks(target, lengths[1], device, causal=True, memory=memory),
-            to_device(labels, device),
+            packed.collate_blocks(source, lengths[0], device, causal=False),
+            packed.collate_blocks(target, lengths[1], device, causal=True, memory=memory),
+            packed.to_device(labels, device),
         )
 
 

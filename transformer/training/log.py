@@ -74,7 +74,6 @@ class Logger:
         """Open the log. progress: the run's own, which goes on. writes: only one of the processes should."""
         self.experiment, self.progress, self.writes = experiment, progress, writes
         self.path = folder.metrics
-        self.name = f"{experiment.task} {experiment.experiment} seed {experiment.seed}"
         self.first = progress.step
         self.updates: list[Update] = []
         self.started = self.since = time.monotonic()
@@ -98,12 +97,6 @@ class Logger:
     def due(self) -> bool:
         step = self.progress.step
         return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
-
-    def evaluated(self, seconds: float) -> None:
-        """Write the dev scores of this step. Their time does not count in tokens per second."""
-        self.since += seconds
-        scores = {"dev_perplexity": self.progress.dev_perplexity, "dev_bleu": self.progress.dev_bleu}
-        self.write({name: score for name, score in scores.items() if score is not None})
 
     def step(self, updates: list[Update]) -> None:
         """Write, when due, the means over the updates since the last entry; losses are per target token."""
@@ -133,10 +126,11 @@ class Logger:
             }
         )
         if self.writes:
+            run = f"{self.experiment.task} {self.experiment.experiment} seed {self.experiment.seed}"
             left = (time.monotonic() - self.started) / (progress.step - self.first) * (steps - progress.step)
             dev = "" if progress.dev_perplexity is None else f"dev perplexity {progress.dev_perplexity:.2f}  "
             logger.info(
-                f"{self.name}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
+                f"{run}  step {progress.step}/{steps}  loss {smoothed:.3f}  {dev}"
                 f"batch {source:,.0f} + {target:,.0f} tokens, {padding:,.0f} padding  "
                 f"{speed:,.0f} tokens/s  {timedelta(seconds=round(left))} left"
             )

@@ -1,12 +1,12 @@
 """§5 Training: the same batches on any number of processes, resumable at any saved step.
 
-Nothing random outlives a step (step.py), and the batches come from (seed, epoch). A resumed run therefore equals, bit
-for bit on a CPU, an uninterrupted one; and cut into as many pieces, a batch gives the same up to rounding, however many
-processes share them.
+Dropout is drawn from seed and step (step.py), the batches from seed and epoch: bit for bit on a CPU, a resumed run
+equals an uninterrupted one.
 """
 
 import json
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -15,11 +15,12 @@ from dataclasses import asdict
 
 import numpy as np
 
-from transformer import layout, provenance
+from transformer import provenance
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import Manifest, Subwords
 from transformer.device import available_memory, joined, locked
 from transformer.files import InputError, replacing
+from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
@@ -27,7 +28,6 @@ from transformer.process import Interrupted, StopSignals
 from transformer.records import read_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
 from transformer.training.log import Evaluation, Logger
-from transformer.training.loss import prepare
 from transformer.training.states import Progress, States, publish
 from transformer.training.step import Learner, Update
 
@@ -38,21 +38,20 @@ class TrainingError(Exception):
     """An error in a step, with the step and the batch; the saved states are intact."""
 
 
-def train_and_publish(
-    run: layout.Run, data: layout.Data, threads: int, memory: float | None, stop: StopSignals
-) -> None:
+def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, stop: StopSignals) -> None:
     """Train the rest of a run, together with other processes; rank 0 publishes it. memory: GiB; None: measured."""
     experiment = load(run.experiment)
     data_sha256 = read_json(data.manifest, Manifest)["sha256"]
     digest = experiment.digest(data_sha256)
-    folder = layout.Run(run.work(digest))
+    folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
         if world.agree(folder.record.exists()):
             if world.rank == 0:
                 logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
         else:
-            if world.device.type == "cuda":
-                prepare(run.compiled, threads)
+            if world.device.type == "cuda":  # a resumed training finds its compiled step; the user's environment wins
+                os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(run.compiled.resolve()))
+                os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
             text, dev = (open_text(data, split) for split in ("train", "dev"))
             vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
             sentences = experiment.running.bleu_sentences
@@ -70,13 +69,7 @@ class TrainingRun:
     """One training: `TrainingRun(...).train(stop)` goes on from the newest state in `folder` to the last step."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        text: ParallelText,
-        evaluation: Evaluation,
-        digest: str,
-        folder: layout.Run,
-        memory: int,
+        self, experiment: Experiment, text: ParallelText, evaluation: Evaluation, digest: str, folder: Run, memory: int
     ):
         self.experiment, self.training = experiment, experiment.training
         self.text, self.evaluation, self.world, self.folder = text, evaluation, evaluation.world, folder
@@ -176,10 +169,12 @@ class TrainingRun:
         if not self.reached(self.experiment.running.evaluate_every):
             return
         learner, started = self.learner, time.monotonic()
-        self.progress.dev_perplexity = self.evaluation.perplexity(learner.model, learner.dtype)
+        scores = {"dev_perplexity": self.evaluation.perplexity(learner.model, learner.dtype)}
         if self.evaluation.sentences:
-            self.progress.dev_bleu = self.evaluation.bleu(learner.model)
-        log.evaluated(time.monotonic() - started)
+            scores["dev_bleu"] = self.evaluation.bleu(learner.model)
+        self.progress.dev_perplexity, self.progress.dev_bleu = scores["dev_perplexity"], scores.get("dev_bleu")
+        log.write(scores)
+        log.since += time.monotonic() - started  # in tokens per second this time does not count
 
     def save(self, stopped: bool) -> None:
         """Save, if due at this step, a checkpoint to be averaged and a resume state."""

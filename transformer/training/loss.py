@@ -2,9 +2,7 @@
 
 import importlib
 import math
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -59,8 +57,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 continue
             # The gradient is p - q. The `off` of q is the same for all rows: one vector in the products. p is the
             # exponentials over their total, by which the smaller factors are divided.
-            compare = output.is_cuda and torch.compiler.is_compiling()
-            gradient = _converted(add_at(exponentials, label, (off - 1 + epsilon) * total, compare), dtype, low)
+            added = (off - 1 + epsilon) * total
+            if torch.compiler.is_compiling():  # a comparison in every column is fused with the making of them
+                columns = torch.arange(len(E), device=output.device)
+                exponentials = torch.where(columns == label, exponentials + added, exponentials)
+            else:
+                exponentials.scatter_add_(1, label, added)
+            gradient = _converted(exponentials, dtype, low)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
             embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
         embedding_gradient -= off * (counted * output).sum(dim=0)
@@ -76,16 +79,6 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 def _converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
     return x.to(dtype) if buffer is None or x.dtype == dtype else buffer[: len(x)].copy_(x)
-
-
-def add_at(x: Tensor, columns: Tensor, added: Tensor, compare: bool) -> Tensor:
-    """Add `added` [n, 1] to `x` [n, V] in each row's column of `columns` [n, 1]; x is lost.
-
-    compare: by a comparison in every column, which compiled code fuses with the making of x; the numbers are the same.
-    """
-    if compare:
-        return torch.where(torch.arange(x.shape[1], device=x.device) == columns, x + added, x)
-    return x.scatter_add_(1, columns, added)
 
 
 def smoothed_cross_entropy(
@@ -108,22 +101,8 @@ def perplexity(loss: float) -> float:
     return math.exp(min(loss, 700))
 
 
-# A GPU's step, compiled: one graph of model and loss. If that fails, the training goes on without.
-
-
-def prepare(cache: Path, threads: int) -> None:
-    """Set the compiler's cache, so that a resumed training finds it, and its processes; the environment comes first."""
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache.resolve()))
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
-
-
 def compiled() -> Losses:
     """Return `batch_losses` as one compiled graph for all batches of one size."""
     importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
-    compute = torch.compile(batch_losses, fullgraph=True, dynamic=False)
-
-    def losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        with torch._dynamo.config.patch(recompile_limit=_GRAPHS):
-            return compute(model, batch, epsilon, dtype)
-
-    return losses
+    torch._dynamo.config.recompile_limit = _GRAPHS
+    return torch.compile(batch_losses, fullgraph=True, dynamic=False)

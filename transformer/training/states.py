@@ -1,7 +1,6 @@
 """§5.2 The files of a training: resume states, and the outputs that later steps read.
 
-A state has the weights, Adam's moments and the progress. No random state: dropout is derived from seed and step
-(step.py), the batches from seed and epoch (batches.py).
+A state has the weights, Adam's moments and the progress. Nothing random outlives a step (step.py).
 """
 
 import logging

@@ -1,13 +1,13 @@
 """One step of training (§5.3): losses and gradients of a global batch, summed over the processes; then Adam.
 
-Every process learns from its pieces of the batch, one after the other. Nothing random outlives a step: dropout draws
-from (seed, step, piece of the batch).
+Every process learns from its pieces of the batch, one after the other. Cut into as many pieces, a batch gives the same
+up to rounding on any number of processes: nothing random outlives a step, dropout draws from (seed, step, piece).
 """
 
 import logging
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """The numbers of one step, an asynchronous copy from a GPU; `read` waits for it."""
+    """The numbers of one step, an asynchronous copy from a GPU, which `read` waits for."""
 
     where: str  # the step and its batch, for a person
     lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
@@ -156,7 +156,7 @@ class Learner:
             self.sums[:2] += torch.stack(losses).detach()
         self.world.sum(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
-        update = Update(where, lengths, padding(lengths, parts, self.capacity, self.multiple), *copied(numbers))
+        update = Update(where, lengths, _padding(lengths, parts, self.capacity, self.multiple), *copied(numbers))
         for group in self.adam.param_groups:
             group["lr"] = rate(self.experiment, step)
         self.adam.step()
@@ -175,9 +175,7 @@ class Learner:
         pair = int(longest.argmax())
         batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]
         epsilon = self.experiment.training.epsilon_ls
-        once, twice = (
-            saved_bytes(lambda batch=batch: batch_losses(self.model, batch, epsilon, self.dtype)) for batch in batches
-        )
+        once, twice = (saved_bytes(partial(batch_losses, self.model, batch, epsilon, self.dtype)) for batch in batches)
         kept = sum(parameter.numel() for parameter in self.parameters) * PER_PARAMETER[self.world.device.type]
         return pieces(available, kept, (twice - once) / longest[pair], sum(self.budgets) / self.world.size)
 
@@ -199,16 +197,14 @@ def compute_dtype(device: torch.device, d_model: int) -> torch.dtype:
 
 
 def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
-    """Copy to the processor, asynchronously from a GPU: also return the event after which the copy is there."""
+    """Copy to the processor, asynchronously from a GPU; return also the event after which the copy is there."""
     if not numbers.is_cuda:
         return numbers, None
     copy = torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers, non_blocking=True)
-    ready = torch.cuda.Event()
-    ready.record()
-    return copy, ready
+    return copy, torch.cuda.current_stream().record_event()
 
 
-def padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
+def _padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
     """Count the places without a token in all pieces: padding, and the gaps in attention's grids."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
     if capacity is not None:

@@ -53,10 +53,9 @@ class _LayerWeights:
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
     def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
-        """Attend from x [B * K, d_model] to `past`, after its own keys and values are written there. Returns as x.
+        """Attend from x [B * K, d_model] to `past`, after its own keys and values are written there, at `where`.
 
-        past: keys [B, h, d_k, M] and values [B, h, M, d_v]. where: the indices of sentences [B, 1] and places [B, K].
-        seen: 0 on what each hypothesis sees, else -inf: [B, 1, K, M].
+        past: keys [B, h, d_k, M] and values [B, h, M, d_v]. where: sentences [B, 1] and places [B, K]. seen: the mask.
         """
         keys, values = past
         sentences, places = where

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import asdict
 
@@ -34,7 +34,11 @@ def export_run(run: Run, to: Path, form: Format) -> None:
             shutil.copyfile(path, folder / path.name)
         if form == "marian":
             save_marian(model, vocabulary, experiment, decoding, folder)
-            scores = _scores(run, record["digest"], steps)
+            scores = {}
+            if run.scores("test").exists():
+                score = read_translated(run.scores("test"))
+                if (score["run"]["digest"], score["run"]["averaged_steps"]) == (record["digest"], steps):
+                    scores = score["scores"]  # of these weights
             template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
             card = template.render(
                 run=asdict(experiment) | record,
@@ -64,12 +68,3 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
         if path.exists():
             path.rename(Path(temporary) / "old")
         new.rename(path)
-
-
-def _scores(run: Run, digest: str, steps: list[int]) -> dict[str, Any]:
-    """Read the scores of the test set, if they are there and of this training and these steps."""
-    if not run.scores("test").exists():
-        return {}
-    score = read_translated(run.scores("test"))
-    same = (score["run"]["digest"], score["run"]["averaged_steps"]) == (digest, steps)
-    return score["scores"] if same else {}

@@ -5,12 +5,11 @@ The exported model computes the same. Where Marian's model differs, the weights 
 - Its sinusoids are all sines, then all cosines: the axis d_model is put in that order in every tensor. Other tables,
   such as those of paper-code, whose frequencies differ, are written beside the weights.
 - Its LayerNorm adds _EPSILON to the variance; ours less. Inputs of a LayerNorm are _WIDER times as large there, which
-  changes no output. Its own sinusoids cannot be made larger: with them, the first LayerNorm of each stack differs, by
-  less than a part in 10,000 if the variance is 0.05 or more.
+  changes no output; but not Marian's own sinusoids, with which the first LayerNorm of each stack differs slightly.
 - Its heads are d_model / h wide and its scores are divided by that width's root: narrower heads are padded with zeros,
   and queries are multiplied by the rest of the scale.
-- Its decoder starts from a row of zeros, which is added as the last and is its padding, too. Our PAD stays as a row
-  without a use: its row of the softmax counts. A bias excludes rows that our softmax does not have.
+- Its decoder starts from a row of zeros, added as the last, which is its padding, too; a bias excludes it from the
+  softmax. Our PAD stays as a row without a use: its row of the softmax counts.
 """
 
 import json

@@ -39,14 +39,13 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: in
 
     limits: [B] the most tokens of a translation, EOS included; on the device that does the work. The ids end in EOS,
     unless no hypothesis ended within the limit. Each step takes the 2 * beam best continuations: those that end compete
-    for the n best finished ones, the beam best of the others stay alive. A beam of one takes the likeliest alone: it is
-    greedy, as in the authors' code. A hypothesis is dropped when it can no longer be among the n: its log-probability
-    can only fall, and no penalty is larger than the limit's. That changes no result: its successors in the beam are
-    less likely still. A sentence is done at its limit, or when none is left.
+    for the n best finished ones, the beam best of the others stay alive. A beam of one is greedy, as in the authors'
+    code. A hypothesis that can no longer be among the n is dropped: its log-probability can only fall, and no penalty
+    is larger than the limit's. A sentence is done at its limit, or when none is left.
     """
     device, limits = limits.device, limits.cpu().numpy()
     largest_penalty = length_penalty(limits, alpha)
-    history, results = _History(len(limits)), _Results(len(limits), n)
+    results = _Results(len(limits), n)
     sentences = np.arange(len(limits))  # the b of the B that are still searched
     alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
     most = 2 * beam if beam > 1 else 1
@@ -68,13 +67,13 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: in
         can_win = alive / largest_penalty[sentences, None] > results.scores[sentences, -1:]
         goes_on = can_win[:, 0] & ~over  # the likeliest come first
         if not (count := goes_on.sum()):
-            return results.to_list(history)
+            return results.to_list()
         going = np.arange(count)  # the last ones take the places of those that end
         going[~goes_on[:count]] = np.flatnonzero(goes_on[count:]) + count
         width = can_win[going].sum(axis=1).max()
         alive, parents, tokens = (x[going, :width] for x in (alive, parents, tokens))
         sentences = sentences[going]
-        history.append(sentences, parents, tokens)
+        results.extend(sentences, parents, tokens)
         decoder.select(going, parents)
 
 
@@ -82,7 +81,7 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     """Return the `most` best continuations of each sentence, or all, best first: scores, and parent * V + token.
 
     alive: [B, K]. log_probabilities: [B, K, V]. The best `most` tokens are all in the `most` groups with the likeliest
-    best tokens; to rank groups, then the tokens of those, is faster than to rank many tokens.
+    best tokens, and groups are fewer to rank.
     """
     B, K, V = log_probabilities.shape
     if B * K * V <= FEW:
@@ -100,33 +99,18 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     return scores, candidates.gather(1, order)
 
 
-class _History:
-    """The hypotheses of B sentences, as trees: after each step, the last token of each and its parent."""
-
-    def __init__(self, B: int):
-        self.B = B
-        self.steps: list[np.ndarray] = []  # parents and tokens, [2, B, K] each
-
-    def append(self, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
-        step = np.empty((2, self.B, tokens.shape[1]), np.int32)
-        step[:, sentences] = parents, tokens
-        self.steps.append(step)
-
-    def trace(self, sentence: int, parent: int, token: int, length: int) -> list[int]:
-        """Return the `length` tokens of the hypothesis that continues `parent` with `token`."""
-        ids = [token]
-        for step in reversed(self.steps[: length - 1]):
-            parent, token = step[:, sentence, parent].tolist()
-            ids.append(token)
-        return ids[::-1]
-
-
 class _Results:
-    """The n best translations of each of B sentences so far, best first."""
+    """The n best translations of each of B sentences so far, best first, and all hypotheses as trees."""
 
     def __init__(self, B: int, n: int):
+        self.steps: list[np.ndarray] = []  # the last token of each hypothesis after a step and its parent: [2, B, K]
         self.scores = np.full((B, n), -np.inf)
-        self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length, for _History.trace
+        self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length of each translation
+
+    def extend(self, sentences: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
+        step = np.empty((2, len(self.scores), tokens.shape[1]), np.int32)
+        step[:, sentences] = parents, tokens
+        self.steps.append(step)
 
     def offer(
         self, sentences: np.ndarray, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, length: int
@@ -139,9 +123,17 @@ class _Results:
         self.scores[sentences] = np.take_along_axis(scores, order, axis=1)
         self.ends[sentences] = np.take_along_axis(ends, order[:, :, None], axis=1)
 
-    def to_list(self, history: _History) -> list[list[Scored]]:
+    def to_list(self) -> list[list[Scored]]:
         found = []
         for sentence, (scores, ends) in enumerate(zip(self.scores.tolist(), self.ends.tolist(), strict=True)):
             ranked = [pair for pair in zip(scores, ends, strict=True) if pair[0] > -np.inf]
-            found.append([(history.trace(sentence, *end), score) for score, end in ranked] or [([], -np.inf)])
+            found.append([(self.trace(sentence, *end), score) for score, end in ranked] or [([], -np.inf)])
         return found
+
+    def trace(self, sentence: int, parent: int, token: int, length: int) -> list[int]:
+        """Return the `length` tokens of the hypothesis that continues `parent` with `token`."""
+        ids = [token]
+        for step in reversed(self.steps[: length - 1]):
+            parent, token = step[:, sentence, parent].tolist()
+            ids.append(token)
+        return ids[::-1]

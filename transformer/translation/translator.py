@@ -48,10 +48,7 @@ class Translator:
     decoding: Decoding
 
     def translate(self, lines: list[str], before: int = 0) -> list[str]:
-        """Return one translation per line, in order; a blank line stays blank. Raises TooLong.
-
-        before: the number of lines before these, for that error.
-        """
+        """Return one translation per line, in order; a blank line stays blank. Raises TooLong, after `before` lines."""
         full = [index for index, line in enumerate(lines) if line.strip()]
         sentences = self.encode([lines[index] for index in full])
         for index, sentence in zip(full, sentences, strict=True):
@@ -151,7 +148,7 @@ def _search_n_best(
 def by_length(sentences: list[list[int]], batch_tokens: int, least: int = 1) -> list[list[int]]:
     """Return indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, or of one.
 
-    least: the tokens that the shortest sentence counts as.
+    least: the number of tokens that a shorter sentence counts as.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):
