@@ -16,12 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import cyclopts
 import torch
 from cyclopts.types import PositiveInt
 from msgspec import structs
 from torch import nn
 
-from benchmarks.results import THREADS, LeftOut, command, leave, opened, require, timed
+from benchmarks.results import THREADS, LeftOut, leave, opened, require, timed
 from transformer.config.experiment import EOS, PAD, Decoding, load
 from transformer.data.corpus import Subwords, TokenArray
 from transformer.device import best_device
@@ -244,4 +245,4 @@ def numbers(name: str, taken: dict, greedy: dict, references: Ids, vocabulary: S
 
 
 if __name__ == "__main__":
-    command(main)
+    cyclopts.run(main)

@@ -66,11 +66,8 @@ def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
     data = {split: str(folder / split) for split in ("train", "dev")}
     sides = {"src": {"lang": "source"} | side, "trg": {"lang": "target"} | side}
     return {
-        "name": "benchmark",
-        "model_dir": str(folder),
-        "use_cuda": fp16,
-        "fp16": fp16,
-        "random_seed": workload.experiment.seed,
+        **{"name": "benchmark", "model_dir": str(folder), "random_seed": workload.experiment.seed},
+        **{"use_cuda": fp16, "fp16": fp16},
         "data": data | sides | {"dataset_type": "plain", "special_symbols": symbols},
         "training": {
             **{"optimizer": "adam", "adam_betas": [training.beta1, training.beta2], "scheduling": "noam"},
@@ -89,16 +86,9 @@ def network(model: Model) -> dict:
     require_paper("JoeyNMT", model)
     if model.sinusoids != "interleaved":
         raise LeftOut("JoeyNMT has interleaved sinusoids alone")
-    stack = {
-        "type": "transformer",
-        "num_layers": model.N,
-        "num_heads": model.h,
-        "hidden_size": model.d_model,
-        "ff_size": model.d_ff,
-        "dropout": model.P_drop,
-        "layer_norm": "post",
-        "embeddings": {"embedding_dim": model.d_model, "scale": True, "dropout": model.P_drop},
-    }
+    sizes = {"num_layers": model.N, "num_heads": model.h, "hidden_size": model.d_model, "ff_size": model.d_ff}
+    embeddings = {"embedding_dim": model.d_model, "scale": True, "dropout": model.P_drop}
+    stack = {"type": "transformer", "layer_norm": "post", "dropout": model.P_drop, "embeddings": embeddings} | sizes
     tied = {"tied_embeddings": True, "tied_softmax": True}
     initial = {"initializer": "xavier_uniform", "embed_initializer": "xavier_uniform"}
     return tied | initial | {"encoder": stack, "decoder": stack}

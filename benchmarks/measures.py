@@ -12,23 +12,13 @@ from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
+import cyclopts
 import pandas as pd
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
-from benchmarks.results import command
-from transformer.evaluation.bleu import (
-    PAPER,
-    SPLIT,
-    bleu_scores,
-    measure,
-    moses_tokens,
-    paper_reference,
-    paper_tokens,
-    plain_quotes,
-    token_bleu,
-)
-from transformer.files import InputError, read_lines, read_pairs
+from transformer.evaluation import bleu
+from transformer.files import read_lines, read_pairs
 
 RAW = "https://raw.githubusercontent.com/"
 MOZILLA = f"{RAW}mozilla/firefox-translations-models/e7957fc407441a5e3e35bbcbf9d60d9b35764618/evaluation"
@@ -55,7 +45,7 @@ SYSTEMS = (
 )
 # The paper's metric, and other metrics of bleu.py, as readers know them.
 METRIC_NAMES = {
-    PAPER: "the paper's measure",
+    bleu.PAPER: "the paper's measure",
     "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
     "tokenized_lc": "the same in lower case",
     "compound_split": "the reference's quotes left as they are",
@@ -66,7 +56,7 @@ METRIC_NAMES = {
     "intl_lc": "sacreBLEU, international tokens, in lower case",
 }
 COLUMNS = ["system", "sentences", "kind", "choice", "value", "signature"]
-SHOWN = ["published", "ours", "sacrebleu", "tokenized", "compound_split", PAPER, "intl"]  # in docs/bleu.md
+SHOWN = ["published", "ours", "sacrebleu", "tokenized", "compound_split", bleu.PAPER, "intl"]  # in docs/bleu.md
 
 
 def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv")) -> None:
@@ -81,24 +71,21 @@ def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv"))
 def rows_of(system: System, downloads: Path) -> list[tuple]:
     """Score a system's output by all metrics, by mistake, and as its makers did; return rows of COLUMNS."""
     output, language = list(read_lines(download(system.output, downloads))), system.name[-2:]
-    if len(output) != system.sentences:
-        raise InputError(f"{system.output}: expected {system.sentences} sentences, found {len(output)}")
     references = find_references(system, language, downloads)
-    hypotheses, theirs = output, references
+    hypotheses, theirs, mistaken = output, references, {}
     if system.tokens:
         detokenize = MosesDetokenizer(language).detokenize
-        hypotheses = [detokenize(line.replace(SPLIT, "-").split()) for line in output]
-        theirs = paper_tokens(references, language)  # tokenised and split in the same way
-    mistaken = mistakes(hypotheses, references, language)
-    if system.tokens:
-        mistaken["sacreBLEU of split tokens against text"] = measure(BLEU(force=True), output, references)["score"]
-    metrics = bleu_scores(hypotheses, references, language)
+        hypotheses = [detokenize(line.replace(bleu.SPLIT, "-").split()) for line in output]
+        theirs = bleu.paper_tokens(references, language)  # tokenised and split in the same way
+        mistaken["sacreBLEU of split tokens against text"] = bleu.measure(BLEU(force=True), output, references)["score"]
+    mistaken = mistakes(hypotheses, references, language) | mistaken
+    metrics = bleu.bleu_scores(hypotheses, references, language)
     about = (system.name, len(output))
     rows = [(*about, "published", "published", system.published, "")]
-    rows += [(*about, "ours", "ours", *measure(BLEU(force=True), output, theirs).values())]
+    rows += [(*about, "ours", "ours", *bleu.measure(BLEU(force=True), output, theirs).values())]
     for name, known in METRIC_NAMES.items():
         if name in metrics:
-            rows += [(*about, "paper" if name == PAPER else "measure", known, *metrics[name].values())]
+            rows += [(*about, "paper" if name == bleu.PAPER else "measure", known, *metrics[name].values())]
     return rows + [(*about, "mistake", choice, value, "") for choice, value in mistaken.items()]
 
 
@@ -114,17 +101,17 @@ def find_references(system: System, language: str, downloads: Path) -> list[str]
 
 def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
     """Compute BLEU of detokenised sentences as it is often computed otherwise, mostly by mistake."""
-    plain, reference = plain_quotes(references), paper_reference(references, language)
-    words = moses_tokens(hypotheses, language)
-    escaped = paper_tokens(hypotheses, language, escape=True)
-    twice = paper_tokens(moses_tokens(plain, language, escape=True), language, escape=True)
+    plain, reference = bleu.plain_quotes(references), bleu.paper_reference(references, language)
+    words = bleu.moses_tokens(hypotheses, language)
+    escaped = bleu.paper_tokens(hypotheses, language, escape=True)
+    twice = bleu.paper_tokens(bleu.moses_tokens(plain, language, escape=True), language, escape=True)
     sides = {
-        "compounds not split": (token_bleu(), words, moses_tokens(plain, language)),
-        "`&quot;` and the like left in the translation alone": (token_bleu(), escaped, reference),
-        "the reference tokenised twice": (token_bleu(), escaped, twice),
+        "compounds not split": (bleu.token_bleu(), words, bleu.moses_tokens(plain, language)),
+        "`&quot;` and the like left in the translation alone": (bleu.token_bleu(), escaped, reference),
+        "the reference tokenised twice": (bleu.token_bleu(), escaped, twice),
         "sacreBLEU of tokens against text": (BLEU(force=True), words, references),
     }
-    return {choice: measure(*side)["score"] for choice, side in sides.items()}
+    return {choice: bleu.measure(*side)["score"] for choice, side in sides.items()}
 
 
 def download(url: str, folder: Path) -> Path:
@@ -137,4 +124,4 @@ def download(url: str, folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    command(main)
+    cyclopts.run(main)

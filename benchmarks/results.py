@@ -4,20 +4,17 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import cyclopts
 import torch
-from cyclopts import Parameter
 from tabulate import tabulate
 
 from transformer import provenance
 from transformer.device import best_device
-from transformer.files import InputError, replacing
+from transformer.files import replacing
 
 THREADS = os.cpu_count() or 1
 FOLDER = Path(__file__).parent / "results"
@@ -26,16 +23,6 @@ PEERS = ("joeynmt", "ctranslate2", "transformers")
 
 class LeftOut(Exception):
     """The reason why a system takes no part in a benchmark."""
-
-
-def command(main: Callable) -> None:
-    """Run a benchmark, whose options are its signature's. Exits with 1 and one line on bad input."""
-    app = cyclopts.App(help_format="plaintext", default_parameter=Parameter(consume_multiple=True, negative=""))
-    app.default(main)
-    try:
-        app()
-    except InputError as error:
-        sys.exit(f"{Path(sys.argv[0]).stem}: error: {error}")
 
 
 def require(package: str) -> None:

@@ -5,10 +5,10 @@ Each system's own training loop runs in this one process, a step of each in turn
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+import cyclopts
 import numpy as np
 import torch
 from cyclopts.types import PositiveInt
@@ -16,10 +16,9 @@ from cyclopts.types import PositiveInt
 from benchmarks.joey import Joey
 from benchmarks.loops import Ours, Step
 from benchmarks.plain import Plain
-from benchmarks.results import THREADS, command, leave, opened, product_speed, timed
+from benchmarks.results import THREADS, leave, opened, product_speed, timed
 from benchmarks.workload import of_paper, of_run
 from transformer.config.experiment import Model
-from transformer.files import InputError
 from transformer.model.cost import training_flops
 from transformer.training.loop import sums_of
 
@@ -64,15 +63,13 @@ def main(
     python -m benchmarks.train --model base
 
     Args:
-        run: A run of the pipeline, trained or not; data: the folder of its data.
-        model: Instead of a run: the paper's batches, on random sentences of WMT's lengths. For a GPU.
+        run: A run of the pipeline, trained or not, with the folder of its data.
+        model: Instead of both: the paper's batches, on random sentences of WMT's lengths. For a GPU.
         in_a_row: Steps of a turn. A GPU is given work ahead, which is lost at the end of a turn.
         output: The JSON file; results/train-LABEL.json if not given.
     """
-    if not (run and data) and not model:
-        raise InputError("expected --run with --data, or --model")
     torch.set_num_threads(threads)
-    work = of_run(run, data) if run else of_paper(model, PAIRS)
+    work = of_paper(model, PAIRS) if model else of_run(run, data)
     with TemporaryDirectory() as folder:
         loops, left_out = opened(SYSTEMS, NAMES, Path(folder), work)
         taken, ceilings = take_turns(loops, warm_up, steps, in_a_row)
@@ -104,7 +101,7 @@ def take_turns(
             taken[name].seconds.append(seconds)
         for dtype, speeds in products.items():
             speeds.append(product_speed(dtype))
-    return taken, {dtype: median(speeds) for dtype, speeds in products.items()}
+    return taken, {dtype: float(np.median(speeds)) for dtype, speeds in products.items()}
 
 
 def numbers(system: Taken, model: Model, ceiling: float) -> dict:
@@ -118,7 +115,7 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
         "target_tokens": target.tolist(),
         "target_tokens_per_second": float(np.median(system.speeds())),
         "losses": [step.loss() for turn in system.turns for step in turn if step.loss],
-        "seconds_per_step": median(system.seconds) / len(system.turns[0]),
+        "seconds_per_step": float(np.median(system.seconds)) / len(system.turns[0]),
         "padding_share": 1 - int((source + target).sum()) / positions,
         "flops_utilisation": utilisation(model, system, ceiling),
     }
@@ -131,4 +128,4 @@ def utilisation(model: Model, system: Taken, ceiling: float) -> float:
 
 
 if __name__ == "__main__":
-    command(main)
+    cyclopts.run(main)

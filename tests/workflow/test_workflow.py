@@ -125,12 +125,6 @@ def test_a_changed_beam_translates_again_but_trains_nothing(project):
     assert not again & {"train", "average"}
 
 
-def test_a_person_translates(small):
-    sentence = (small / "resources/corpora/grammar-test.en").read_text(encoding="utf-8").splitlines()[0]
-    answer = transformer(small, "translate", "--run", BASE, input=sentence + "\n")
-    assert answer.stdout == (small / f"{BASE}/test.hyp").read_text(encoding="utf-8").split("\n")[0] + "\n"
-
-
 def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     """A run without its log of metrics, one without a score, and more seeds and steps, of which nothing is trained."""
     runs = project / RESULTS / "runs"
