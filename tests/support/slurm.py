@@ -259,8 +259,6 @@ class Cluster:
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def wait_until_idle(self) -> None:
-        """Wait until no job waits, runs or ends, and every node is free."""
-
         def idle() -> bool:
             jobs = self.run("squeue", "--noheader", timeout=20)
             states = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", timeout=20).stdout.splitlines()

@@ -3,8 +3,7 @@
     warm.py serve SOCKET     imports what is slow to import, then forks for each job until standard input is closed
     warm.py -m MODULE ...    what the `python` on PATH runs: the server that WARM names does the job
 
-None of this project's code is imported before the fork: a job reads the package of the folder that it runs in,
-or of those in PYTHONPATH.
+None of this project's code is imported before the fork: a job reads that of its folder, or of PYTHONPATH.
 """
 
 import gc

@@ -101,10 +101,6 @@ def test_every_rule_finds_its_files_from_elsewhere(tmp_path):
     assert sorted(found.replace(f"{checkout}/", "").splitlines()) == sorted(expected.splitlines())
 
 
-def test_a_module_without_changes_takes_the_projects_configuration(checkout):
-    assert "results/demo/report.html" in listing(foreign(checkout, {}), "attention_all")
-
-
 @pytest.mark.parametrize(
     ("config", "prefix", "problem"),
     [
