@@ -173,7 +173,12 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     lines = list(read_lines(input.text))
     lengths = map(len, translator.encode(lines))
     short = [number for number, length in enumerate(lengths) if 1 < length <= params.longest]  # 1 is a blank line
-    sentences = _of_figures(params.figures) + [
+    sentences = []
+    for text in dict.fromkeys(entry["text"] for entry in params.figures.values()):  # figures of one sentence share it
+        own = {name: entry for name, entry in params.figures.items() if entry["text"] == text}
+        title = " and ".join(name.replace("figure", "Figure ") for name in own)
+        sentences.append({"title": title, "text": text, "figures": own})
+    sentences += [
         {"title": f"Sentence {number + 1} of {Path(input.text).name}", "text": lines[number], "figures": {}}
         for number in draw(short, len(short), params.count)
     ]
@@ -190,16 +195,6 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
             for sentence, source, ((target, _),) in zip(sentences, sources, translator.search(sources), strict=True)
         ],
     }
-
-
-def _of_figures(figures: dict[str, dict]) -> list[dict]:
-    """List the sentences of the figures; figures of one sentence share it."""
-    sentences = []
-    for text in dict.fromkeys(entry["text"] for entry in figures.values()):
-        own = {name: entry for name, entry in figures.items() if entry["text"] == text}
-        title = " and ".join(name.replace("figure", "Figure ") for name in own)
-        sentences.append({"title": title, "text": text, "figures": own})
-    return sentences
 
 
 def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.evaluation.analyses import Heads, HeadsOfKind, Masked
-from transformer.evaluation.subject import Subject, open_subject
+from transformer.evaluation.analyses import Heads, HeadsOfKind
+from transformer.evaluation.subject import open_subject
 from transformer.files import draw
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer, attentions, hooked
@@ -49,13 +49,15 @@ def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
     chosen = TeacherForced(model, subject.text, draw(range(count), count, params.choose))
     far = distances(model, everything.batches, everything.lengths)
     kinds = {kind: _importance(kind, far[kind], chosen, everything) for kind in far}
-    return subject.header | {
-        "layers": model.config.N,
-        "heads": model.config.h,
-        "loss": round(everything.loss(), _DECIMALS),
-        "kinds": kinds,
-        "bleu": list(_masked_scores(subject, kinds)),
-    }
+    scores = [{"kind": None, "masked": 0} | subject.score(subject.translator)]
+    for kind, found in kinds.items():
+        steps = found["curve"]
+        for count in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
+            removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:count]]
+            with masked(model, removed):  # a new translator lays out the weights as they are now
+                scores.append({"kind": kind, "masked": count} | subject.score(replace(subject.translator)))
+    header = subject.header | {"layers": model.config.N, "heads": model.config.h}
+    return header | {"loss": round(everything.loss(), _DECIMALS), "kinds": kinds, "bleu": scores}
 
 
 def _importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "TeacherForced") -> HeadsOfKind:
@@ -71,18 +73,6 @@ def _importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "Te
         "distance": [[round(distance, _DECIMALS) for distance in layer] for layer in far[:-1].tolist()],
         "equal": round(far[-1, 0].item(), _DECIMALS),
     }
-
-
-def _masked_scores(subject: Subject, kinds: dict[str, HeadsOfKind]) -> Iterator[Masked]:
-    """Score the whole model, and the model with about a quarter, a half and three quarters of each kind masked."""
-    yield {"kind": None, "masked": 0} | subject.score(subject.translator)
-    for kind, found in kinds.items():
-        steps = found["curve"]
-        for count in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
-            removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:count]]
-            with masked(subject.translator.model, removed):
-                # A new translator, which lays out the weights as they are now.
-                yield {"kind": kind, "masked": count} | subject.score(replace(subject.translator))
 
 
 @contextmanager

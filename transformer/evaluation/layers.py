@@ -4,6 +4,7 @@ All layers map one sequence [n, d] to [n, d]. Symbols: n positions, d width, k k
 products are counted; softmax, tanh and biases are not, nor does the paper count them.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -65,8 +66,17 @@ def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
     started = perf_counter()
     torch.set_num_threads(THREADS)
     sizes = [("n", n, params.width) for n in params.lengths] + [("d", params.length, d) for d in params.widths]
+    times = []
+    for name, (grid, n, d) in itertools.product(COSTS, sizes):
+        variables = {"layer": LAYERS[name](d, params.k, params.r, 0), "x": torch.randn(n, d)}
+        with torch.no_grad():
+            timer = Timer("layer(x)", globals=variables, timer=process_time, num_threads=THREADS)
+            blocks = timer.blocked_autorange(min_run_time=params.seconds)
+        found = {"layer": name, "grid": grid, "n": n, "d": d, "k": params.k, "r": params.r}
+        found["multiply_adds"] = multiply_adds(COSTS[name], found)
+        times.append(found | {"seconds": blocks.median, "quartiles": blocks.iqr, "blocks": len(blocks.times)})
     return {
-        "times": [_timed(name, *size, params) for name in COSTS for size in sizes],
+        "times": times,
         "connections": [connected(name, n, params.k, params.r) for name in LAYERS for n in params.paths],
         "seconds": perf_counter() - started,
         "hardware": provenance.hardware(torch.device("cpu")),
@@ -75,16 +85,6 @@ def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
         "commit": provenance.commit(),
         "date": provenance.now(),
     }
-
-
-def _timed(name: str, grid: str, n: int, d: int, params: SimpleNamespace) -> dict[str, Any]:
-    sizes = {"n": n, "d": d, "k": params.k, "r": params.r}
-    variables = {"layer": LAYERS[name](d, params.k, params.r, 0), "x": torch.randn(n, d)}
-    with torch.no_grad():
-        timer = Timer("layer(x)", globals=variables, timer=process_time, num_threads=THREADS)
-        blocks = timer.blocked_autorange(min_run_time=params.seconds)
-    measured = {"seconds": blocks.median, "quartiles": blocks.iqr, "blocks": len(blocks.times)}
-    return {"layer": name, "grid": grid, **sizes, "multiply_adds": multiply_adds(COSTS[name], sizes), **measured}
 
 
 # Multiply-adds of one layer. A single layer with contiguous kernels is a convolutional one, so it has none of its own.
@@ -105,7 +105,7 @@ def _powers(cost: str) -> list[dict[str, int]]:  # the factors of each product o
 
 def multiply_adds(cost: str, sizes: Mapping[str, int]) -> int:
     """Count the multiplications, each with its addition, of one layer; `sizes` are n, d, k and r."""
-    values = dict(sizes) | {digit: int(digit) for digit in "0123456789"}
+    values = dict(sizes) | {"2": 2, "4": 4}
     return sum(math.prod(values[base] ** power for base, power in product.items()) for product in _powers(cost))
 
 
@@ -214,10 +214,18 @@ def connected(name: str, n: int, k: int, r: int, d: int = _FEATURES) -> dict[str
             break
         layers.append(added)
         reach = wider
+    graph = networkx.DiGraph(edge for level, layer in enumerate(layers) for edge in _edges(layer, level, n, d))
+    reached = (networkx.single_source_shortest_path_length(graph, (0, i)).items() for i in range(n))
+    path = max(distance for of_input in reached for (level, _), distance in of_input if level == len(layers))
     output = layers[0].requires_grad_(False)(torch.randn(n, d, dtype=torch.float64, requires_grad=True))
-    found = {"layers": len(layers), "path": _longest_path(layers, n, d)}
-    chain = networkx.dag_longest_path_length(_operators(output.grad_fn))
-    return {"layer": name, "n": n, "k": k, "r": r} | found | {"sequential": chain}
+    operators, waiting = networkx.DiGraph(), [output.grad_fn]
+    while waiting:
+        operator = waiting.pop()
+        before = [function for function, _ in operator.next_functions if function is not None]
+        waiting += [function for function in before if function not in operators]
+        operators.add_edges_from((operator, function) for function in before)
+    chain = networkx.dag_longest_path_length(operators)
+    return {"layer": name, "n": n, "k": k, "r": r, "layers": len(layers), "path": path, "sequential": chain}
 
 
 def _depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
@@ -230,13 +238,6 @@ def _depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
     return (torch.autograd.functional.jacobian(lambda x: function(x) @ mixture, x) != 0).any(dim=2)
 
 
-def _longest_path(layers: list[nn.Module], n: int, d: int) -> int:
-    """Find the distance of the farthest output that an input of the stack reaches, by breadth-first search."""
-    graph = networkx.DiGraph(edge for level, layer in enumerate(layers) for edge in _edges(layer, level, n, d))
-    reached = (networkx.single_source_shortest_path_length(graph, (0, i)).items() for i in range(n))
-    return max(distance for of_input in reached for (level, _), distance in of_input if level == len(layers))
-
-
 def _edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """List edges from inputs (level, i) to outputs (level + 1, j); a recurrent layer's go step by step."""
     if not isinstance(layer, Recurrent):
@@ -245,14 +246,3 @@ def _edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int
     inputs = [((level, t), (level + 1, t)) for t in range(n)] if from_input else []
     states = [((level + 1, t - 1), (level + 1, t)) for t in range(1, n)] if from_state else []
     return inputs + states
-
-
-def _operators(last: Any) -> networkx.DiGraph:
-    """Build autograd's graph behind an operator, with the leaf."""
-    graph, waiting = networkx.DiGraph(), [last]
-    while waiting:
-        operator = waiting.pop()
-        before = [function for function, _ in operator.next_functions if function is not None]
-        waiting += [function for function in before if function not in graph]
-        graph.add_edges_from((operator, function) for function in before)
-    return graph

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from msgspec import structs
-from torch import Tensor
 
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import TOKEN, TokenArray
@@ -125,16 +124,16 @@ def averaging(input: SimpleNamespace, params: SimpleNamespace) -> Averaging:
 def smoothing(input: SimpleNamespace, params: SimpleNamespace) -> Smoothing:
     """Measure perplexity and calibration, and BLEU with each of `params.beams`; the rest is the run's."""
     subject = open_subject(input, params)
-    predictions = predict(subject.translator.model, subject.text)
-
-    def with_beam(beam: int) -> Translator:
-        return replace(subject.translator, decoding=structs.replace(subject.translator.decoding, beam=beam))
-
-    beams = [{"beam": beam} | subject.score(with_beam(beam)) for beam in params.beams]
+    predictions, offsets = predict(subject.translator.model, subject.text), subject.text.target.offsets
+    of_sentences = np.stack([np.add.reduceat(predictions.losses, offsets[:-1]), np.diff(offsets)], axis=1)
+    beams = []
+    for beam in params.beams:
+        decoding = structs.replace(subject.translator.decoding, beam=beam)
+        beams.append({"beam": beam} | subject.score(replace(subject.translator, decoding=decoding)))
     return subject.header | {
         "epsilon_ls": subject.experiment.training.epsilon_ls,
         "perplexity": predictions.perplexity,
-        "perplexity_draws": predictions.perplexity_draws(subject.text.target.offsets),
+        "perplexity_draws": draws(of_sentences, lambda sums: perplexity(sums[0] / sums[1])),
         "beams": beams,
         "calibration": calibration(predictions.confidence, predictions.correct),
     }
@@ -170,39 +169,25 @@ class _Predictions(NamedTuple):
         """Return the perplexity per subword, as Table 3 has it."""
         return perplexity(float(self.losses.mean()))
 
-    def perplexity_draws(self, offsets: np.ndarray) -> list[float]:
-        """Return the perplexity on resampled test sets, of sentences that begin at `offsets` (scores.py)."""
-        losses = np.add.reduceat(self.losses, offsets[:-1])
-        return draws(np.stack([losses, np.diff(offsets)], axis=1), lambda sums: perplexity(sums[0] / sums[1]))
-
 
 @torch.inference_mode()
 def predict(model: Transformer, text: ParallelText) -> _Predictions:
     """Predict the tokens of `text.target`, in their order (§3.1), by a model in evaluation mode."""
     device, offsets = model.embedding.weight.device, text.target.offsets
     columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
+    weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
     for indices in plan_batches(0, 0, text.lengths, (BATCH, BATCH)):
         batch = text.batch(indices, device)
         places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
-        output = model(batch.source, batch.target)
-        columns[:, places] = _judged(output, model.output_weight(), batch.labels).double().cpu()
+        output, parts = model(batch.source, batch.target), []
+        for x, label in zip(output.split(chunk), batch.labels.split(chunk), strict=True):
+            logits = x @ weight.T  # few of the [n, V] logits exist at once
+            log_total = logits.logsumexp(dim=1)
+            best = logits.max(dim=1)
+            loss = log_total - logits.gather(1, label[:, None])[:, 0]
+            parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
+        columns[:, places] = torch.cat(parts, dim=1).double().cpu()
     return _Predictions(*columns.numpy())
-
-
-def _judged(output: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
-    """Return the columns of `_Predictions` for the decoder's output: [3, n]. Few of the [n, V] logits exist at once.
-
-    output: [n, d_model]. weight: [V, d_model], of the softmax. labels: [n] the true tokens.
-    """
-    parts = []
-    size = CHUNK_CUDA if output.is_cuda else CHUNK
-    for x, label in zip(output.split(size), labels.split(size), strict=True):
-        logits = x @ weight.T
-        log_total = logits.logsumexp(dim=1)
-        best = logits.max(dim=1)
-        loss = log_total - logits.gather(1, label[:, None])[:, 0]
-        parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
-    return torch.cat(parts, dim=1)
 
 
 # Length --------------------------------------------------------------------------------------------------------------
