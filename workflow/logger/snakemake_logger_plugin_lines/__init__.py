@@ -1,0 +1,71 @@
+"""A logger for Snakemake that prints one line a job, with the time that is left: `snakemake --logger lines`.
+
+Snakemake finds it as a package of this name on PYTHONPATH, where `make` puts this folder.
+"""
+
+import sys
+import time
+from collections import Counter, defaultdict
+
+from snakemake.logging import DefaultFilter, DefaultFormatter
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+WEIGHT = {"train": 8, "train_parser": 30}  # seconds of a job before one of its rule has finished; others take OTHER
+OTHER = 2
+
+
+class LogHandler(LogHandlerBase):
+    """A handler that knows which jobs are waiting, and how long finished ones of the same rule took."""
+
+    writes_to_stream = has_filter = has_formatter = True
+    writes_to_file = needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+        self.waiting: Counter[str] = Counter()  # jobs that have not finished, by rule
+        self.jobs: dict[int, tuple[str, str, float]] = {}  # running: rule, what it makes, when it began
+        self.seconds: dict[str, list[float]] = defaultdict(list)  # of finished jobs, by rule
+        self.most = 1  # jobs that ran at the same time
+        self.addFilter(DefaultFilter({}, False, False, self.common_settings.dryrun, False))
+        self.setFormatter(DefaultFormatter(show_failed_logs=True))
+
+    def emit(self, record) -> None:
+        """Print a line where a job ends; errors and warnings as Snakemake prints them; nothing else."""
+        event = getattr(record, "event", None)
+        if event == LogEvent.RUN_INFO:
+            self.waiting.update({rule: count for rule, count in record.stats.items() if rule not in ("all", "total")})
+            trainings = self.waiting["train"] + self.waiting["train_parser"]
+            self.print(f"{self.waiting.total()} jobs, {trainings} of them trainings")
+        elif event == LogEvent.JOB_INFO:
+            made = record.output[0] if record.output else ""
+            self.jobs[record.jobid] = record.rule_name, made, time.monotonic()
+            self.most = max(self.most, len(self.jobs))
+        elif event == LogEvent.JOB_FINISHED and record.job_id in self.jobs:
+            rule, made, began = self.jobs.pop(record.job_id)
+            self.seconds[rule].append(time.monotonic() - began)
+            self.waiting[rule] -= 1
+            if rule != "all":
+                self.print(f"{self.elapsed()}, {self.left():>10} left  {rule:12} {made}")
+        elif event == LogEvent.JOB_ERROR or record.levelno > 20:
+            self.print(self.format(record))
+
+    def left(self) -> str:
+        """Estimate the time left: each waiting job takes as long as those of its rule did, side by side."""
+        means = {rule: sum(seconds) / len(seconds) for rule, seconds in self.seconds.items()}
+        total = sum(count * means.get(rule, WEIGHT.get(rule, OTHER)) for rule, count in self.waiting.items())
+        return f"about {clock(total / self.most)}"
+
+    def elapsed(self) -> str:
+        """Return the time since the beginning."""
+        return clock(time.monotonic() - self.began)
+
+    @staticmethod
+    def print(line: str) -> None:
+        """Write to stderr, as Snakemake does."""
+        print(line, file=sys.stderr, flush=True)
+
+
+def clock(seconds: float) -> str:
+    """Write minutes and seconds: 2:05."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
