@@ -75,7 +75,7 @@ class Pipeline:
 
     def base(self, experiment: str = "base") -> RunName:
         """Return the run that stands for an experiment: of the first task, with its first seed."""
-        seed = seeds_of(self.entry, experiment)[0]
+        seed = seeds_of(self.entry, self.first_task, experiment)[0]
         return RunName(self.first_task, experiment, seed)
 
     def base_file(self, file: Callable[[Run], Path]) -> Path:

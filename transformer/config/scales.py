@@ -45,9 +45,11 @@ class RunName(NamedTuple):
 
 
 def runs_of(config: dict, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
-    """Return a run of each task and experiment with each of the experiment's seeds."""
-    scale, pairs = scale_of(config), itertools.product(tasks, experiments)
-    return [RunName(task, experiment, seed) for task, experiment in pairs for seed in seeds_of(scale, experiment)]
+    """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
+    scale = scale_of(config)
+    rows = [name for name in experiments if name in scale.get("rows", [name])]
+    pairs = itertools.product(tasks, rows)
+    return [RunName(task, experiment, seed) for task, experiment in pairs for seed in seeds_of(scale, task, experiment)]
 
 
 def parser_runs(config: dict) -> list[RunName]:
@@ -72,9 +74,10 @@ def trained_claims(config: dict) -> list[str]:
     return [name for name, row in rows.items() if name in tested or contradiction(row)]  # the latter is refused later
 
 
-def seeds_of(scale: dict, experiment: str) -> list[int]:
-    """Return the seeds of an experiment at a scale: its own, or those of all."""
-    return scale.get("seeds_of", {}).get(experiment, scale["seeds"])
+def seeds_of(scale: dict, task: str, experiment: str) -> list[int]:
+    """Return the seeds of an experiment: its own in the task or at the scale, or those of all."""
+    own = scale.get("seeds_of", {}) | scale["tasks"][task].get("seeds_of", {})
+    return own.get(experiment, scale["seeds"])
 
 
 def experiments_of(config: dict) -> dict[str, dict]:

@@ -110,6 +110,7 @@ class Probes(Keys):
     choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
 
 
+OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Table1)
 OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Probes)
 
 
@@ -150,6 +151,7 @@ class Task(Keys):
     subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
     decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
+    seeds_of: Maybe[Annotated[dict[Name, Seeds], says("Seeds that replace the scale's, for this task.")]] = UNSET
 
 
 class Silver(Keys):
@@ -222,7 +224,9 @@ class Scale(Keys):
     tasks: Annotated[dict[Name, Task], Meta(min_length=1), says("The translation tasks.")]
     data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET
     seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
+    rows: Maybe[Annotated[Names, says("The experiments and claims that are trained; all if not given.")]] = UNSET
     running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
+    table1: Maybe[Annotated[OwnTable1, says("Values that replace those of `table1`.")]] = UNSET
     probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
     figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
     parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET

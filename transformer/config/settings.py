@@ -100,12 +100,15 @@ def check(config: dict) -> None:
 def _check_scale(config: dict, where: str) -> None:
     """Refuse the faults of the scale that `config` builds."""
     scale, parsing, rows = scale_of(config), parsing_of(config), experiments_of(config)
-    for key in ("experiments", "seeds_of"):
-        for experiment in scale.get(key, {}):
+    for key in ("experiments", "seeds_of", "rows"):
+        for experiment in scale.get(key, ()):
             _require_named(rows, experiment, "experiments and claims", f"{where}.{key}")
+    if "base" not in scale.get("rows", ["base"]):
+        refuse(f"{where}.rows", "expected base among them, with which the others are compared")
     for name, task in scale["tasks"].items():
-        for experiment in task.get("experiments", {}):
-            _require_named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.experiments")
+        for key in ("experiments", "seeds_of"):
+            for experiment in task.get(key, ()):
+                _require_named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.{key}")
         for other in config["scales"]:  # the rules tell translators from parsers by their names
             if name in parsing_of(at(config, other))["tasks"]:
                 refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")

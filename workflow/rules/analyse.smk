@@ -81,6 +81,7 @@ rule measure:
     resources:
         mem_mb=memory(2500),
     params:
-        table1=config["table1"],
+        table1=lambda wildcards: config["table1"]
+        | ask.at(wildcards.scale).entry.get("table1", {}),
     script:
         "../scripts/measure.py"
