@@ -16,9 +16,11 @@ SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 
 .PHONY: all test test-all test-cluster lint format lock
 
+# One line a job, from Snakemake's logger in workflow/logger; what the jobs say is in logs/.
 all: .venv/installed
-	$(RUN) snakemake --cores all
-	@echo Everything on one page: results/$(SCALE)/report.html
+	@echo "Everything will be on one page: results/$(SCALE)/report.html"
+	@PYTHONPATH="$(CURDIR)/workflow/logger" $(RUN) snakemake --cores all --logger lines > /dev/null
+	@echo "Everything is on one page: results/$(SCALE)/report.html"
 
 # Several files at a time, because the tests of a file share what they make; in our order, so that no long one comes last.
 SEVERAL = --dist loadfile --no-loadscope-reorder

@@ -19,7 +19,7 @@ from transformer.provenance import identity
 
 _MODULES = {  # the subcommands, each a function of its module
     "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
-    "train": ("resolve", "train", "average"),
+    "train": ("resolve", "train"),
     "translate": ("translate",),
     "serve": ("export", "serve"),
     "parse": ("treebank", "linearize", "parse", "silver"),

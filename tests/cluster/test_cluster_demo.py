@@ -23,7 +23,7 @@ def adapt(project: Path) -> None:
     profile["default-resources"]["runtime"] = 30
     profile["groups"]["translate"], profile["group-components"]["translate"] = "translate", 2
     profile["groups"]["generate"], profile["group-components"]["generate"] = "generate", 4  # jobs of seconds
-    write_profile(project, profile | {"max-jobs-per-timespan": "100/1s"})
+    write_profile(project, profile)
 
 
 def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:

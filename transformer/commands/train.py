@@ -1,4 +1,4 @@
-"""Settings, training and averaging of one run (§5 and §6.1). Its functions import the modules that load PyTorch."""
+"""Settings and training of one run (§5). Its functions import the modules that load PyTorch."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cyclopts.types import PositiveFloat, PositiveInt
 
-from transformer.config.experiment import Decoding, load, save
+from transformer.config.experiment import Decoding, save
 from transformer.config.experiment import resolve as resolved
 from transformer.files import InputError, out_of_memory, reason, replacing
 from transformer.layout import Data, Run
@@ -80,23 +80,3 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
             logger.error(message)
             end(1)
         end()
-
-
-def average(*, run: Path) -> None:
-    """Average the last checkpoints of a run (§6.1): RUN/checkpoints, to RUN/average.safetensors.
-
-    python -m transformer average --run results/demo/runs/en-de/base/1
-
-    Args:
-        run: folder of the run
-    """
-    from transformer.model import weights
-
-    folder = Run(run)
-    expected = load(folder.experiment).training.averaged_checkpoints
-    paths = sorted(folder.checkpoints.glob("*.safetensors"))
-    if len(paths) != expected:
-        raise InputError(f"{folder.checkpoints}: expected {expected} checkpoints, found {len(paths)}")
-    tensors, header = weights.average(paths)
-    weights.save(folder.average, tensors, header)
-    print(f"{run}: averaged steps {', '.join(map(str, header['steps']))}")

@@ -82,12 +82,16 @@ class States:
 
 
 def publish(run: Run, trained: Run, vocabulary: Path) -> None:
-    """Put a finished training's outputs from its work folder into the run's, by renames; run.json comes last."""
+    """Put a finished training's outputs from its work folder into the run's, by renames, with the average (§6.1).
+
+    run.json comes last.
+    """
     aside, last = run.folder / ".checkpoints.part", max(trained.checkpoints.glob("*.safetensors"))
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(trained.checkpoints, aside, copy_function=_link)
     aside.rename(run.checkpoints)
+    checkpoints.save(run.average, *checkpoints.average(sorted(run.checkpoints.glob("*.safetensors"))))
     targets = (run.last, run.metrics, run.vocabulary, run.record)
     for source, target in zip((last, trained.metrics, vocabulary, trained.record), targets, strict=True):
         with replacing(target, "wb") as file:

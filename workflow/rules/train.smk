@@ -1,4 +1,4 @@
-# §5 and §6.1: train, and average the last checkpoints.
+# §5 and §6.1: train; a training ends with the average of its last checkpoints.
 
 
 rule experiment:
@@ -26,6 +26,7 @@ rule train:
         subsets=ancient(ask.checked_subsets),  # made before, but no reason to train
     output:
         directory(RUN.checkpoints),
+        RUN.average,
         RUN.last,
         RUN.metrics,
         RUN.vocabulary,
@@ -58,21 +59,3 @@ use rule train as train_parser with:
     wildcard_constraints:
         experiment=PARSER,
     priority: FIRST
-
-
-rule average:
-    input:
-        RUN.checkpoints,
-    output:
-        RUN.average,
-    log:
-        "logs/average/{scale}/{task}/{experiment}/{seed}.log",
-    priority: FIRST
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=memory(1500, large=8000),
-    params:
-        run=subpath(output[0], parent=True),
-    shell:
-        "python -m transformer average --run {params.run:q} 2>&1 | tee {log:q}"

@@ -3,10 +3,12 @@
 Snakemake finds it as a package of this name on PYTHONPATH, where `make` puts this folder.
 """
 
+import logging
 import sys
 import time
 from collections import Counter, defaultdict
 
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -47,7 +49,7 @@ class LogHandler(LogHandlerBase):
             self.waiting[rule] -= 1
             if rule != "all":
                 self.print(f"{self.elapsed()}, {self.left():>10} left  {rule:12} {made}")
-        elif event == LogEvent.JOB_ERROR or record.levelno > 20:
+        elif event == LogEvent.JOB_ERROR or record.levelno > logging.INFO or record.msg == NOTHING_TO_BE_DONE_MSG:
             self.print(self.format(record))
 
     def left(self) -> str:
