@@ -1,4 +1,4 @@
-"""The commands train and average, called as the workflow calls them."""
+"""The command train, called as the workflow calls them."""
 
 import json
 import re
@@ -25,13 +25,12 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, data):
-    """Train a run that learns to copy, and average it."""
+    """Train a run that learns to copy."""
     model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
     sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 300, "warmup_steps": 100, "checkpoint_every": 5}
     running = {"log_every": 100, "evaluate_every": 100, "save_every": 100}
     run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
     do_train(run, data)
-    do("average", "--run", run)
     return run
 
 
@@ -85,7 +84,6 @@ def test_a_finished_run_is_published_again_without_training(trained, data, caplo
             "train SMALL --data DATA --threads 1",
             "en-de/vocabulary.model: expected 20 subwords at most, the model's rows, found 28",
         ),
-        ("average --run SMALL", "small/checkpoints: expected 3 checkpoints, found 0"),
     ],
 )
 def test_faults_are_named(data, trained, tmp_path, argv, message):

@@ -63,10 +63,12 @@ def folder(made, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def good(made) -> dict:
-    """The configuration without a fault; no value of it stands in two places."""
+    """The configuration without a fault, all rows of which are trained; no value of it stands in two places."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
-        return json.loads(json.dumps(settings.read(["own.yaml", "trees.yaml"], [])))
+        config = json.loads(json.dumps(settings.read(["own.yaml", "trees.yaml"], [])))
+    del config["scales"]["demo"]["rows"]
+    return config
 
 
 MISSING = object()
@@ -133,13 +135,35 @@ NAMES = [
         {f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}},
         f"{BOTH}.elsewhere: expected a corpus that is not learned from, found 'grammar-test'",
     ),
+    # Sentences that are learned from, by another name.
+    *(
+        (changes, f"{place}: expected a corpus that is not learned from, found '{name}', which shares ... '{other}'")
+        for changes, place, name, other in [
+            ({"corpora/grammar-dev/grammar/skip": 19999}, f"{EN_DE}.dev", "grammar-dev", "grammar-train"),
+            ({"corpora/ptb-dev/treebank/sections": [4, 22]}, f"{ALONE}.dev", "ptb-dev", "ptb-train"),
+            (
+                {"corpora/mine-dev": {"files": {"en": {"path": "./train.en"}, "cs": {"path": "dev.cs"}}}},
+                f"{EN_CS}.dev",
+                "mine-dev",
+                "mine-train",
+            ),
+            (
+                {"corpora/multi30k-val/files/en/download": "multi30k-train.en.gz"},
+                "scales.multi30k.tasks.en-de.dev",
+                "multi30k-val",
+                "multi30k-train",
+            ),
+        ]
+    ),
+    ({f"{DEMO}/rows": ["base", "bog"]}, f"{DEMO}.rows: expected ..., found 'bog'; did you mean 'big'?"),
+    ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected base among them, with which the others are compared"),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "line"), [*VALUES, *NAMES])
 def test_refused_in_one_line(folder, good, changes, line):
-    for path in (EN_CS, ALONE, BOTH, GERMAN):
+    for path in (EN_CS, EN_DE, ALONE, BOTH, GERMAN, DEMO):
         line = line.replace(path, path.replace("/", "."))
     with pytest.raises(SystemExit) as refused:
         settings.accept(changed(good, changes))
@@ -167,6 +191,7 @@ def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place
         ("base: caf\xe9\n", "not YAML: "),
         ("- 1\n", "expected a mapping, found list"),
         (None, "no such file"),
+        ("scale: demo\nscale: paper\n", "not YAML: line 1: expected each key once, found .scale. again"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(folder, text, line):

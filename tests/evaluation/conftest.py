@@ -22,7 +22,6 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSFORMER_DEVICE", "cpu")
         do("train", run, "--data", data, "--threads", 1)
-    do("average", "--run", run)
     for language in ("en", "de"):
         write_text(place / f"dev.{language}", dev)
     return place

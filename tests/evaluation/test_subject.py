@@ -142,7 +142,6 @@ def test_an_average_is_that_of_the_subcommand(averages, own, tmp_path, count):
     experiment = load(run / "experiment.yaml")
     training = replace(experiment.training, averaged_checkpoints=count)
     save(replace(experiment, training=training), run / "experiment.yaml")
-    do("average", "--run", run)
     entry, expected = averages[count - 1], by_commands(run, (dev(own), dev(own)), tmp_path)
     assert {key: entry[key] for key in expected} == expected
     assert 0 < entry["bleu"] < 100

@@ -65,7 +65,8 @@ def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
     save(make_experiment(steps=11, model=form), run / "experiment.yaml")
     save(DECODING, run / "decoding.yaml")
     call(checkout, "train", str(run), "--data", str(data), "--threads", "1")
-    call(checkout, "average", "--run", str(run))
+    if checkout != ROOT:  # there, averaging was a command of its own
+        call(checkout, "average", "--run", str(run))
     output = ["--input", str(data / "dev.en"), "--output", str(run / "test.hyp"), "--threads", "1"]
     call(checkout, "translate", "--run", str(run), *output)
     endings = (".ids", ".offsets", ".tok", ".model", ".hyp", ".safetensors")

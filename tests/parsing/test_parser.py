@@ -65,7 +65,6 @@ def parser(tmp_path_factory, data):
     run = make_run(tmp_path_factory.mktemp("run") / "1", resolved)
     save(msgspec.structs.replace(DECODING, extra_length=60), run / "decoding.yaml")
     do("train", run, "--data", data, "--threads", 1)
-    do("average", "--run", run)
     return open_parser(run, None, {}, constrained=False)
 
 

@@ -15,7 +15,6 @@ def run(tmp_path_factory):
     running = {"log_every": 50, "evaluate_every": 400, "save_every": 400}
     run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
     do("train", run, "--data", data, "--threads", 1)
-    do("average", "--run", run)
     return run
 
 

@@ -109,7 +109,7 @@ def test_cosmetic_edits_prepare_and_train_nothing(project):
         config.write("# a comment\n")
     again = rules(snakemake(project, "--dry-run").stdout)
     assert {"translate", "score", "parse", "evalb", "attend", "measure", "figure", "table", "page"} <= again
-    assert not again & {"fetch", "unpack", "generate", "tokenize", "vocabulary", "encode", "experiment", "average"}
+    assert not again & {"fetch", "unpack", "generate", "tokenize", "vocabulary", "encode", "experiment"}
     assert not again & {"train", "train_parser", "linearize", "silver_parse", "silver"}
 
 
@@ -122,7 +122,7 @@ def test_a_changed_beam_translates_again_but_trains_nothing(project):
     (project / "beam.yaml").write_text("decoding: {beam: 5}\n")
     again = rules(snakemake(project, "--dry-run", "--configfile", "beam.yaml").stdout)
     assert "translate" in again
-    assert not again & {"train", "average"}
+    assert not again & {"train"}
 
 
 def test_a_page_of_the_runs_that_are_there_names_the_others(project):

@@ -16,11 +16,22 @@ Kind = TypeVar("Kind")
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the first is faster
+    """A safe loader that refuses keys that come twice, of which others take the last without a word."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        keys = [key.value for key, _ in node.value]  # before those of merged mappings join them
+        if again := next((key for key in keys if keys.count(key) > 1 and not hasattr(node, "flat")), None):
+            raise ValueError(f"line {node.start_mark.line + 1}: expected each key once, found {again!r} again")
+        node.flat = True
+        super().flatten_mapping(node)
+
+
 def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(path, "rb") as file:
-            return yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the first is faster
+            return yaml.load(file, _Loader)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror.lower()}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such day

@@ -3,6 +3,7 @@
 Needs no torch: Snakemake imports it at each start, and each of its jobs does.
 """
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -132,8 +133,28 @@ def _check_corpora(config: dict, task: dict, where: str) -> None:
             refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
     learned = [*task["train"], *task.get("silver", {}).get("text", [])]
     for split, name in tested_on(task).items():
-        if name in learned:
-            refuse(f"{where}.{split}", f"expected a corpus that is not learned from, found '{name}'")
+        for other in learned:
+            if name == other or _parts_of(config, name) & _parts_of(config, other):
+                also = f", which shares sentences with '{other}'" if name != other else ""
+                refuse(f"{where}.{split}", f"expected a corpus that is not learned from, found '{name}'{also}")
+
+
+def _parts_of(config: dict, name: str) -> set[tuple]:
+    """Return what a corpus reads: its files, or parts of a treebank or of the grammar. Names of one file are alike."""
+    corpus = config["corpora"][name]
+    if "grammar" in corpus:
+        seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
+        return {(seed, number) for number in range(skip, skip + take)}
+
+    def file(entry: dict) -> str:
+        download = config["downloads"].get(entry.get("download"), {})
+        return os.path.realpath(entry["path"]) if "path" in entry else download.get("sha256", entry["download"])
+
+    if "treebank" in corpus:
+        bank = corpus["treebank"]
+        first, last = bank.get("sections", (0, 0))
+        return {(file(bank), bank.get("split"), section) for section in range(first, last + 1)}
+    return {(file(entry), entry.get("member")) for entry in corpus["files"].values()}
 
 
 def _check_models(config: dict, where: str) -> None:
