@@ -128,7 +128,7 @@ NAMES = [
     ),
     (
         {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
-        "scales.demo: wide-2N: N: expected 4 layers, twice base's, found 3",
+        "scales.demo: wide-2N: N: expected 2 layers, twice base's, found 3",
     ),
     ({f"{EN_CS}/dev": "mine-train"}, f"{EN_CS}.dev: expected a corpus that is not learned from, found 'mine-train'"),
     (
