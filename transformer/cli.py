@@ -58,7 +58,8 @@ def main(argv: Iterable[str] | None = None) -> None:
             (node,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
             print(f"  {name:12} {ast.get_docstring(node).splitlines()[0]}")
         return
-    logging.basicConfig(format="%(message)s", level=logging.INFO)
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("transformer").setLevel(logging.INFO)  # libraries have much to say
     try:
         with _one_line_errors(words[0]):
             app(words, exit_on_error=False, print_error=False, result_action="return_value")
@@ -90,7 +91,8 @@ def _one_line_errors(name: str) -> Iterator[None]:
 def job(name: str, log: str) -> Iterator[None]:
     """Run the body of one of Snakemake's scripts: messages and errors go to standard error and to the job's log."""
     handlers = [logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")]
-    logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=handlers, force=True)
+    logging.basicConfig(format="%(message)s", handlers=handlers, force=True)
+    logging.getLogger("transformer").setLevel(logging.INFO)
     try:
         with _one_line_errors(name):
             yield
