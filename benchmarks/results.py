@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import msgspec
 import torch
 from tabulate import tabulate
 
@@ -33,7 +34,10 @@ def require(package: str) -> None:
 
 def require_paper(peer: str, config: object) -> None:
     """Raise LeftOut if a model is not the paper's, the only one that toolkits have."""
-    found = config.departures
+    # The defaults are the paper's.
+    options = [field for field in msgspec.structs.fields(config) if not field.required]
+    own = {field.name: getattr(config, field.name) for field in options if getattr(config, field.name) != field.default}
+    found = ", ".join(f"{key} {value}" for key, value in own.items())
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
         found = f"d_k {config.d_k}, d_v {config.d_v}"
     elif config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:

@@ -68,9 +68,8 @@ def manners(program: str) -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # what is left to write must not fail when the interpreter ends
+        # What is left to write must not fail when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
     except _Ended as ended:
         number = ended.args[0]

@@ -37,17 +37,6 @@ def test_base_is_the_row_as_it_stands_and_the_rest_is_taken_over(parts, experime
     assert structs.replace(run, model=experiment.model, training=experiment.training) == experiment
 
 
-@pytest.mark.parametrize(
-    ("row", "departures"),
-    [
-        ({"positions": "learned"}, ""),  # is a row of Table 3
-        ({"positions": "none", "norm": "pre", "tied": False}, "positions none, norm pre, tied false"),
-    ],
-)
-def test_departures_from_the_papers_model_are_named(parts, row, departures):
-    assert resolve(parts | {"rows": [*parts["rows"], row]}).model.departures == departures
-
-
 def test_a_fidelity_names_values_of_the_model_and_never_changes_its_meaning(parts):
     """Frozen here: a run of another reading needs a preset of another name."""
     text, code = resolve(parts), resolve(parts | {"fidelity": "paper-code"})

@@ -92,14 +92,6 @@ class Model(Section):
         if problem := contradiction(msgspec.structs.asdict(self)):
             raise ValueError(problem)
 
-    @property
-    def departures(self) -> str:
-        """Return the options that no model of the paper has, such as "norm pre, tied false"; or an empty text."""
-        defaults = {field.name: (field.default,) for field in msgspec.structs.fields(Model) if not field.required}
-        papers = {"positions": ("sinusoid", "learned")} | defaults
-        own = ((key, getattr(self, key)) for key in papers)
-        return ", ".join(f"{key} {str(value).lower()}" for key, value in own if value not in papers[key])
-
 
 class Training(Section):
     """The training (§5): how long, how fast, on how much."""

@@ -67,10 +67,8 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
     output.parent.mkdir(parents=True, exist_ok=True)
     reasons = []
     for version, url in [(some, url) for some in versions for url in some.urls]:
-        place, part = (
-            Path(mirror, *url.split("/")[2:]) if mirror else url,
-            version.part(output),
-        )  # HOST and what follows
+        place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
+        part = version.part(output)
         resumed = length(part) > 0 and version.size is not None
         try:
             for _ in range(1 + resumed):  # the bytes that were there before may be to blame

@@ -10,92 +10,26 @@ has an antecedent. The words are chosen for regular forms: no dative, no noun wi
 
 import random
 import re
+import tomllib
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 Pick = Callable[[Any], Any]  # draws one of several choices, each with the same probability
 
 
 def rows(table: str) -> list:
-    """Return the rows of a table as named tuples; its first line names the columns, "-" is an absent word."""
-    columns, *lines = table.strip().split("\n")
+    """Return the rows of a table of grammar.toml as named tuples."""
+    columns, *lines = WORDS[table].strip().split("\n")
     row = namedtuple("Row", columns.split())
     return [row(*(cell.strip("-") for cell in line.split())) for line in lines]
 
 
-# Kinds: p person, a animal, t thing, x abstract; an adjective has the kinds of noun that it describes.
-NOUNS = rows("""
-    kind en de_gender de de_plural fr_gender fr
-    p king     m König     Könige     m roi
-    p queen    f Königin   Königinnen f reine
-    p father   m Vater     Väter      m père
-    p mother   f Mutter    Mütter     f mère
-    p teacher  m Lehrer    Lehrer     m professeur
-    a dog      m Hund      Hunde      m chien
-    a cat      f Katze     Katzen     m chat
-    a cow      f Kuh       Kühe       f vache
-    a hen      n Huhn      Hühner     f poule
-    a frog     m Frosch    Frösche    f grenouille
-    t key      m Schlüssel Schlüssel  f clé
-    t book     n Buch      Bücher     m livre
-    t letter   m Brief     Briefe     f lettre
-    t table    m Tisch     Tische     f table
-    t house    n Haus      Häuser     f maison
-    t garden   m Garten    Gärten     m jardin
-    t lamp     f Lampe     Lampen     f lampe
-    t bottle   f Flasche   Flaschen   f bouteille
-    x task     f Aufgabe   Aufgaben   f tâche
-    x question f Frage     Fragen     f question
-    x problem  n Problem   Probleme   m problème
-    x plan     m Plan      Pläne      m plan
-    """)
-_ADJECTIVES = rows("""
-    kinds en de fr fr_feminine fr_side
-    pat big         groß        grand     grande     before
-    pat small       klein       petit     petite     before
-    pa  young       jung        jeune     jeune      before
-    pa  hungry      hungrig     affamé    affamée    after
-    pa  strong      stark       fort      forte      after
-    at  black       schwarz     noir      noire      after
-    t   red         rot         rouge     rouge      after
-    t   heavy       schwer      lourd     lourde     after
-    x   difficult   schwierig   difficile difficile  after
-    x   useful      nützlich    utile     utile      after
-    x   popular     beliebt     populaire populaire  after
-    x   complicated kompliziert compliqué compliquée after
-    """)
-# A German infinitive is the plural, too.
-*VERBS, MUST, CAN, BE, MAKE = rows("""
-    en_singular en de_singular de fr_singular fr_plural fr
-    sees    see    sieht     sehen      voit    voient    voir
-    finds   find   findet    finden     trouve  trouvent  trouver
-    loves   love   liebt     lieben     aime    aiment    aimer
-    hides   hide   versteckt verstecken cache   cachent   cacher
-    draws   draw   zeichnet  zeichnen   dessine dessinent dessiner
-    hears   hear   hört      hören      entend  entendent entendre
-    cleans  clean  putzt     putzen     lave    lavent    laver
-    forgets forget vergisst  vergessen  oublie  oublient  oublier
-    must    must   muss      müssen     doit    doivent   devoir
-    can     can    kann      können     peut    peuvent   pouvoir
-    is      are    ist       sind       est     sont      être
-    makes   make   macht     machen     rend    rendent   rendre
-    """)
-# German by form, with the ending of adjectives; French for masculine, feminine, plural. A possessive has an owner.
-_DETERMINERS = rows("""
-    owner tag en en_plural de ending fr
-    -      DT   the   the   der/den/die/das/die            e/en/e/e/en   le/la/les
-    -      DT   this  these dieser/diesen/diese/dieses/diese e/en/e/e/en ce/cette/ces
-    -      DT   a     -     ein/einen/eine/ein/            er/en/e/es/en un/une/
-    -      CD   -     two   zwei/zwei/zwei/zwei/zwei       e/e/e/e/e     deux/deux/deux
-    pm     PRP$ his   his   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
-    pf     PRP$ her   her   ihr/ihren/ihre/ihr/ihre        er/en/e/es/en son/sa/ses
-    am     PRP$ its   its   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
-    af     PRP$ its   its   ihr/ihren/ihre/ihr/ihre        er/en/e/es/en son/sa/ses
-    an     PRP$ its   its   sein/seinen/seine/sein/seine   er/en/e/es/en son/sa/ses
-    plural PRP$ their their ihr/ihren/ihre/ihr/ihre        er/en/e/es/en leur/leur/leurs
-    """)
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+NOUNS, _ADJECTIVES, _DETERMINERS = rows("nouns"), rows("adjectives"), rows("determiners")
+*VERBS, MUST, CAN, BE, MAKE = rows("verbs")
 FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
 _DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
 _PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
