@@ -37,7 +37,7 @@ def require_paper(peer: str, config: object) -> None:
     # The defaults are the paper's.
     options = [field for field in msgspec.structs.fields(config) if not field.required]
     own = {field.name: getattr(config, field.name) for field in options if getattr(config, field.name) != field.default}
-    found = ", ".join(f"{key} {value}" for key, value in own.items())
+    found = ", ".join(f"{key} {value}".lower() for key, value in own.items())
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
         found = f"d_k {config.d_k}, d_v {config.d_v}"
     elif config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
