@@ -13,6 +13,7 @@ from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
+from safetensors import SafetensorError, safe_open
 
 from transformer.files import InputError, open_input, replacing
 
@@ -26,6 +27,7 @@ Checksum = Annotated[str, Meta(min_length=1)]
 AveragedSteps = Annotated[list[Count], Meta(min_length=1)]
 Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled test set
 
+ABOUT = "about"  # the key of our header in that of a file of weights
 _ERROR = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
@@ -141,6 +143,15 @@ class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.
     step: Count
 
 
+class WeightsHeader(TypedDict, total=False):
+    """The origin of weights: an average of "steps", or a checkpoint or a resume state of one "step"."""
+
+    digest: Checksum  # of the training
+    step: Count
+    steps: AveragedSteps
+    rounded: bool  # int8 weights, not those that were trained
+
+
 def read_json(path: str | Path, kind: type[Content] = Any) -> Content:
     """Read a JSON file. Raises InputError naming the file, the key and the value."""
     with open_input(path) as file:
@@ -251,3 +262,32 @@ def lines_of(path: Path) -> list[bytes]:
     """Return the lines of a file with their ends, which a last line that is cut off lacks."""
     with open_input(path) as file:
         return list(file)
+
+
+class Unusable(InputError):
+    """A file that can be read but is not what it should be."""
+
+
+def read_weights(path: str | Path, framework: str | None = None) -> tuple[dict[str, Any], WeightsHeader, str]:
+    """Return the tensors of a file of weights, the header, and the tensors' checksum.
+
+    framework: the tensors' library, as safetensors calls it; none are read if it is None. Raises Unusable on a damaged
+    or foreign file, InputError if it cannot be opened.
+    """
+    try:
+        with safe_open(path, framework=framework or "numpy") as file:
+            header, checksum = parse_json((file.metadata() or {}).get(ABOUT, ""), tuple[WeightsHeader, str], "header")
+            names = file.keys() if framework else ()
+            return {name: file.get_tensor(name) for name in names}, header, checksum
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    except (SafetensorError, InputError) as error:
+        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
+
+
+def averaged_steps(weights: Path, digest: str) -> list[int]:
+    """Return the steps of an average, or the one of a checkpoint. Raises InputError if not of the training `digest`."""
+    header = read_weights(weights)[1]
+    if (found := header.get("digest")) != digest:
+        raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
+    return header["steps"] if "steps" in header else [header["step"]]

@@ -17,7 +17,16 @@ from msgspec.structs import asdict
 from transformer.config.experiment import Decoding, load
 from transformer.files import InputError, sha256
 from transformer.layout import Run
-from transformer.records import RunRecord, Trained, read_json, read_translated, run_name, variants
+from transformer.records import (
+    RunRecord,
+    Trained,
+    averaged_steps,
+    read_json,
+    read_translated,
+    read_weights,
+    run_name,
+    variants,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,13 +49,11 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     """
     if folder is None:
         return None
-    from transformer.model.weights import averaged_steps, read_header
-
     run = Run(folder)
     weights, record = weights or run.average, read_json(run.record, Trained)
     return record | {
         "averaged_steps": averaged_steps(weights, record["digest"]),
-        "weights_sha256": None if read_header(weights).get("rounded") else sha256(weights),
+        "weights_sha256": None if read_weights(weights)[1].get("rounded") else sha256(weights),
         "decoding": asdict(load(run.decoding, Decoding)),
     }
 

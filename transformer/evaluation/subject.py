@@ -21,7 +21,8 @@ from transformer.files import InputError, draw, read_pairs, sha256
 from transformer.layout import Data, Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
-from transformer.model.weights import average, averaged_steps, load_model, require
+from transformer.model.weights import average, load_model, require
+from transformer.records import averaged_steps
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator

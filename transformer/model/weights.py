@@ -1,47 +1,31 @@
 """Weights and resume states on disk: whole or absent, read as data only (safetensors); averaged (§6.1); in 8 bits.
 
-A file's own header has one key, KEY, with our header as JSON and the checksum of the tensors.
+A file's own header has one key with our header as JSON and the checksum of the tensors.
 """
 
 import hashlib
 import json
 from pathlib import Path
-from typing import TypedDict
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from transformer.config.experiment import Model
 from transformer.files import InputError, replacing
 from transformer.model.transformer import Transformer
-from transformer.records import AveragedSteps, Checksum, Count, parse_json
+from transformer.records import ABOUT, Unusable, WeightsHeader, read_weights
 
-KEY = "about"
 _INT8_LEVELS = 127  # of int8 weights: a row's numbers are multiples, up to this one, of its step
 STEP = ".step"  # ends the name of the steps of a matrix' rows
 _SMALLEST = torch.finfo(torch.float32).tiny  # the step of a row of zeros
-
-
-class Unusable(InputError):
-    """A file that can be read but is not what it should be."""
-
-
-class _Header(TypedDict, total=False):
-    """The origin of weights: an average of "steps", or a checkpoint or a resume state of one "step"."""
-
-    digest: Checksum  # of the training
-    step: Count
-    steps: AveragedSteps
-    rounded: bool  # int8 weights, not those that were trained
 
 
 def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
     """Write tensors and their header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
-    data = safetensors.torch.save(tensors, {KEY: json.dumps([header, _checksum(tensors)])})
+    data = safetensors.torch.save(tensors, {ABOUT: json.dumps([header, _checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
@@ -54,37 +38,12 @@ def _checksum(tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def load(path: str | Path) -> tuple[dict[str, Tensor], _Header]:
+def load(path: str | Path) -> tuple[dict[str, Tensor], WeightsHeader]:
     """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
-    tensors, header, expected = _read(path)
+    tensors, header, expected = read_weights(path, "pt")
     if _checksum(tensors) != expected:
         raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
     return tensors, header
-
-
-def read_header(path: str | Path) -> _Header:
-    return _read(path, with_tensors=False)[1]
-
-
-def _read(path: str | Path, with_tensors: bool = True) -> tuple[dict[str, Tensor], _Header, str]:
-    """Return the tensors of a file, its header and the tensors' checksum."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            header, checksum = parse_json((file.metadata() or {}).get(KEY, ""), tuple[_Header, str], "header")
-            names = file.keys() if with_tensors else ()
-            return {name: file.get_tensor(name) for name in names}, header, checksum
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    except (SafetensorError, InputError) as error:
-        raise Unusable(f"{path}: truncated, or not a checkpoint of this project ({error})") from None
-
-
-def averaged_steps(weights: Path, digest: str) -> list[int]:
-    """Return the steps of an average, or the one of a checkpoint. Raises InputError if not of the training `digest`."""
-    header = read_header(weights)
-    if (found := header.get("digest")) != digest:
-        raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")
-    return header["steps"] if "steps" in header else [header["step"]]
 
 
 def load_model(path: str | Path, config: Model) -> Transformer:
@@ -111,7 +70,7 @@ def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tenso
             raise Unusable(f"{path}: {name}: expected finite numbers, found others")
 
 
-def average(paths: list[Path]) -> tuple[dict[str, Tensor], _Header]:
+def average(paths: list[Path]) -> tuple[dict[str, Tensor], WeightsHeader]:
     """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1), and its header."""
     total, first = {}, {}
     digests, steps = set(), []

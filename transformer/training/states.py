@@ -15,7 +15,7 @@ from transformer.files import replacing
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
-from transformer.records import Amount, Count
+from transformer.records import Amount, Count, Unusable
 
 logger = logging.getLogger(__name__)
 _KEPT = 2  # the newest, and one before it in case a disk damages the newest
@@ -66,11 +66,11 @@ class States:
             try:
                 tensors, header = checkpoints.load(path)
                 if header.keys() != asdict(Progress(digest)).keys():
-                    raise checkpoints.Unusable(f"{path}: not a state, or one of another version of this program")
+                    raise Unusable(f"{path}: not a state, or one of another version of this program")
                 if header["digest"] != digest:
-                    raise checkpoints.Unusable(f"{path}: state of another experiment: {header['digest']}")
+                    raise Unusable(f"{path}: state of another experiment: {header['digest']}")
                 checkpoints.require(path, self.tensors, tensors)
-            except checkpoints.Unusable as error:
+            except Unusable as error:
                 logger.warning("refused a resume state: %s", error)
                 path.rename(path.with_suffix(".refused"))
                 continue

@@ -13,9 +13,9 @@ from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Subwords
 from transformer.files import InputError, environment, sha256
 from transformer.layout import Run
-from transformer.model.weights import averaged_steps, load_model, read_header
+from transformer.model.weights import load_model
 from transformer.provenance import commit, now
-from transformer.records import Trained, read_json, read_translated, variants, write_json
+from transformer.records import Trained, averaged_steps, read_json, read_translated, read_weights, variants, write_json
 from transformer.translation.marian import has_own_tables, save_marian
 
 Format = Literal["safetensors", "marian"]
@@ -50,7 +50,7 @@ def export_run(run: Run, to: Path, form: Format) -> None:
             )
             (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
-        about = {"format": form, "exported": now(), "commit": commit(), "weights": read_header(run.average)}
+        about = {"format": form, "exported": now(), "commit": commit(), "weights": read_weights(run.average)[1]}
         write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
 
 
