@@ -182,10 +182,6 @@ class Inputs:
         """Return names and references of these parts as options of `score`."""
         return flatten(("--subset", name, path) for name, path in self.parts(wildcards).items())
 
-    def checked_subsets(self, wildcards: _Wildcards) -> Paths:
-        """Return the file that shows that a task's subsets are parts of its test set, if it has any."""
-        return [self.data(wildcards).subsets] if "subsets" in self.task(wildcards) else []
-
     def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
         task = self.task(wildcards)

@@ -92,7 +92,6 @@ class Data(Folder):
 
     manifest = named("data.json")  # the checksum of all that is learned from; written last
     vocabulary = named("vocabulary.model")  # shared by source and target
-    subsets = named("test.subsets.json")  # scores of references, which show that subsets of the test set are subsets
     parsed = named("parsed.trees")  # by a parser, of unlabelled text (§6.3, semi-supervised)
     parsed_scores = named("parsed.json")  # the parser's certainty of each
     silver = named("silver.trees")  # those that are learned from

@@ -86,9 +86,9 @@ def test_score(score, run, tmp_path):
 
 
 def test_score_of_a_subset(score, tmp_path):
-    """Of two equal references, the one after the line before it is taken."""
+    """In an order of its own; of two equal references, each once."""
     hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
-    part = write_text(tmp_path / "part", [references[0], references[2], references[3]])
+    part = write_text(tmp_path / "part", [references[2], references[3], references[0]])
     other = write_text(tmp_path / "other", references[:1])
     options = ["--subset", "filtered", part, "--subset", "one", other]
     printed, whole = score(*options, hypotheses=hypotheses, references=references)

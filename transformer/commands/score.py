@@ -33,7 +33,7 @@ def score(
         hyp: the translations
         ref: the references
         lang: the language of both, such as de
-        subset: NAME FILE: FILE has the references of some sentences, in order, which are also scored alone
+        subset: NAME FILE: FILE has the references of some sentences, in any order, which are also scored alone
         run: the folder of the run that translated
         weights: what it translated with; RUN/average.safetensors if not given
         json: a file for all metrics, checksums, the account of --run and each resampled BLEU
@@ -52,11 +52,12 @@ def score(
     content["scores"][PAPER] |= {"low": low, "high": high}
     content["subsets"] = {}
     for name, path in subset:
-        rest = iter(range(len(sides[1])))
-        chosen = [next((index for index in rest if sides[1][index] == line), None) for line in read_lines(path)]
+        places: dict[str, list[int]] = {}
+        for index, line in reversed(list(enumerate(sides[1]))):
+            places.setdefault(line, []).append(index)
+        chosen = [places[line].pop() if places.get(line) else None for line in read_lines(path)]
         if None in chosen:
-            expected = "expected a reference of the whole, after that of the line before"
-            raise InputError(f"{path}, line {chosen.index(None) + 1}: {expected}, found none")
+            raise InputError(f"{path}, line {chosen.index(None) + 1}: expected a reference of the whole, found another")
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
     for name, path, side in (("hyp", hyp, sides[0]), ("ref", ref, sides[1])):
         content |= {name: path, f"{name}_sha256": sha256(path), f"{name}_marks": marks(side)}

@@ -55,30 +55,6 @@ rule linearize:
         " 2>&1 | tee {log:q}"
 
 
-# Scored against themselves, the references show before days of training that a subset is one.
-rule subsets:
-    input:
-        ref=ask.side("target"),
-        subsets=ask.subsets,
-    output:
-        f"{DATA.folder}/{{split}}.subsets.json",
-    log:
-        "logs/subsets/{scale}/{task}/{split}.log",
-    wildcard_constraints:
-        task=any_of(TRANSLATION_TASKS),
-        split="test",
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=memory(1000),
-    params:
-        language=lookup("scales/{scale}/tasks/{task}/target", within=config),
-        subsets=ask.subset_options,
-    shell:
-        "python -m transformer score --hyp {input.ref:q} --ref {input.ref:q} --lang {params.language}"
-        " {params.subsets:q} --json {output:q} 2>&1 | tee {log:q}"
-
-
 rule vocabulary:
     input:
         source=DATA.tokens("train", "source"),

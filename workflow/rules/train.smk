@@ -23,7 +23,6 @@ rule train:
         RUN.experiment,
         about=DATA.manifest,
         arrays=rules.encode.output,
-        subsets=ancient(ask.checked_subsets),  # made before, but no reason to train
     output:
         directory(RUN.checkpoints),
         RUN.average,
