@@ -30,6 +30,7 @@ def recorded(small, tmp_path_factory) -> Path:
     return project
 
 
+@pytest.mark.slow
 def test_a_record_makes_its_tables_again_byte_for_byte(small, recorded):
     expected = made_files(small / "results/small")
     assert {"report.html", "tables/table5.md", "figures/figure3.svg", "attention.json"} < expected.keys()

@@ -58,6 +58,7 @@ def test_a_step_that_is_not_compiled(library, model, parameters, most):
     assert 500 < result["operators"] <= most
 
 
+@pytest.mark.slow
 def test_one_graph_serves_all_batches(library):
     """Of sentences of any length, and of any number of them; what was compiled for one is compiled for none again."""
     result = trace(library, "compiled", "base")

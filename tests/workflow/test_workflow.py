@@ -125,6 +125,7 @@ def test_a_changed_beam_translates_again_but_trains_nothing(project):
     assert not again & {"train"}
 
 
+@pytest.mark.slow
 def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     """A run without its log of metrics, one without a score, and more seeds and steps, of which nothing is trained."""
     runs = project / RESULTS / "runs"
@@ -147,6 +148,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in page
 
 
+@pytest.mark.slow
 def test_a_page_without_any_run(tmp_path):
     """The paper's rows, what needs no run, and the names of what is missing; nothing is trained."""
     project = copy_project(tmp_path)
