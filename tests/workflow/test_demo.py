@@ -1,7 +1,6 @@
 """The demo, run once: what its models learn, its tables in LaTeX, its page in a browser.
 
-Of the rows of Tables 3 and 5, some are left out, as each is a training; all others go through the same rules. Those of
-which no test here reads the score are trained for a few steps.
+The rows of Tables 3 and 5 that `make` does not train are trained for a few steps.
 """
 
 import csv
@@ -12,32 +11,29 @@ from pathlib import Path
 import pytest
 import yaml
 from support import browsing
-from support.project import copy_project, snakemake, transformer
+from support.project import copy_project, snakemake
 from support.tools import typeset
 
 from transformer.registry import FIGURES, TABLES
 
 pytestmark = pytest.mark.slow
 
-ROWS = {
-    "experiments": ["base", "heads-1", "N-4", "dropout-0.0", "smoothing-0.0", "learned-positions", "big"],
-    "claims": ["no-residual", "pre-norm", "no-positions"],
-}
-SHORT = ["heads-1", "N-4", "dropout-0.0", "smoothing-0.0", "learned-positions"]
+
+@pytest.fixture(scope="module")
+def config() -> dict:
+    return yaml.safe_load(Path("config.yaml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> Path:
-    """A copy of the project in which the demo with these rows has been run."""
+def demo(tmp_path_factory, config) -> Path:
+    """A copy of the project in which the demo has been run, with all rows."""
     project = copy_project(tmp_path_factory.mktemp("demo"))
-    config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
-    for section, names in ROWS.items():
-        config[section] = {name: config[section][name] for name in names}
-    config["scales"] = {"demo": config["scales"]["demo"]}  # others may set what is left out
-    own = config["scales"]["demo"]["experiments"]
-    config["scales"]["demo"]["experiments"] = {"big": own["big"]} | {name: {"steps": 100} for name in SHORT}
-    (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), "utf-8")
-    result = snakemake(project)
+    rows = [*config["experiments"], *config["claims"]]
+    few = {"steps": 20, "warmup_steps": 10, "checkpoint_every": 4}
+    others = {name: few for name in rows if name not in config["scales"]["demo"]["rows"]}
+    own = {"scales": {"demo": {"rows": rows, "experiments": others}}}
+    (project / "all.yaml").write_text(yaml.safe_dump(own), "utf-8")
+    result = snakemake(project, "--configfile", "all.yaml")
     assert result.returncode == 0, result.stderr
     return project
 
@@ -63,30 +59,28 @@ def test_translators_learn(demo):
     assert perplexities[-1] < min(2, perplexities[0])
 
 
-def test_table_3_has_all_experiments(demo):
+def test_table_3_has_all_rows_and_those_of_the_demo_have_learned(demo, config):
     rows, markdown = read_table(demo, "table3")
-    rows = {row["experiment"]: row for row in rows if row["bleu"]}
-    assert set(rows) == set(ROWS["experiments"])
-    assert float(rows["base"]["bleu"]) > 50
-    assert rows["N-4"]["parameters"] == rows["base"]["parameters"]  # at this scale both have two layers
-    for shown in ("grammar-dev", "4.92", "learned-positions", "by 8 and N by 2", "? no verdict"):
+    bleu = {row["experiment"]: float(row["bleu"]) for row in rows}
+    assert bleu.keys() == config["experiments"].keys()
+    assert all(bleu[name] > 0.7 * bleu["base"] > 63 for name in config["scales"]["demo"]["rows"] if name in bleu)
+    assert all(row["p"] for row in rows if row["experiment"] != "base")  # base has several seeds
+    for shown in ("grammar-dev", "4.92", "learned-positions", "by 8 and N by 2"):
         assert shown in markdown
 
 
 def test_table_5_tests_its_claims(demo):
-    """Without residuals or positions BLEU is far lower, but one seed gives a verdict only where no model is another."""
+    """Without residuals, warm-up or positions a model visibly fails."""
     rows, markdown = read_table(demo, "table5")
     rows = {row["compared"]: row for row in rows}
-    for name in ("no-residual", "no-positions"):
+    for name in ("no-residual", "no-warmup", "no-positions"):
         row = rows[f"`{name}` − `base`"]
-        assert float(row["value"]) < -10
-        assert (row["p"], row["verdict"]) == ("", "no verdict")
+        assert float(row["value"]) < -20
+        assert row["verdict"] == "seen here"
     masked = next(row for compared, row in rows.items() if "heads masked − all" in compared)
     assert 0 < float(masked["p"]) <= float(masked["p_holm"]) <= 1
-    assert masked["verdict"] in ("seen here", "not seen here", "cannot be told")
-    assert float(rows["`pre-norm` − `base`"]["score"]) > 50
-    assert rows["`untied` − `base`"]["verdict"] == "not run"
-    measured = ["5 checkpoints − the last", "beam 20", "3 × the longest", "8 heads masked − all, encoder"]
+    assert rows["`untied` − `base`"]["verdict"] != "not run"
+    measured = ["5 checkpoints − the last", "beam 20", "3 × the longest", "4 heads masked − all, encoder"]
     assert all(any(name in compared for compared in rows) for name in measured)
     assert "Measured on 100 sentences of the dev set." in markdown
 
