@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support import browsing
-from support.project import copy_project, snakemake
+from support.project import copy_project, snakemake, transformer
 from support.tools import typeset
 
 from transformer.registry import FIGURES, TABLES
