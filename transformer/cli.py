@@ -69,7 +69,6 @@ def main(argv: Iterable[str] | None = None) -> None:
 
 
 def program() -> None:
-    """Run the command line of this process."""
     with manners(" ".join(["transformer", *sys.argv[1:2]])):
         main()
 

@@ -30,12 +30,10 @@ logger = logging.getLogger(__name__)
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
 SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
 DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
-# The planned part of the memory; the rest is for short-lived tensors and other programs.
-SHARE = 0.7
+SHARE = 0.7  # the planned part of the memory; the rest is for short-lived tensors and other programs
 # Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also room for three copies of weight
 # and moments while a state is saved (safetensors makes two). A GPU has the weights in 16 bits, too.
 PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
-_REMINDER = 60  # seconds between two messages that a lock is waited for
 _TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
 
@@ -218,7 +216,7 @@ def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
         while not world.agree(world.rank == 0 and take_lock(file)):
             for signal in filter(None, world.gather(stop.received)):
                 raise Interrupted(f"{signal}: waiting for {folder}")
-            if world.rank == 0 and waited % _REMINDER == 0:
+            if world.rank == 0 and waited % 60 == 0:  # once a minute
                 file.seek(0)
                 logger.info("waiting: %s is in use by %s", folder, file.read() or "another process")
             waited += 1

@@ -124,10 +124,7 @@ def split_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
-    r"""Yield the text of the `lines` of `split_lines`. Raises InputError, naming `name` and the line.
-
-    first: the number of the first line.
-    """
+    """Yield the text of `lines`, the first of which has the number `first`. Raises InputError naming the line."""
     for number, line in enumerate(lines, start=first):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
             raise InputError(f"{name}, line {number}: expected at most {LONGEST_LINE:,} bytes, found more")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,6 @@ _Options = list[str | int | float | Path]
 # How a run translates, by the suffix of its translations: with the average (Table 2), the last checkpoint (Table 3), or
 # otherwise (the table `why`).
 DECODINGS = {"": {}, ".last": {}} | SEARCHES
-
-
 _Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attributes
 
 
@@ -32,19 +31,15 @@ class Inputs:
 
     @property
     def pipeline(self) -> Pipeline:
-        """Return the scale that is built."""
         return self.at(self.config["scale"])
 
     def task(self, wildcards: _Wildcards) -> dict:
-        """Return a task's entry in config.yaml."""
         return self.at(wildcards.scale).tasks[wildcards.task]
 
     def data(self, wildcards: _Wildcards) -> Data:
-        """Return the folder of a task's data."""
         return self.at(wildcards.scale).files.data(wildcards.task)
 
     def run(self, wildcards: _Wildcards) -> Run:
-        """Return the folder of a run."""
         return self.at(wildcards.scale).files.run(wildcards.task, wildcards.experiment, wildcards.seed)
 
     def names_of_tasks(self, parsing: bool) -> list[str]:
@@ -53,7 +48,6 @@ class Inputs:
         return sorted({name for scale in scales for name in (scale.parsing if parsing else scale.entry["tasks"])})
 
     def experiments(self) -> list[str]:
-        """Return the rows of Tables 3 and 5."""
         return list(experiments_of(self.config))
 
     def corpora(self, kind: str) -> list[str]:
@@ -73,32 +67,25 @@ class Inputs:
     # ------------------------------------------------------------------ fetch and unpack (§5.1)
 
     def checksum(self, wildcards: _Wildcards) -> str:
-        """Return the checksum of a download, if one is known."""
         download = self.config["downloads"][wildcards.file]
         return download.get("sha256", download.get("md5", ""))
 
     def fetch_options(self, wildcards: _Wildcards, output: list[str]) -> _Options:
-        """Return the addresses of a download and what it is.
-
-        As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
-        """
+        # As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
         download = self.config["downloads"][wildcards.file]
-        options = repeated("--url", download["urls"])
+        options = flatten(("--url", url) for url in download["urls"])
         options += flatten((f"--{key}", download[key]) for key in ("sha256", "md5", "size") if key in download)
-        options += repeated("--or", map(json.dumps, download.get("alternatives", [])))
+        options += flatten(("--or", json.dumps(other)) for other in download.get("alternatives", []))
         options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
         return [*options, "--output", output[0]]
 
     def file(self, wildcards: _Wildcards) -> dict:
-        """Return the entry in config.yaml of one language of a corpus."""
         return self.config["corpora"][wildcards.corpus]["files"][wildcards.language]
 
     def archive(self, wildcards: _Wildcards) -> str:
-        """Return the file that holds one language of a corpus."""
         return source_of(self.file(wildcards))
 
     def unpack_options(self, wildcards: _Wildcards) -> _Options:
-        """Return the options that get one language of a corpus out of its archive."""
         entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
         options = ["--format", entry.get("format", "text")]
         options += ["--member", entry["member"]] if "member" in entry else []
@@ -114,7 +101,6 @@ class Inputs:
         return source_of(treebank)
 
     def treebank_options(self, wildcards: _Wildcards) -> _Options:
-        """Return the options that read a treebank."""
         corpus = self.config["corpora"][wildcards.corpus]
         treebank = corpus["treebank"]
         options = ["--input", source_of(treebank)]
@@ -128,7 +114,6 @@ class Inputs:
         return options + (["--sha256", treebank["sha256"]] if "sha256" in treebank else [])
 
     def trees(self, wildcards: _Wildcards) -> Paths:
-        """Return the treebanks of a split of a parsing task."""
         return self.at(wildcards.scale).text(wildcards.task, wildcards.split, "trees")
 
     def silver(self, wildcards: _Wildcards) -> list[Path | str]:
@@ -161,7 +146,6 @@ class Inputs:
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
     def languages(self, wildcards: _Wildcards) -> list[str]:
-        """Return source and target language."""
         return [self.task(wildcards)[side] for side in ("source", "target")]
 
     def preparation(self, wildcards: _Wildcards) -> str:
@@ -175,7 +159,6 @@ class Inputs:
         return {name: RESOURCES.corpus(corpus, task["target"]) for name, corpus in corpora.items()}
 
     def subsets(self, wildcards: _Wildcards) -> Paths:
-        """Return the references of these parts; splits but the test set have none."""
         return list(self.parts(wildcards).values())
 
     def subset_options(self, wildcards: _Wildcards) -> _Options:
@@ -198,11 +181,9 @@ class Inputs:
         return json.dumps(parts(at(self.config, wildcards.scale), run))
 
     def decoding(self, wildcards: _Wildcards) -> str:
-        """Return as JSON the settings of beam search of a run."""
         return json.dumps((self.config["parsing"] if wildcards.experiment == PARSER else self.config)["decoding"])
 
     def weights(self, wildcards: _Wildcards) -> Path:
-        """Return the weights that a translation is made with."""
         run = self.run(wildcards)
         return run.last if wildcards.suffix == ".last" else run.average
 
@@ -215,7 +196,6 @@ class Inputs:
         return ANALYSES[wildcards.analysis].reads(self.run(wildcards), self.data(wildcards))
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
-        """Return an analysis's own options."""
         settings = self.config["probes"] | self.at(wildcards.scale).entry.get("probes", {})
         setting = ANALYSES[wildcards.analysis].setting
         values = settings[setting] if isinstance(settings[setting], list) else [settings[setting]]
@@ -240,7 +220,6 @@ class Inputs:
         return lambda wildcards: entries[getattr(wildcards, wildcard)].files(self.at(wildcards.scale))
 
     def params_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], dict[str, Any]]:
-        """Return a function of its parameters."""
         return lambda wildcards: entries[getattr(wildcards, wildcard)].params(self.at(wildcards.scale))
 
     def page_files(self, wildcards: _Wildcards) -> registry.Files:
@@ -260,14 +239,10 @@ class Inputs:
         }
 
     def reported(self, scale: Pipeline) -> list[RunName]:
-        """Return the runs that the page describes."""
         return distinct(run for name in registry.scored_tables(scale) for run in TABLES[name].runs(scale))
 
     def samples(self, scale: Pipeline) -> tuple[list[Paths], list[Paths]]:
-        """Return the translations and the parses that the page samples: each with its source and reference, or trees.
-
-        They are those of each task's first run on the test set.
-        """
+        """Return the test set's translations and parses by each task's first run, each with source and reference."""
         first = {run.task: run for run in reversed(self.reported(scale)) if run.experiment in ("base", PARSER)}
         translations, parses = [], []
         for task, run in ((task, scale.run(first[task])) for task in scale.tasks if task in first):
@@ -303,29 +278,14 @@ class Inputs:
     def everything(self) -> Paths:
         """Return all tables and figures of the scale that is built, and its page."""
         scale = self.pipeline
-        tables = [
-            scale.files.table(name, ending)
-            for name in registry.made(scale, TABLES)
-            for ending in ("csv", "json", "md", "tex", "html")
-        ]
-        figures = [
-            scale.files.figure(name, ending)
-            for name in registry.made(scale, FIGURES)
-            for ending in ("pdf", "svg", "png")
-        ]
-        return [*tables, *figures, scale.files.report]
-
-
-def repeated(option: str, values: Iterable[Any]) -> _Options:
-    """Return the option before each value."""
-    return flatten((option, value) for value in values)
+        tables = product(registry.made(scale, TABLES), ("csv", "json", "md", "tex", "html"))
+        figures = product(registry.made(scale, FIGURES), ("pdf", "svg", "png"))
+        return [*starmap(scale.files.table, tables), *starmap(scale.files.figure, figures), scale.files.report]
 
 
 def flatten(groups: Iterable[Iterable[Any]]) -> list[Any]:
-    """Return the elements of all groups."""
     return [element for group in groups for element in group]
 
 
 def distinct(elements: Iterable[Any]) -> list[Any]:
-    """Return the elements, each once."""
     return list(dict.fromkeys(elements))

@@ -21,7 +21,6 @@ class Folder:
     folder: Path
 
     def __init__(self, folder: str | Path):
-        """Take the folder as text or as a path."""
         object.__setattr__(self, "folder", Path(folder))
 
 
@@ -55,11 +54,9 @@ class Run(Folder):
         return self.state / digest[:16]
 
     def checkpoint(self, step: int) -> Path:
-        """Return the weights after a step."""
         return self.checkpoints / f"{step:08}.safetensors"
 
     def resume_state(self, step: int) -> Path:
-        """Return the state after a step."""
         return self.state / f"{step:08}.safetensors"
 
     def interrupted(self, job: str | None) -> Path:
@@ -125,11 +122,9 @@ class Scale(Folder):
     report = named("report.html")  # the page: everything in one file
 
     def run(self, task: str, experiment: str, seed: int | str) -> Run:
-        """Return the folder of a training."""
         return Run(self.folder / f"runs/{task}/{experiment}/{seed}")
 
     def data(self, task: str) -> Data:
-        """Return the folder of a task's data."""
         return Data(self.folder / f"data/{task}")
 
     def table(self, name: str, ending: str) -> Path:
@@ -145,7 +140,6 @@ class Resources(Folder):
     """The files from elsewhere."""
 
     def download(self, name: str) -> Path:
-        """Return a download, as it came."""
         return self.folder / f"downloads/{name}"
 
     def corpus(self, name: str, language: str) -> Path:

@@ -5,15 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from transformer.config.experiment import Model, load, resolve
-from transformer.config.scales import (
-    RunName,
-    absent_treebank,
-    parsing_of,
-    parts,
-    scale_of,
-    seeds_of,
-    tasks_of,
-)
+from transformer.config.scales import RunName, absent_treebank, parsing_of, parts, scale_of, seeds_of, tasks_of
 from transformer.layout import Resources, Run, Scale
 
 RESOURCES = Resources("resources")
@@ -37,17 +29,13 @@ class Pipeline:
 
     @property
     def own_values(self) -> dict[str, dict]:
-        """Return by experiment of Table 3 the values in place of the paper's, but for what `width` and `depth` divide.
-
-        Those of base are all others', too.
-        """
+        """Return the scale's values in place of the paper's by experiment of Table 3; those of base are all others'."""
         everywhere, here = self.entry["experiments"], self.entry["tasks"][self.first_task].get("experiments", {})
         own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in self.config["experiments"]}
         return own | {"base": self.entry["base"] | own["base"]}
 
     @property
     def absent_treebank(self) -> str | None:
-        """Return the folder of the Penn Treebank if the scale needs it and lacks it."""
         return absent_treebank(self.config)
 
     def paper(self, table: str) -> Path:
@@ -55,7 +43,6 @@ class Pipeline:
         return Path(self.project, f"workflow/paper/{table}.csv")
 
     def run(self, run: RunName) -> Run:
-        """Return the folder of a run."""
         return self.files.run(*run)
 
     def text(self, task: str, split: str, side: str) -> list[Path]:
@@ -75,11 +62,9 @@ class Pipeline:
 
     def base(self, experiment: str = "base") -> RunName:
         """Return the run that stands for an experiment: of the first task, with its first seed."""
-        seed = seeds_of(self.entry, self.first_task, experiment)[0]
-        return RunName(self.first_task, experiment, seed)
+        return RunName(self.first_task, experiment, seeds_of(self.entry, self.first_task, experiment)[0])
 
     def base_file(self, file: Callable[[Run], Path]) -> Path:
-        """Return a file of the base model that figures show."""
         return self.fixed(file(self.run(self.base())))
 
     @cached_property
@@ -102,5 +87,4 @@ class Pipeline:
 
 
 def names(runs: Iterable[RunName]) -> list[str]:
-    """Return task/experiment/seed of each run."""
     return ["/".join(map(str, run)) for run in runs]

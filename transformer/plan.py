@@ -70,10 +70,7 @@ def run_bytes(run: Experiment) -> int:
 
 
 def gpu_speed(name: str, utilisation: float | None) -> Speed:
-    """Return the speed of a GPU: by a given utilisation, else as measured, else as assumed.
-
-    Raises InputError on a name that GPUS lacks.
-    """
+    """Return a GPU's speed, as given, measured or assumed, in this order. Raises InputError on a name not in GPUS."""
     if name not in GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(GPUS)}, found {name}")
     newest = {}
@@ -135,7 +132,6 @@ def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
 
 
 def training_lines(config: dict, task: dict) -> int:
-    """Return the number of lines that a task learns from."""
     silver = task.get("silver", {})
     kept = round(silver.get("sentences", 0) * silver.get("keep", 1))
     return sum(corpus_lines(config, corpus) for corpus in task["train"]) + task.get("phrases", 0) + kept

@@ -173,10 +173,7 @@ def write_json(path: str | Path, record: Any, **format: Any) -> None:
 
 
 def typed(content: Any, kind: type[Content], where: str | Path) -> Content:
-    """Check that the content is a `kind`; a struct, a dataclass or a NamedTuple is made of it.
-
-    Raises InputError naming `where`, the key, and what was expected and found there.
-    """
+    """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it. Raises InputError."""
     try:
         made = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
@@ -248,10 +245,7 @@ def variants(scores: dict[str, str | Variant]) -> dict[str, Variant]:
 
 
 def read_metrics(path: Path, growing: bool = False) -> list[MetricsLine]:
-    """Read a log. Raises InputError naming the file and the damaged line.
-
-    growing: a training may be writing the last line; half a line is left out.
-    """
+    """Read a log; of one that is `growing`, half a last line is left out. Raises InputError naming the damaged line."""
     lines = lines_of(path)
     if growing and lines and not lines[-1].endswith(b"\n"):
         del lines[-1]

@@ -60,16 +60,13 @@ class _Entry:
     obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # why a scale cannot have it
 
     def make(self, files: Any, params: Any) -> Any:
-        """Import the function and call it."""
         module, function = self.function.split(":")
         return getattr(import_module(f"transformer.report.{module}"), function)(files, params)
 
     def score_files(self, pipeline: Pipeline) -> list[Path]:
-        """Return the score files."""
         return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(self.scores))
 
     def files(self, pipeline: Pipeline) -> Files:
-        """Return all files that the function reads, by name."""
         files: Files = {"paper": pipeline.paper(self.paper)} if self.paper else {}
         files |= {"score": self.score_files(pipeline)} if self.scores else {}
         return files | self.own_files(pipeline)
@@ -228,9 +225,8 @@ def _no_positions(pipeline: Pipeline) -> str | None:
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
-    if (attention := pipeline.base_model.attention) == "dot":
-        return None
-    return f"it shows dot products, and attention in the base model is {attention}"
+    attention = pipeline.base_model.attention
+    return None if attention == "dot" else f"it shows dot products, and attention in the base model is {attention}"
 
 
 def _no_heads(pipeline: Pipeline) -> str | None:
@@ -334,7 +330,6 @@ def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
 
 
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
-    """Return the obstacles of tables, figures and the attention viewer, by name."""
     found = {name: entry.obstacle(pipeline) for name, entry in [*TABLES.items(), *FIGURES.items()]}
     found["attention"] = _unknown_attention(pipeline)
     return {name: reason for name, reason in found.items() if reason}

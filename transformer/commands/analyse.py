@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from cyclopts.types import PositiveInt
 
-from transformer.files import replacing
+from transformer.records import write_json
 from transformer.registry import ANALYSES
 
 
@@ -97,6 +97,5 @@ def _measure(analysis: Callable, options: SimpleNamespace) -> dict[str, Any]:
 
 
 def _write(measured: dict[str, Any], output: Path, what: str) -> None:
-    with replacing(output) as file:
-        json.dump(measured, file, ensure_ascii=False, separators=(",", ":"))
+    write_json(output, measured, ensure_ascii=False, separators=(",", ":"))
     print(f"{output}: {what}, {output.stat().st_size:,} bytes")

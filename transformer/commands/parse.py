@@ -21,8 +21,6 @@ from transformer.parsing.trees import Tree, bracketed, clean, encode_tree, from_
 from transformer.parsing.trees import phrases as constituents
 from transformer.records import Parses, parse_json, read_parses, write_json
 
-_SHORTEST_PHRASE = 4  # words; shorter ones have little to parse
-
 
 def treebank(
     *,
@@ -97,7 +95,8 @@ def linearize(
     drawn = []
     if phrases:
         known = {tuple(words(tree)) for tree in sentences}
-        by_words = {tuple(words(part)): part for tree in sentences for part in constituents(tree, _SHORTEST_PHRASE)}
+        # Phrases of fewer than four words have little to parse.
+        by_words = {tuple(words(part)): part for tree in sentences for part in constituents(tree, least=4)}
         new = [part for text, part in by_words.items() if text not in known]
         drawn = list(draw(new, len(new), phrases))
     gold = (sentences + drawn) * repeat

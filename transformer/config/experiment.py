@@ -33,7 +33,6 @@ _Probability = Annotated[float, Meta(ge=0, lt=1)]
 
 
 def says(text: str) -> Meta:
-    """Return the description of a key."""
     return Meta(description=text)
 
 
@@ -166,11 +165,8 @@ class Experiment(Section):
     running: Running
 
     def digest(self, data_sha256: str) -> str:
-        """Return a training's identity: the hash of all that changes its result, and of the data it learns from.
-
-        A default is left out, so that a new option leaves older trainings what they are.
-        """
-        training = given(self) | {"data": data_sha256}
+        """Return a training's identity: the hash of all that changes its result, and of the data it learns from."""
+        training = given(self) | {"data": data_sha256}  # without defaults: a new option changes no older training
         for key in ("label", "running"):  # no training depends on them
             del training[key]
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()

@@ -19,7 +19,6 @@ def at(config: dict, scale: str) -> dict:
 
 
 def scale_of(config: dict) -> dict:
-    """Return the entry of the scale that is built."""
     return config["scales"][config["scale"]]
 
 
@@ -53,7 +52,6 @@ def runs_of(config: dict, tasks: Iterable[str], experiments: Iterable[str]) -> l
 
 
 def parser_runs(config: dict) -> list[RunName]:
-    """Return the trainings of parsers."""
     parsing = parsing_of(config)
     return [RunName(task, PARSER, seed) for task in parsing["tasks"] for seed in parsing["seeds"]]
 

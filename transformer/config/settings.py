@@ -32,10 +32,7 @@ CONFIG = Path("config.yaml")  # of the project's folder
 
 
 def read(files: Iterable[str], entries: Iterable[str]) -> dict:
-    """Return config.yaml under other `files` and `key=value` entries, as Snakemake lays --configfile and --config.
-
-    Raises InputError naming the file, the entry or the key.
-    """
+    """Return config.yaml under `files` and `key=value` entries, as by Snakemake's options. Raises InputError."""
     if not CONFIG.exists():
         raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
     config: dict = {}
@@ -95,7 +92,17 @@ def check(config: dict) -> None:
                 _require_named(config["downloads"], entry["download"], "downloads", f"corpora.{name}.{place}")
     for scale in config["scales"]:
         _check_scale(at(config, scale), f"scales.{scale}")
-    _check_models(config, f"scales.{config['scale']}")
+    # At the scale that is built alone: values of a row that contradict each other there may go together at another.
+    where, layers = f"scales.{config['scale']}", {}
+    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):  # claims come last
+        try:
+            layers[experiment] = resolve(parts(config, RunName(task, experiment, seed=0))).model.N
+        except InputError as error:
+            refuse(f"{where}: {task}", str(error))
+        if experiment in config["claims"] and experiment.endswith("-2N"):
+            found, twice = layers[experiment], 2 * layers["base"]
+            if found != twice:
+                refuse(where, f"{experiment}: N: expected {twice} layers, twice base's, found {found}")
 
 
 def _check_scale(config: dict, where: str) -> None:
@@ -155,20 +162,6 @@ def _parts_of(config: dict, name: str) -> set[tuple]:
         first, last = bank.get("sections", (0, 0))
         return {(file(bank), bank.get("split"), section) for section in range(first, last + 1)}
     return {(file(entry), entry.get("member")) for entry in corpus["files"].values()}
-
-
-def _check_models(config: dict, where: str) -> None:
-    """Refuse values of a row that do not go together at the scale that is built, though they may at another."""
-    layers = {}
-    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):  # claims come last
-        try:
-            layers[experiment] = resolve(parts(config, RunName(task, experiment, seed=0))).model.N
-        except InputError as error:
-            refuse(f"{where}: {task}", str(error))
-        if experiment in config["claims"] and experiment.endswith("-2N"):
-            found, twice = layers[experiment], 2 * layers["base"]
-            if found != twice:
-                refuse(where, f"{experiment}: N: expected {twice} layers, twice base's, found {found}")
 
 
 def _require_named(names: Any, name: str, kind: str, where: str) -> Any:

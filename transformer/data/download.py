@@ -25,7 +25,6 @@ TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old serve
 _ATTEMPTS = 5  # in a row that bring nothing new
 PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
 _PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
-_DOWNLOAD_PIECE = 1 << 20  # bytes written at a time
 
 
 class _Refused(Exception):
@@ -133,7 +132,7 @@ def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
         seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
         bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
         with bar, naming(part), open(part, "ab" if start else "wb") as file:
-            read = partial(response.raw.read1, _DOWNLOAD_PIECE, decode_content=False)
+            read = partial(response.raw.read1, 1 << 20, decode_content=False)
             while (piece := read()) and file.tell() <= (size or 1 << 63):
                 bar.update(file.write(piece))
             file.flush()

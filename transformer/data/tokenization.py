@@ -29,7 +29,6 @@ class _Normalizer(MosesPunctNormalizer):
             self.rules.append((mark, re.compile(pattern), new))
 
     def normalize(self, text: str) -> str:
-        """Normalise the punctuation of a line."""
         for mark, pattern, new in self.rules:
             text = pattern.sub(new, text) if mark in text else text
         return text.strip()
@@ -105,7 +104,6 @@ def write_tokenized(
 
 
 def _tokenize(moses: list[Moses], clean: bool, pairs: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
-    """Return the number of pairs and, tokenised, those that stay."""
     source, target = moses
     tokenized = [(source.tokenize(left), target.tokenize(right)) for left, right in pairs]
     return len(pairs), [pair for pair in tokenized if not clean or keep(*pair, source.preparation)]

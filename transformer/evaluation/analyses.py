@@ -19,16 +19,7 @@ from transformer.config.experiment import EOS, PAD, load
 from transformer.data.corpus import SPACE, Subwords
 from transformer.files import InputError, draw, read_lines
 from transformer.layout import Run
-from transformer.records import (
-    Amount,
-    Checksum,
-    Count,
-    Draws,
-    Positive,
-    RunRecord,
-    Share,
-    run_name,
-)
+from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, run_name
 
 if TYPE_CHECKING:
     from transformer.model.transformer import Transformer

@@ -63,10 +63,7 @@ def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> 
 
 
 def paper_reference(references: list[str], language: str) -> list[str]:
-    """Return the tokens of references with plain quotes.
-
-    With „“ left in, a model that learned from text with plain quotes, as the authors' was, loses a token at each.
-    """
+    """Return the tokens of references with plain quotes: each „ costs a model that learned from plain ones a token."""
     return paper_tokens(plain_quotes(references), language)
 
 

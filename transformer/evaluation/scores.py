@@ -100,10 +100,7 @@ def _read_score(path: str) -> dict[str, Any]:
 
 
 def p_value(difference: float, differences: np.ndarray) -> float:
-    """Return the two-sided p of a difference between two systems, from the `differences` on each draw.
-
-    That is the share of draws that stray from their mean by no less; it is 1 for a difference of 0.
-    """
+    """Return the two-sided p of a difference: the share of draws that stray from their mean by no less; 1 for 0."""
     strays = np.abs(differences - differences.mean())
     return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(differences))
 

@@ -17,7 +17,6 @@ from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_tree
 _DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 _SAME = {"PRT": "ADVP"}  # labels that count as another
 SHORT = 40  # words at most in the sentences that are also scored apart
-_NEVER_RIGHT = "not deleted"  # a tag that no treebank has, so that it is always wrong
 
 _Constituent = tuple[str, int, int]  # label, words before it, words before its end
 
@@ -84,7 +83,7 @@ def _with_deletions_of(gold: Tree, test: Tree) -> Tree:
     tags, result = iter([leaf.tag for leaf in _leaves(gold)]), []
     for event in test:
         if isinstance(event, Leaf) and ((tag := next(tags)) in _DELETED or event.tag in _DELETED):
-            event = replace(event, tag=tag if tag in _DELETED else _NEVER_RIGHT)
+            event = replace(event, tag=tag if tag in _DELETED else "not deleted")  # which no treebank has
         result.append(event)
     return result
 

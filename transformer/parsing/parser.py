@@ -139,7 +139,6 @@ class TreeDecoder:
         return self.decoder.step(tokens).masked_fill(~allowed, -torch.inf)
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
-        """Keep these sentences and hypotheses: [b] and [b, K]."""
         self.decoder.select(sentences, parents)
         kept = tuple(torch.from_numpy(x).to(self.left.device) for x in (sentences[:, None], parents))
         states = (self.left, self.depth, self.empty, self.owed)

@@ -22,7 +22,6 @@ _PENN_FILE = re.compile(r"wsj_(\d\d)\d\d\.mrg", re.IGNORECASE)  # a CD may have 
 _GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
 _GUM_SPLIT = re.compile(r"^## +(\S+)\s*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _GUM_DOCUMENT = re.compile(r"^ *\* +(\S+)", re.MULTILINE)
-_GUM_WITHOUT_WORDS = "_reddit_"  # in the names of documents whose words are withheld
 
 
 def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
@@ -54,7 +53,7 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     if split not in splits:
         raise InputError(f"{path}: expected a split {split} in GUM's splits.md, found {', '.join(splits) or 'none'}")
     documents = _GUM_DOCUMENT.findall(splits[split])
-    without = [document for document in documents if _GUM_WITHOUT_WORDS in document]
+    without = [document for document in documents if "_reddit_" in document]  # whose words are withheld
     files = {document: f"const/{document}.ptb" for document in documents if document not in without}
     missing = [document for document, file in files.items() if file not in contents]
     if missing:

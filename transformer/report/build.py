@@ -31,7 +31,6 @@ def build_figure(name: str, files: Any, params: dict, output: str) -> None:
 
 
 def build_page(files: Any, params: dict, output: str) -> None:
-    """Write the page."""
     text = make(files, SimpleNamespace(**params))
     with replacing(output) as file:
         file.write(text)

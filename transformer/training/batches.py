@@ -95,5 +95,4 @@ class ParallelText:
 
 
 def open_text(data: Data, split: str) -> ParallelText:
-    """Open one split's token arrays."""
     return ParallelText(*(TokenArray.open(data.ids(split, side), data.offsets(split, side)) for side in SIDES))

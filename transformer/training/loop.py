@@ -4,7 +4,6 @@ Dropout is drawn from seed and step (step.py), the batches from seed and epoch: 
 equals an uninterrupted one.
 """
 
-import json
 import logging
 import os
 import time
@@ -19,13 +18,13 @@ from transformer import provenance
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import Manifest, Subwords
 from transformer.device import available_memory, joined, locked
-from transformer.files import InputError, replacing
+from transformer.files import InputError
 from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
 from transformer.process import Interrupted, StopSignals
-from transformer.records import read_json
+from transformer.records import read_json, write_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
 from transformer.training.log import Evaluation, Logger
 from transformer.training.states import Progress, States, publish
@@ -211,8 +210,7 @@ class TrainingRun:
         entries |= {"steps": self.progress.step, "data_sha256": data_sha256}
         entries |= {"parameters": sum(parameter.numel() for parameter in self.learner.parameters)}
         entries |= {"commit": last["commit"], "hardware": last["hardware"], "finished": provenance.now()}
-        with replacing(self.folder.record) as file:
-            json.dump(entries, file, indent=1)
+        write_json(self.folder.record, entries, indent=1)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
 CHUNK, CHUNK_CUDA = 256, 4096
-_GRAPHS = 64  # compiled at most: nearly all batches are padded to one size, and a larger one has a graph of its own
 
 Losses = Callable[[Transformer, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
@@ -104,5 +103,5 @@ def perplexity(loss: float) -> float:
 def compiled() -> Losses:
     """Return `batch_losses` as one compiled graph for all batches of one size."""
     importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
-    torch._dynamo.config.recompile_limit = _GRAPHS
+    torch._dynamo.config.recompile_limit = 64  # nearly all batches are padded to one size; others have their own graph
     return torch.compile(batch_losses, fullgraph=True, dynamic=False)

@@ -18,7 +18,6 @@ from transformer.model.transformer import Transformer
 from transformer.records import Amount, Count, Unusable
 
 logger = logging.getLogger(__name__)
-_KEPT = 2  # the newest, and one before it in case a disk damages the newest
 
 
 @dataclass
@@ -57,7 +56,7 @@ class States:
         if not torch.stack([tensor.isfinite().all() for tensor in self.tensors.values()]).all():
             raise FloatingPointError("weights are not finite; not saved")
         checkpoints.save(self.folder.resume_state(progress.step), self.tensors, asdict(progress))
-        for old in self.paths()[_KEPT:]:
+        for old in self.paths()[2:]:  # one before the newest stays, in case a disk damages the newest
             old.unlink()
 
     def restore(self, digest: str) -> Progress:
@@ -82,10 +81,7 @@ class States:
 
 
 def publish(run: Run, trained: Run, vocabulary: Path) -> None:
-    """Put a finished training's outputs from its work folder into the run's, by renames, with the average (§6.1).
-
-    run.json comes last.
-    """
+    """Put a finished training's outputs into the run's folder, by renames, with the average (§6.1); run.json last."""
     aside, last = run.folder / ".checkpoints.part", max(trained.checkpoints.glob("*.safetensors"))
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)

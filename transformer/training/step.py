@@ -26,9 +26,8 @@ from transformer.training.loss import Losses, batch_losses, compiled
 logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 _WORTH_CONVERTING = 128
-_CAPACITY_MULTIPLE = (
-    128  # tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand
-)
+# Tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand.
+_CAPACITY_MULTIPLE = 128
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 
 
@@ -167,12 +166,10 @@ class Learner:
         return (self.compiled or batch_losses)(self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
 
     def accumulations(self, available: int) -> int:
-        """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes.
-
-        Measured on two batches of the longest pair, once and twice: the difference is the cost of its tokens.
-        """
+        """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes."""
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
         pair = int(longest.argmax())
+        # The difference between a batch that has this pair twice and one that has it once is the cost of its tokens.
         batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]
         epsilon = self.experiment.training.epsilon_ls
         once, twice = (saved_bytes(partial(batch_losses, self.model, batch, epsilon, self.dtype)) for batch in batches)

@@ -12,7 +12,6 @@ The exported model computes the same. Where Marian's model differs, the weights 
   softmax. Our PAD stays as a row without a use: its row of the softmax counts.
 """
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -30,6 +29,7 @@ from transformer.files import InputError, replacing
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
+from transformer.records import write_json
 
 _PAD_NAME = "<pad>"
 _EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian
@@ -40,34 +40,26 @@ NEVER = -1e4  # a logit whose probability is zero; infinity would make the loss 
 def save_marian(
     model: Transformer, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path
 ) -> None:
-    """Write the model, its configuration and its tokeniser into an existing folder, in float32.
-
-    Raises InputError on a model that Marian cannot express.
-    """
-    _refuse(model.config, vocabulary)
-    with replacing(folder / "model.safetensors", "wb") as file:
-        file.write(safetensors.torch.save(_tensors(model), {"format": "pt"}))
-    for name, content in _configuration(model.config, vocabulary, experiment, decoding).items():
-        with replacing(folder / f"{name}.json") as file:
-            json.dump(content, file, indent=1, ensure_ascii=False)
-    for side in ("source", "target"):
-        shutil.copyfile(vocabulary.path, folder / f"{side}.spm")
-
-
-def _refuse(config: Model, vocabulary: Subwords) -> None:
+    """Write model, settings and tokeniser to a folder, in float32. Raises InputError if Marian cannot express it."""
+    config = model.config
     if vocabulary.symbols:
         raise InputError("Marian: expected a translator, found a parser")
     for field in msgspec.structs.fields(Model):
         value = getattr(config, field.name)
         if not (field.required or field.name in ("scaled", "tied") or value == field.default):
             raise InputError(f"Marian: expected {field.name} {field.default!r}, found {value!r}")
-    width = config.d_model // config.h
     if config.positions == "words":
         raise InputError("Marian: expected positions sinusoid, learned or none, found 'words'")
     if config.d_model % config.h:
         raise InputError(f"Marian: expected d_model a multiple of h = {config.h}, found {config.d_model}")
-    if (widest := max(config.d_k, config.d_v)) > width:
+    if (widest := max(config.d_k, config.d_v)) > (width := config.d_model // config.h):
         raise InputError(f"Marian: expected d_k and d_v of d_model / h = {width} at most, found {widest}")
+    with replacing(folder / "model.safetensors", "wb") as file:
+        file.write(safetensors.torch.save(_tensors(model), {"format": "pt"}))
+    for name, content in _configuration(config, vocabulary, experiment, decoding).items():
+        write_json(folder / f"{name}.json", content, indent=1, ensure_ascii=False)
+    for side in ("source", "target"):
+        shutil.copyfile(vocabulary.path, folder / f"{side}.spm")
 
 
 def has_own_tables(config: Model) -> bool:

@@ -51,7 +51,6 @@ class ShownSentence(NamedTuple):
 
 
 def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
-    """Read the sentence that `figure` shows."""
     attention = read_json(input.attention, Attention)
     entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
     number = math.floor(5 * attention["layers"] / 6 + 0.5)  # to all layers as 5 is to the paper's 6

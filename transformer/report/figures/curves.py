@@ -37,10 +37,8 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     axes.set(xlabel="dimension", ylabel="position")
     figure.colorbar(image, ax=axes, label="added to the embedding")
     kind = "learned positions" if learned else "the sinusoids"
-    caption = (
-        f"Positional encoding (§3.5): {kind} of {run}, at the first {len(table)} positions in all {table.shape[1]} "
-        "dimensions."
-    )
+    rows, columns = table.shape
+    caption = f"Positional encoding (§3.5): {kind} of {run}, at the first {rows} positions in all {columns} dimensions."
     if not learned:
         caption += " To the left wavelengths are short and tell neighbours apart, to the right long."
     alt = f"Heat map of {kind}, values from {table.min():.2f} to {table.max():.2f}."
@@ -99,9 +97,8 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
         "sequence, is the slope that the number of operations has; bars are the distance between quartiles of "
         "repetitions."
     )
-    alt = (
-        f"Lines of milliseconds over sequence length, both logarithmic. At n = {lengths[-1]}: {'; '.join(at_longest)}."
-    )
+    listing = f"At n = {lengths[-1]}: {'; '.join(at_longest)}."
+    alt = f"Lines of milliseconds over sequence length, both logarithmic. {listing}"
     return style.Drawing(figure, caption, alt)
 
 

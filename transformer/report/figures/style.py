@@ -1,6 +1,5 @@
 """The style of all figures, as matplotlib's defaults, whatever a matplotlibrc says; and reproducible files."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from transformer.files import replacing
-from transformer.records import Description
+from transformer.records import Description, write_json
 from transformer.report.figures import COLORS
 
 COLUMN_INCHES = 3.5  # one column of a two-column page
@@ -102,5 +101,4 @@ def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
         with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
             figure.savefig(file, format=kind, metadata=metadata)
     about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth())
-    with replacing(f"{output}.json") as file:
-        json.dump(about, file, indent=1, ensure_ascii=False)
+    write_json(f"{output}.json", about, indent=1, ensure_ascii=False)

@@ -34,7 +34,6 @@ from transformer.translation.translator import open_translator
 HOST = "127.0.0.1"
 LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
 BODY = 10_000  # bytes of a question at most
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 class _Question(TypedDict):
@@ -70,17 +69,13 @@ class Trial:
         }
 
     def page(self) -> str:
-        """Write the page."""
-        return (
-            environment(_TEMPLATES)
-            .get_template("serve.html")
-            .render(
-                experiment=self.experiment,
-                run=run_name(asdict(self.experiment)),
-                words=self.experiment.preparation.max_words,
-                settings={"target": self.experiment.target, "bytes": BODY},
-                colors=COLORS,
-            )
+        template = environment(Path(__file__).parent / "templates").get_template("serve.html")
+        return template.render(
+            experiment=self.experiment,
+            run=run_name(asdict(self.experiment)),
+            words=self.experiment.preparation.max_words,
+            settings={"target": self.experiment.target, "bytes": BODY},
+            colors=COLORS,
         )
 
 
@@ -116,9 +111,8 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
         exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), refuse),
     )
     quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
-    return uvicorn.Server(
-        uvicorn.Config(app, loop="asyncio", http="h11", ws="none", lifespan="off", timeout_graceful_shutdown=1, **quiet)
-    )
+    plain = {"loop": "asyncio", "http": "h11", "ws": "none", "lifespan": "off", "timeout_graceful_shutdown": 1}
+    return uvicorn.Server(uvicorn.Config(app, **plain, **quiet))
 
 
 def listening(port: int) -> socket.socket:

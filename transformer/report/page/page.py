@@ -19,7 +19,6 @@ from transformer.report.tables.render import html, marked_environment, read_tabl
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
-_SAMPLING_SEED = 1
 # Of a tree on one line: a constituent of words alone, a word with its tag, or the start or the end of a constituent.
 _CONSTITUENT = re.compile(r"\([^\s()]+(?: \([^()]+\))+\)|\([^()]+\)|\([^\s()]+|\)")
 
@@ -96,7 +95,7 @@ def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
     best, rest = ranked[:most], ranked[most:]
     worst = sorted(rest, key=lambda place: sentences[place].score)[:most]
     others = sorted(set(rest) - set(worst))
-    drawn = random.Random(_SAMPLING_SEED).sample(others, min(most, len(others)))
+    drawn = random.Random(1).sample(others, min(most, len(others)))
     places = {"best": best, "worst": worst, "random": sorted(drawn)}
     return {kind: [sentences[place] for place in chosen] for kind, chosen in places.items()}
 

@@ -41,7 +41,6 @@ class _RunCard(NamedTuple):
 
 
 def read_run_records(paths: Iterable[str | Path]) -> dict[str, Trained]:
-    """Read run.json files, by the name of the run."""
     return {run_name(run): run for run in (read_json(path, Trained) for path in paths)}
 
 

@@ -25,8 +25,6 @@ WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding=
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
 CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, "untested": UNTESTED}
 
-_DECODING = "beam {0[beam]}, alpha {0[alpha]}, extra_length {0[extra_length]}"
-
 
 def read_printed(path: str | Path) -> pd.DataFrame:
     """Read a CSV file with each cell as text, as it stands there, blank ones as ""."""
@@ -186,12 +184,10 @@ def verdict(expected: str, difference: Difference, effect: float = MARGIN, least
 
 
 def note(table: str, name: str, **values) -> str:
-    """Fill in a text of words.toml."""
     return WORDS[table][name].format(**CONSTANTS, **values)
 
 
 def titled(name: str, caption: str, grid: Grid, notes: list[Note]) -> Table:
-    """Make a table with its title on the page."""
     return Table(name, TABLES[name].title, caption, grid, notes)
 
 
@@ -206,7 +202,6 @@ def tests_note(differences: pd.Series, p: pd.Series) -> str:
 
 
 def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:
-    """Find the expected names that are not present."""
     names = set(present)
     return [name for name in expected if name not in names]
 
@@ -234,14 +229,14 @@ def provenance(
     runs: pd.DataFrame, metrics: dict[str, str] = BLEU_METRICS, words: str = "Where ours come from:"
 ) -> list[Note]:
     """Lay out a row per run: these metrics under their headings, and how and where it was trained."""
-
+    decoding = "beam {0[beam]}, alpha {0[alpha]}, extra_length {0[extra_length]}"
     columns = [
         Column("Run", "name", text=True),
         *(Column(heading, metric, format="{:.2f}") for metric, heading in metrics.items()),
         Column("FLOPs", lambda run: flops_text(run["flops"])),
         Column("Steps", "steps", format="{:,}"),
         Column("Averaged", lambda run: averaged_text(run["averaged_steps"]), text=True),
-        Column("Decoding", "decoding", format=_DECODING, text=True),
+        Column("Decoding", "decoding", format=decoding, text=True),
         Column("Seconds", "seconds", format="{:,.0f}"),
         Column("Hardware", "hardware", text=True),
         Column("Fidelity", "fidelity", text=True),

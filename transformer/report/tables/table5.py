@@ -51,10 +51,8 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     claims = read_claims(input.paper)
     named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
     others = [name for name in runs["experiment"].unique() if name not in named]  # the user's own rows
-    tested = claims + [
-        Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others
-    ]
-    compared = [comparison for claim in tested for comparison in _compare_claim(claim, runs, analysed)]
+    own_rows = [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
+    compared = [comparison for claim in claims + own_rows for comparison in _compare_claim(claim, runs, analysed)]
     frame = _frame_of(compared)
     rows = _lines(compared)
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
@@ -84,10 +82,7 @@ def read_claims(path: str) -> list[Claim]:
 
 
 def _compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
-    """Test a claim: by one comparison of trained runs, or by several of an analysis's points.
-
-    Adds to the claim's values what is `compared`, the `difference`, and the `verdict`, or why there is none.
-    """
+    """Test a claim: add what is `compared`, the `difference`, and the `verdict`, in a row for each comparison."""
     if claim.row in COMPARED:
         analysis, pairs_of = COMPARED[claim.row]
         pairs = pairs_of(analysed[analysis]) if len(analysed[analysis]) else []
@@ -160,17 +155,14 @@ _CLAIM_COLUMNS = [
 ]
 
 
-_PUBLISHED_COLUMNS = [Column(name, name.lower(), text=True) for name in ("Claim", "Published", "Source")]
-_PUBLISHED_COLUMNS.insert(0, Column("§", "section", text=True))
+_PUBLISHED_FIELDS = {"§": "section", "Claim": "claim", "Published": "published", "Source": "source"}
+_PUBLISHED_COLUMNS = [Column(heading, field, text=True) for heading, field in _PUBLISHED_FIELDS.items()]
 
 # Analyses of trained runs (transformer/evaluation): what is compared, and the grids of the notes.
 
 
 def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
-    """Read a row per file of an analysis: its content, `name`, `experiment`, `seed` and others of its run, and `file`.
-
-    Raises InputError naming the file and what it lacks, and on files of other sentences, or of another scale.
-    """
+    """Read a row per file of an analysis, with its run. Raises InputError on files that do not belong together."""
     contents = []
     for path in paths:
         content = read_of_run(path, PAYLOADS[name])
@@ -263,8 +255,9 @@ def _smoothing_grid(files: pd.DataFrame) -> Grid:
     over = 100 * measures["confidence"] - 100 * measures["accuracy"]
     runs, beams, rows = files.assign(error=100 * measures["error"], over=over), _points(files, "beams"), []
     for epsilon, same in runs.groupby("epsilon_ls"):
-        row: Row = {"ε": f"{epsilon:g}", "Perplexity": cells.mean_cell(same, "perplexity", 2)}
-        row |= {
+        row: Row = {
+            "ε": f"{epsilon:g}",
+            "Perplexity": cells.mean_cell(same, "perplexity", 2),
             "Calibration error, %": cells.mean_cell(same, "error", 1),
             "Sure − right, %": cells.mean_cell(same, "over", 1),
         }
@@ -280,13 +273,9 @@ def _lengths_grid(files: pd.DataFrame) -> Grid:
     groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
     rows: list[Row] = []
     for _, same in groups.groupby("place"):
-        first = same.iloc[0]
-        joined = (
-            "joined, no longer than in training"
-            if first["times"] == 1
-            else f"joined, {first['times']:g} × the longest in training"
-        )
-        sentences = "as they are" if pd.isna(first["times"]) else joined
+        first, times = same.iloc[0], same["times"].iloc[0]
+        joined = "no longer than in training" if times == 1 else f"{times:g} × the longest in training"
+        sentences = "as they are" if pd.isna(times) else f"joined, {joined}"
         row: Row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
         for positions, of_kind in same.groupby("positions", sort=False):
             row[f"BLEU, {positions}"] = cells.mean_cell(of_kind, "bleu", 1)
@@ -302,9 +291,7 @@ def _heads_grid(files: pd.DataFrame) -> Grid:
         measures = [kinds[kind] for kinds in files["kinds"]]
         increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
         share = sum(increase < _SLIGHT for increase in increases) / len(increases)
-        layers = pd.DataFrame(
-            [[sum(layer) / len(layer) for layer in measure["distance"]] for measure in measures]
-        ).mean()
+        means = [[sum(layer) / len(layer) for layer in measure["distance"]] for measure in measures]
         alike = sum(measure["equal"] for measure in measures) / len(measures)
         row: Row = {
             "Attention": words,
@@ -314,7 +301,7 @@ def _heads_grid(files: pd.DataFrame) -> Grid:
         }
         for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
             row[f"BLEU, {count} masked"] = cells.mean_cell(same, "bleu", 1)
-        row["Distance, by layer"] = cells.ours(", ".join(f"{mean:.1f}" for mean in layers), runs)
+        row["Distance, by layer"] = cells.ours(", ".join(f"{mean:.1f}" for mean in pd.DataFrame(means).mean()), runs)
         rows.append(row | {"If alike": cells.ours(f"{alike:.1f}", runs)})
     return Grid(("Attention",), rows)
 

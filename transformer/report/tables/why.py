@@ -35,18 +35,13 @@ class _Configured:
     references: list[str]
 
     @property
-    def language(self) -> str:
-        return self.runs["language"].iloc[0]
-
-    @property
     def bleu(self) -> list[float]:
         return list(self.runs["bleu"])
 
     def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
         """Make the row of one choice, from its scores for each run; without scores it was not run."""
-        return _choice_row(
-            kind, choice, scores, _mean_or_nan(scores) - _mean_or_nan(self.bleu), p, list(self.runs["name"])
-        )
+        difference = _mean_or_nan(scores) - _mean_or_nan(self.bleu)
+        return _choice_row(kind, choice, scores, difference, p, list(self.runs["name"]))
 
 
 def _choice_row(kind: str, choice: str, scores: list[float], difference: float, p: float, runs: list[str]) -> dict:
@@ -158,8 +153,9 @@ def _of_translations(base: _Configured, kind: str, choice: str, translations: li
     """Score other translations by the same models, for each run; without any they were not made."""
     if not translations:
         return base.row(kind, choice, [])
-    reference = paper_reference(base.references, base.language)
-    words = [paper_tokens(translation, base.language) for translation in translations]
+    language = base.runs["language"].iloc[0]
+    reference = paper_reference(base.references, language)
+    words = [paper_tokens(translation, language) for translation in translations]
     scores = [_of_words(side, reference) for side in words]
     other = base.runs[["name"]].assign(bleu=scores, draws=[bleu_draws(side, reference) for side in words])
     return base.row(kind, choice, scores, cells.paired(other, base.runs).p)
@@ -170,7 +166,6 @@ def _of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
     for experiment in experiments:
         same, difference = runs[runs["experiment"] == experiment], differences.get(experiment)
         compared = (difference.value, difference.p) if difference else (math.nan, math.nan)
-        rows.append(
-            _choice_row("training", f"{experiment} of Table 3", list(same["bleu"]), *compared, list(same["name"]))
-        )
+        scores, names = list(same["bleu"]), list(same["name"])
+        rows.append(_choice_row("training", f"{experiment} of Table 3", scores, *compared, names))
     return rows
