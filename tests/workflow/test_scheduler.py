@@ -1,5 +1,6 @@
-"""Snakemake's own process: while one job runs it waits, however many have finished."""
+"""Snakemake's own process: it waits without work while jobs run, and prints a line where one ends."""
 
+import os
 import subprocess
 import sys
 import time
@@ -50,3 +51,28 @@ def test_finished_jobs_cost_no_processor_time(tmp_path):
                 child.kill()
             snakemake.kill()
     assert used < 0.5  # of 10 seconds; with timers left, several
+
+
+JOBS = """
+rule all:
+    input: "good", "bad"
+rule good:
+    output: "good"
+    shell: "touch {output}"
+rule bad:
+    output: "bad"
+    log: "bad.log"
+    shell: "echo 'expected a number' > {log}; exit 1"
+"""
+
+
+def test_make_shows_a_line_for_each_job_and_what_a_failed_one_says(tmp_path):
+    (tmp_path / "Snakefile").write_text(JOBS)
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--keep-going", "--logger", "lines"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow/logger")}
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    lines = result.stderr.splitlines()
+    assert lines[0] == "2 jobs, 0 of them trainings, on 2 cores: about 0:02"
+    assert [line.split()[-2:] for line in lines if " left " in line] == [["good", "good"]]
+    assert "expected a number" in lines
+    assert result.returncode == 1

@@ -13,8 +13,8 @@ from snakemake.logging import DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-WEIGHT = {"train": 8, "train_parser": 30}  # seconds of a job before one of its rule has finished; others take OTHER
-OTHER = 2
+SECONDS = {"train": 10, "train_parser": 30}  # of a job of the demo, until one of its rule has finished
+OTHERS = 2.5  # the same of other rules
 
 
 class LogHandler(LogHandlerBase):
@@ -28,21 +28,24 @@ class LogHandler(LogHandlerBase):
         self.waiting: Counter[str] = Counter()  # jobs that have not finished, by rule
         self.jobs: dict[int, tuple[str, str, float]] = {}  # running: rule, what it makes, when it began
         self.seconds: dict[str, list[float]] = defaultdict(list)  # of finished jobs, by rule
-        self.most = 1  # jobs that ran at the same time
+        self.cores = 1
         self.addFilter(DefaultFilter({}, False, False, self.common_settings.dryrun, False))
         self.setFormatter(DefaultFormatter(show_failed_logs=True))
 
     def emit(self, record) -> None:
         """Print a line where a job ends; errors and warnings as Snakemake prints them; nothing else."""
         event = getattr(record, "event", None)
-        if event == LogEvent.RUN_INFO:
+        if event == LogEvent.RESOURCES_INFO:
+            self.cores = getattr(record, "cores", None) or self.cores
+        elif event == LogEvent.RUN_INFO:
             self.waiting.update({rule: count for rule, count in record.stats.items() if rule not in ("all", "total")})
             trainings = self.waiting["train"] + self.waiting["train_parser"]
-            self.print(f"{self.waiting.total()} jobs, {trainings} of them trainings")
+            self.print(
+                f"{self.waiting.total()} jobs, {trainings} of them trainings, on {self.cores} cores: {self.left()}"
+            )
         elif event == LogEvent.JOB_INFO:
             made = record.output[0] if record.output else ""
             self.jobs[record.jobid] = record.rule_name, made, time.monotonic()
-            self.most = max(self.most, len(self.jobs))
         elif event == LogEvent.JOB_FINISHED and record.job_id in self.jobs:
             rule, made, began = self.jobs.pop(record.job_id)
             self.seconds[rule].append(time.monotonic() - began)
@@ -55,8 +58,8 @@ class LogHandler(LogHandlerBase):
     def left(self) -> str:
         """Estimate the time left: each waiting job takes as long as those of its rule did, side by side."""
         means = {rule: sum(seconds) / len(seconds) for rule, seconds in self.seconds.items()}
-        total = sum(count * means.get(rule, WEIGHT.get(rule, OTHER)) for rule, count in self.waiting.items())
-        return f"about {clock(total / self.most)}"
+        total = sum(count * means.get(rule, SECONDS.get(rule, OTHERS)) for rule, count in self.waiting.items())
+        return f"about {clock(total / self.cores)}"
 
     def elapsed(self) -> str:
         """Return the time since the beginning."""
