@@ -151,28 +151,17 @@ def test_what_a_profile_asks_for(tmp_path: Path):
     del parser["time"]
     parse = one | {"gpus-per-node": "h200:2", "qos": "long"}
     assert jobs(tmp_path, **settings) == {"default": one, "train": two, "train_parser": parser, "parse": parse}
-
-
-def test_the_profiles_here():
-    """Trainings and searches have a GPU, a training some processors and a day, the rest neither."""
-    jobs = slurm.read_profile(ROOT / "profiles/slurm").values()
-    keys = ("partition", "gpus-per-node", "cpus-per-task", "time")
-    asked = {tuple(job.get(key) for key in keys) for job in jobs}
-    assert asked == {("cpu", None, 1, 240), ("gpu", "1", 4, 1440), ("gpu", "1", 1, 240)}
     with pytest.raises(InputError, match=r"profiles/default: expected a profile with executor: slurm"):
         slurm.read_profile(ROOT / "profiles/default")
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("1:00:00", 60), ("2-12:30:00", 3630), ("infinite", float("inf")), ("9:30", 9.5)]
+    ("read", "texts"),
+    [
+        (slurm.slurm_minutes, {"1:00:00": 60, "2-12:30:00": 3630, "infinite": float("inf"), "9:30": 9.5}),
+        (slurm.count_gpus, {"gpu:h200:8(S:0-1)": 8, "gpu:2": 2, "gpu:a100:3,gpu:h200:1,nvme:2": 4, "(null)": 0}),
+        (slurm.count_gpus, {"gpu:rtx_6000:1": 1}),
+    ],
 )
-def test_times_as_slurm_writes_them(text, expected):
-    assert slurm.slurm_minutes(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("gres", "expected"),
-    [("gpu:h200:8(S:0-1)", 8), ("gpu:2", 2), ("gpu:a100:3,gpu:h200:1,nvme:2", 4), ("(null)", 0), ("gpu:rtx_6000:1", 1)],
-)
-def test_gpus_as_slurm_writes_them(gres, expected):
-    assert slurm.count_gpus(gres) == expected
+def test_times_and_gpus_as_slurm_writes_them(read, texts):
+    assert {text: read(text) for text in texts} == texts

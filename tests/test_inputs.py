@@ -11,7 +11,7 @@ from transformer.config.scales import all_runs
 from transformer.inputs import Inputs
 from transformer.layout import Run
 from transformer.pipeline import Pipeline
-from transformer.registry import ANALYSES, FIGURES, TABLES, made, obstacles
+from transformer.registry import FIGURES, TABLES, made, obstacles
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,19 +33,6 @@ def test_a_training_set_is_its_corpora_in_their_order():
     files = asked().side("target")(wildcards(split="train"))
     names = ["europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"]
     assert files == [Path(f"resources/corpora/{name}.de") for name in names]
-
-
-def test_a_download_is_asked_of_each_address_with_its_checksum():
-    options = asked("mirror=there").fetch_options(wildcards(file="wmt17-dev.tgz"), ["out"])
-    assert options[:2] == ["--url", "http://data.statmt.org/wmt17/translation-task/dev.tgz"]
-    assert options.count("--or") == 2
-    assert json.loads(options[options.index("--or") + 1])["size"] == 38654961
-    assert options[-4:] == ["--mirror", "there", "--output", "out"]
-
-
-def test_a_test_set_is_unpacked_from_its_archive():
-    options = asked().unpack_options(wildcards(corpus="newstest2014.de-en", language="de"))
-    assert options == ["--format", "sgm", "--member", "dev/newstest2014-deen-ref.de.sgm", "--lines", 3003]
 
 
 def test_last_checkpoints_are_for_table_3():
@@ -97,9 +84,3 @@ def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why)
     less = Pipeline(config | {"base": config["base"] | base})
     assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
     assert obstacles(less)[figure] == why
-
-
-def test_titles_are_told_apart():
-    titles = [entry.title for entry in [*TABLES.values(), *FIGURES.values()]]
-    assert len(set(titles)) == len(titles)
-    assert set(ANALYSES) == {"averaging", "heads", "lengths", "smoothing"}

@@ -7,6 +7,7 @@ import pytest
 import torch
 from support.commands import do, error
 from support.page import about_run
+from support.scored import HYPOTHESES, REFERENCES
 from support.toy import write_text
 
 from transformer.config.experiment import Decoding, save
@@ -15,12 +16,6 @@ from transformer.evaluation.scores import RESAMPLES, bleu_draws, limits
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
 
-HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
-REFERENCES = [
-    'Ein "Mann" läuft, z.B. zum Fluss-Ufer.',
-    "Zwei Hunde spielen im tiefen Schnee.",
-    "Ein Kind isst ein Eis.",
-]
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
 TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]
 DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}

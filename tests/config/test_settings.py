@@ -220,12 +220,6 @@ def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=300)
 
 
-def test_reading_needs_no_torch():
-    code = "import sys; from transformer.config import settings; print('torch' in sys.modules, 'numpy' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)
-    assert result.stdout == "False False\n"
-
-
 @pytest.mark.parametrize("run", [RunName("en-de", "base", 1), RunName("supervised", "parser", 1)])
 def test_what_is_said_of_a_run_keeps_its_order(run):
     """As JSON it is a param of the rule `experiment`: in another order, Snakemake would train all runs again."""

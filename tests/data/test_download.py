@@ -239,14 +239,3 @@ def test_an_md5(server, succeed):
     server.script = {"/a": [serve(DATA[::-1])], "/b": [serve(DATA, 1000), part]}
     succeed("/a", "/b", sums=("--md5", hashlib.md5(DATA).hexdigest()))
     assert server.requests == [("/a", None), ("/b", None), ("/b", None)]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--size", "9"], "--size and --or: expected with sha256 or md5, found none"),
-        (["--or", '{"sha256": "0"}'], "--or: missing key 'urls'"),
-    ],
-)
-def test_bytes_without_what_they_are(fail, options, message):
-    assert fail("http://host/a", options=options, sums=()).startswith(message)

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.scored import HYPOTHESES, REFERENCES
 from support.tools import needs
 from support.toy import write_text
 
@@ -20,13 +21,6 @@ from transformer.evaluation.bleu import (
     warnings,
     without_compounds,
 )
-
-HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
-REFERENCES = [
-    'Ein "Mann" läuft, z.B. zum Fluss-Ufer.',
-    "Zwei Hunde spielen im tiefen Schnee.",
-    "Ein Kind isst ein Eis.",
-]
 
 
 def multi_bleu(hypotheses: list[str], references: list[str]) -> float:

@@ -102,21 +102,16 @@ def unpack(tmp_path_factory) -> list:
 @pytest.mark.parametrize(
     ("shell", "code", "message"),
     [
-        ("> /dev/full", 1, "No space left on device"),
+        ("> /dev/full", 1, "transformer unpack: error: .*No space left on device\n"),
         (">&- <&-", 0, ""),
         ("2>&-", 0, ""),
+        ("| true; exit ${PIPESTATUS[0]}", 128 + signal.SIGPIPE, ""),
     ],
 )
 def test_closed_and_full_streams(unpack, shell, code, message):
     ended = run(*unpack, shell=shell)
     assert ended.returncode == code
-    beginning = "transformer unpack: error: " if message else ""
-    assert re.fullmatch(rf"{beginning}.*{re.escape(message)}\n?", ended.stderr.decode())
-
-
-def test_nobody_reads_any_more(unpack):
-    ended = run(*unpack, shell="| true; exit ${PIPESTATUS[0]}")
-    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
+    assert re.fullmatch(message, ended.stderr.decode())
 
 
 def test_what_the_terminal_cannot_show(unpack):

@@ -149,19 +149,6 @@ def test_lines(tmp_path, output):
     assert run("lines", path, output, "--lines", 2) == ["(TOP (S (NP (NN a))))", "(TOP (NP (NN é)))"]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (b"", ": expected trees, found none"),
-        (b"(A b)\n\n", ", line 2: expected one tree, found 0"),
-    ],
-)
-def test_wrong_lines(tmp_path, output, text, problem):
-    path = tmp_path / "a.trees"
-    path.write_bytes(text)
-    assert failure("lines", path, output) == f"{path}{problem}"
-
-
 @pytest.mark.parametrize("options", ["ptb", "gum", "lines --split dev", "ptb --sections 3 2", "ptb --sections 24 25"])
 def test_options_that_do_not_go_together(tmp_path, output, options):
     assert failure(*options.split()[:1], tmp_path, output, *options.split()[1:]).startswith("expected --sections ")

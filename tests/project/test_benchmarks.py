@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from support.toy import make_data, make_experiment, make_run, model_config, random_lines, random_model
+from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
-from benchmarks import decode, joey, results, train, workload
+from benchmarks import decode, train, workload
 from benchmarks.loops import Step
 from transformer.config.experiment import Model
 from transformer.model import weights as checkpoints
@@ -79,11 +79,3 @@ def test_decoding(data, run, tmp_path):
     assert ours["same_by_beam"] == ours["times_slower"] == 1
     for name in ("ctranslate2", "transformers"):
         assert result["systems"][name]["same_greedy"] > 0.5
-
-
-def test_peers_say_what_they_lack():
-    joey.network(model_config(**SQUARE))
-    with pytest.raises(results.LeftOut, match="found norm pre, tied false"):
-        joey.network(model_config(**SQUARE | {"norm": "pre", "tied": False}))
-    with pytest.raises(results.LeftOut, match="found d_k 3, d_v 12"):
-        joey.network(model_config(**SQUARE | {"d_k": 3}))

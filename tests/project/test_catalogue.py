@@ -4,9 +4,6 @@ Its page, of November 2025:
 https://github.com/snakemake/snakemake-workflow-catalog/blob/main/source/docs/about/adding_workflows.md
 """
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
@@ -28,18 +25,3 @@ def test_configuration_that_is_deployed_is_accepted():
     config = settings.completed(ROOT / "config.yaml", deployed)
     settings.accept(config)
     assert config == yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-
-
-def test_usage_is_true():
-    """Snakemake has the flags; each rule names a conda environment; no rule a container; some outputs are reported."""
-    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text("utf-8"))["usage"]
-    assert usage.keys() == {"mandatory-flags", "software-stack-deployment", "report"}
-    command = [sys.executable, "-m", "snakemake", "--help"]
-    help_text = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
-    assert set(usage["mandatory-flags"]["flags"].split()) <= set(re.findall(r"--[\w-]+", help_text))
-    text = "".join(path.read_text("utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
-    rules = [rule for rule in re.split(r"^(?=rule |use rule )", text, flags=re.MULTILINE) if rule.startswith("rule ")]
-    deployment = usage["software-stack-deployment"]
-    assert deployment["conda"] is all("    conda:\n" in rule for rule in rules)
-    assert deployment["apptainer"] is ("container:" in text)
-    assert deployment["report"] is usage["report"] is ("report(" in text)

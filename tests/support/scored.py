@@ -1,4 +1,4 @@
-"""Score files as `score` writes them, and tables made from them, for the tests of tables."""
+"""Sentences and their tokens by hand; score files as `score` writes them, and tables made from them."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from transformer.evaluation.bleu import token_bleu
 from transformer.report.tables.render import Grid, Table, markdown
+
+HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
+REFERENCES = [
+    'Ein "Mann" läuft, z.B. zum Fluss-Ufer.',
+    "Zwei Hunde spielen im tiefen Schnee.",
+    "Ein Kind isst ein Eis.",
+]
+# Sentences whose quotes the paper's BLEU makes plain, and whose compound it splits.
+QUOTED = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
+PLAIN = [line.replace("„", '"').replace("“", '"') for line in QUOTED]
 
 
 def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
@@ -64,3 +75,13 @@ def detail(table: Table) -> list[dict[str, str]]:
 def said(table: Table) -> str:
     """Return all notes that are text."""
     return "\n".join(note for note in table.notes if isinstance(note, str))
+
+
+def by_hand(line: str, quote: str = '"') -> str:
+    """Return a line's tokens: quotes and the full stop stand alone, the compound is split."""
+    words = line.replace('"', " Q ").replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer").replace(".", " .").split()
+    return " ".join(words).replace("Q", quote)
+
+
+def bleu(hypotheses: list[str], references: list[str]) -> float:
+    return token_bleu().corpus_score(hypotheses, [references]).score

@@ -12,7 +12,6 @@ from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, ra
 from transformer.config.experiment import EOS, UNK
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
-from transformer.files import InputError
 from transformer.model.packed import POSITIONS
 from transformer.translation.translator import Translator, by_length, search
 
@@ -75,13 +74,3 @@ def test_output_is_at_most_extra_length_longer_than_the_input(translator, lines,
     sentences = translator.vocabulary.encode(lines)
     found = search(endless_model(), len(translator.vocabulary), sentences, decoding)
     assert [len(ids) for ids, _ in found] == [len(ids) + extra_length for ids in sentences]
-
-
-def test_too_long_a_line_is_named(translator):
-    """It has one subword more than fits, counting EOS."""
-    most = POSITIONS - DECODING.extra_length
-    line = " ".join(["ab"] * most)
-    assert [len(ids) for ids in translator.vocabulary.encode([line])] == [most + 1]
-    problem = f"{most + 1} subwords, at most {most} can be translated"
-    with pytest.raises(InputError, match=f"^line 13: {problem}$"):
-        translator.translate([LINES[0], "", line], before=10)

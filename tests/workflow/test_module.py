@@ -101,19 +101,12 @@ def test_every_rule_finds_its_files_from_elsewhere(tmp_path):
     assert sorted(found.replace(f"{checkout}/", "").splitlines()) == sorted(expected.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("config", "prefix", "problem"),
-    [
-        ({"base": {"N": "six"}}, "", "config.yaml: base.N: expected int, found 'six'"),
-        # Snakemake would move inputs and outputs below it, and no path in a parameter.
-        ({}, '    prefix:\n        "made"\n', "Snakefile: expected a module without `prefix:`"),
-    ],
-)
-def test_a_wrong_module_is_refused_in_one_line(checkout, config, prefix, problem):
-    work = foreign(checkout, config)
+def test_a_module_with_a_prefix_is_refused_in_one_line(checkout):
+    """Snakemake would move inputs and outputs below it, and no path in a parameter."""
+    work = foreign(checkout, {})
     text = (work / "Snakefile").read_text()
-    (work / "Snakefile").write_text(text.replace("    config:\n", f"{prefix}    config:\n", 1))
+    (work / "Snakefile").write_text(text.replace("    config:\n", '    prefix:\n        "made"\n    config:\n', 1))
     result = run(work, "--dry-run")
     assert result.returncode == 1
-    assert last_line(result).startswith(problem)
+    assert last_line(result).startswith("Snakefile: expected a module without `prefix:`")
     assert "Traceback" not in result.stderr

@@ -1,4 +1,4 @@
-"""The data of the paper's scale by real Snakemake, from a server: complete, or refused with a reason.
+"""The data of the paper's scale by real Snakemake, from a server: complete.
 
 The archives are small; their members have the paths of WMT's. How servers misbehave is tests/data/test_download.py's.
 """
@@ -106,17 +106,6 @@ def server():
         yield server
 
 
-@pytest.fixture
-def project(tmp_path):
-    """Copy the project, with shorter waits for servers."""
-    project = copy_project(tmp_path)
-    module = project / "transformer/data/download.py"
-    text = module.read_text("utf-8")
-    assert "PAUSE_SECONDS = 1.0" in text
-    module.write_text(text.replace("PAUSE_SECONDS = 1.0", "PAUSE_SECONDS = 0.01"), encoding="utf-8")
-    return project
-
-
 def run(project: Path, address: str, downloads: dict, *arguments: str) -> subprocess.CompletedProcess:
     """Run Snakemake with these downloads, and the others from the server."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
@@ -127,10 +116,10 @@ def run(project: Path, address: str, downloads: dict, *arguments: str) -> subpro
     return snakemake(project, *arguments, "--replace-workflow-config", "--configfile", "all.yaml")
 
 
-def test_all_data_of_the_paper_become_tokens(project, server):
+def test_all_data_of_the_paper_become_tokens(tmp_path, server):
     """One archive is left in another form alone, and one is known by its MD5."""
     europarl, un, filtered = "training-parallel-europarl-v7.tgz", "training-parallel-un.tgz", "wmt14-test-filtered.tgz"
-    at = server.address
+    project, at = copy_project(tmp_path), server.address
     data = ARCHIVES | {europarl: zipped(MEMBERS[europarl])}
     server.script |= {f"/{europarl}": [status(404)], "/zip": [serve(data[europarl])]}
     instead = {"alternatives": [about(data[europarl], f"{at}/zip")]}
@@ -152,21 +141,3 @@ def test_all_data_of_the_paper_become_tokens(project, server):
     for change, consequence in (({"urls": [f"{at}/un"]}, "Nothing to be done"), ({"sha256": 64 * "0"}, "rule fetch:")):
         result = run(project, at, downloads | {un: about(data[un], f"{at}/{un}") | change}, "--dry-run", *splits)
         assert consequence in result.stdout + result.stderr
-
-
-def test_what_cannot_be_had_is_named_and_the_same_command_goes_on_where_a_server_broke_off(project, server):
-    commoncrawl, at = "training-parallel-commoncrawl.tgz", server.address
-    target, cut = "resources/corpora/commoncrawl.de-en.de", ARCHIVES[commoncrawl]
-    server.script[f"/{commoncrawl}"] = [serve(cut, 100), status(503)]
-    result = run(project, at, {}, target)
-    assert result.returncode == 1
-    assert f"{commoncrawl}: no address gave it: {at}/{commoncrawl}: ConnectionError: HTTP 503 " in result.stderr
-    assert not (project / target).exists()
-    (left,) = (project / "resources/downloads").iterdir()
-    assert left.name == f"{commoncrawl}.{hashlib.sha256(cut).hexdigest()[:8]}.part"
-
-    server.script[f"/{commoncrawl}"] = [serve(cut)]
-    result = run(project, at, {}, target)
-    assert result.returncode == 0, result.stderr
-    assert server.requests[-1] == (f"/{commoncrawl}", "bytes=100-")
-    assert (project / target).read_bytes() == plain(sentences("commoncrawl.de-en.de"))

@@ -5,33 +5,23 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.scored import PLAIN, QUOTED, bleu, by_hand
 
 from benchmarks.measures import main, mistakes
-from transformer.evaluation.bleu import scores, token_bleu
+from transformer.evaluation.bleu import scores
 
-REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
-PLAIN = [line.replace("„", '"').replace("“", '"') for line in REFERENCES]
 OUTPUT = [line.replace("heute", "nie") if n < 6 else line for n, line in enumerate(PLAIN)]
 
 
-def by_hand(line: str, quote: str = '"') -> str:
-    """Return a line's tokens: quotes and the full stop stand alone, the compound is split."""
-    words = line.replace('"', " Q ").replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer").replace(".", " .").split()
-    return " ".join(words).replace("Q", quote)
-
-
 def test_mistakes_by_hand():
-    def bleu(hypotheses: list[str], references: list[str]) -> float:
-        return token_bleu().corpus_score(hypotheses, [references]).score
-
     plain, escaped = [by_hand(line) for line in PLAIN], [by_hand(line, "&quot;") for line in OUTPUT]
     unsplit = [[by_hand(line).replace(" ##AT##-##AT## ", "-") for line in side] for side in (OUTPUT, PLAIN)]
-    assert mistakes(OUTPUT, REFERENCES, "de") == pytest.approx(
+    assert mistakes(OUTPUT, QUOTED, "de") == pytest.approx(
         {
             "compounds not split": bleu(*unsplit),
             "`&quot;` and the like left in the translation alone": bleu(escaped, plain),
             "the reference tokenised twice": bleu(escaped, [by_hand(line, "&amp; quot ;") for line in PLAIN]),
-            "sacreBLEU of tokens against text": scores(unsplit[0], REFERENCES, "de")["sacrebleu"]["score"],
+            "sacreBLEU of tokens against text": scores(unsplit[0], QUOTED, "de")["sacrebleu"]["score"],
         }
     )
 

@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
-from support.scored import make_table, said, score, shown, write_scores
+from support.scored import PLAIN, QUOTED, bleu, by_hand, make_table, said, score, shown, write_scores
 from support.toy import make_experiment
 
 from transformer.config.experiment import save
 from transformer.data.corpus import learn
-from transformer.evaluation.bleu import paper_reference, paper_tokens, scores, token_bleu
+from transformer.evaluation.bleu import paper_reference, paper_tokens, scores
 from transformer.evaluation.scores import bleu_draws
 from transformer.files import sha256
 from transformer.report.tables.why import why
 
-REFERENCES = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
-PLAIN = [line.replace("„", '"').replace("“", '"') for line in REFERENCES]
 TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
 
 
@@ -32,16 +30,6 @@ def with_errors(*numbers: int) -> list[str]:
 BASE = with_errors(*range(6))
 
 
-def by_hand(line: str, quote: str = '"') -> str:
-    """Return a line's tokens: quotes and the full stop stand alone, the compound is split."""
-    words = line.replace('"', " Q ").replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer").replace(".", " .").split()
-    return " ".join(words).replace("Q", quote)
-
-
-def bleu(hypotheses: list[str], references: list[str]) -> float:
-    return token_bleu().corpus_score(hypotheses, [references]).score
-
-
 class Folder:
     """A folder with everything that the table is made from."""
 
@@ -49,7 +37,7 @@ class Folder:
         self.path, self.test, self.dev, self.hyps = path, [], [], []
         self.last, self.otherwise = [], []
         self.measures = self.write("measures.csv", MEASURES)
-        self.ref = self.write("test.de", REFERENCES)
+        self.ref = self.write("test.de", QUOTED)
         save(make_experiment(), path / "experiment.yaml")
         tokens = Path(self.write("tokens", [by_hand(line, "&quot;") for line in PLAIN]))
         learn([tokens], 60, 1000, path / "vocabulary.model")
@@ -62,16 +50,16 @@ class Folder:
         """Add a seed's translations of the test set, and their score."""
         hyp = self.write(f"{seed}.hyp", translations)
         sums = {"hyp_sha256": sha256(hyp), "ref_sha256": sha256(self.ref)}
-        draws = bleu_draws(paper_tokens(translations, "de"), paper_reference(REFERENCES, "de"))
-        measured = {"scores": scores(translations, REFERENCES, "de"), "draws": draws, "subsets": {}}
+        draws = bleu_draws(paper_tokens(translations, "de"), paper_reference(QUOTED, "de"))
+        measured = {"scores": scores(translations, QUOTED, "de"), "draws": draws, "subsets": {}}
         self.test.append(score(0.0, seed=seed) | measured | sums | content)
         self.hyps.append(hyp)
 
     def add_training(self, experiment: str, *bleus: float) -> None:
         """Add runs of Table 3, with a seed for each BLEU, which is the same on all resampled test sets."""
-        for seed, bleu in enumerate(bleus, start=1):
-            run = score(bleu, experiment=experiment, seed=seed, averaged_steps=[6000])
-            self.dev.append(run | {"draws": [bleu] * 1000})
+        for seed, value in enumerate(bleus, start=1):
+            run = score(value, experiment=experiment, seed=seed, averaged_steps=[6000])
+            self.dev.append(run | {"draws": [value] * 1000})
 
     def make(self):
         """Return the rows by choice, and the table."""
@@ -143,7 +131,7 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
 
 
 def test_a_subset_is_read_from_the_score(folder):
-    part = {"sentences": 7, "scores": scores(BASE[:7], REFERENCES[:7], "de")}
+    part = {"sentences": 7, "scores": scores(BASE[:7], QUOTED[:7], "de")}
     folder.add_base(subsets={"filtered": part})
     rows, _ = folder.make()
     assert float(rows["the 7 filtered sentences alone"]["bleu"]) == part["scores"]["plain_quotes"]["score"]
