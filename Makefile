@@ -22,8 +22,8 @@ all: .venv/installed
 	@PYTHONPATH="$(CURDIR)/workflow/logger" $(RUN) snakemake --cores all --logger lines > /dev/null
 	@echo "Everything is on one page: results/$(SCALE)/report.html"
 
-# Several files at a time, because the tests of a file share what they make; in our order, so that no long one comes last.
-SEVERAL = --dist loadfile --no-loadscope-reorder
+# Several groups at a time (tests/conftest.py), in our order, so that no long one comes last.
+SEVERAL = --dist loadgroup --no-loadscope-reorder
 
 test: .venv/installed
 	$(RUN) pytest --numprocesses auto $(SEVERAL)
@@ -31,7 +31,7 @@ test: .venv/installed
 # The slow tests, after the others: the whole demo, faults, the browser, LaTeX and the Slurm cluster, for which many of
 # them wait: so there are more processes than cores.
 test-all: test
-	$(RUN) pytest -m slow --numprocesses 3 $(SEVERAL)
+	$(RUN) pytest -m slow --numprocesses 4 $(SEVERAL)
 
 # The tests on a Slurm cluster alone, which is made for them here; if packages are missing, they are skipped and say which.
 test-cluster: .venv/installed
