@@ -19,6 +19,7 @@ settings.register_profile("any machine", deadline=None)  # a slow one breaks no 
 settings.load_profile("any machine")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Begin with the longest tests; those of a file run in one process, as they share what they make.
 
