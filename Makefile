@@ -22,8 +22,8 @@ all: .venv/installed
 	@PYTHONPATH="$(CURDIR)/workflow/logger" $(RUN) snakemake --cores all --logger lines > /dev/null
 	@echo "Everything is on one page: results/$(SCALE)/report.html"
 
-# Several groups at a time (tests/conftest.py), in our order, so that no long one comes last.
-SEVERAL = --dist loadgroup --no-loadscope-reorder
+# Several files or classes at a time, whose tests share what they make; in our order, so that no long one comes last.
+SEVERAL = --dist loadscope --no-loadscope-reorder
 
 test: .venv/installed
 	$(RUN) pytest --numprocesses auto $(SEVERAL)

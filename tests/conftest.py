@@ -19,17 +19,10 @@ settings.register_profile("any machine", deadline=None)  # a slow one breaks no 
 settings.load_profile("any machine")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Begin with the longest tests; those of a file run in one process, as they share what they make.
-
-    Tests on a cluster wait most of their time, and two of them as long as all others.
-    """
+    """Begin with the longest tests, which would otherwise be waited for at the end."""
     items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
-    first = ["test_time_limit", "test_demo.py", "test_cluster_training.py", "test_cluster_demo.py"]
-    for item in items:
-        alone = item.name in ("test_time_limit", "test_without_accounting")
-        item.add_marker(pytest.mark.xdist_group(item.name if alone else str(item.path)))
+    first = ["TestTime", "test_demo.py", "test_cluster_training.py", "test_cluster_demo.py"]
     items.sort(key=lambda item: min((place for place, name in enumerate(first) if name in item.nodeid), default=9))
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from transformer.cli import main
 from transformer.config.scales import RunName
 from transformer.config.settings import read
 from transformer.files import InputError
+from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.cost import parameters
 from transformer.model.transformer import Transformer
@@ -30,6 +30,7 @@ from transformer.plan import (
     training_lines,
 )
 from transformer.registry import TABLES
+from transformer.training.states import publish
 
 ROOT = Path(__file__).parents[1]
 V_37000 = "scales={paper: {tasks: {en-de: {embedding_rows: 37000}}}}"  # the paper's own count of subwords
@@ -120,9 +121,13 @@ def test_a_run_keeps_what_is_written(tmp_path):
     """States, checkpoints of which one has two names, and the average are really written; headers hardly count."""
     run = make_experiment(model={"d_model": 128, "d_ff": 512}, averaged_checkpoints=3)
     model = Transformer(run.model).state_dict()
-    for name in ("checkpoints/1", "checkpoints/2", "checkpoints/3", "average"):
-        weights.save(tmp_path / f"{name}.safetensors", model, {})
-    os.link(tmp_path / "checkpoints/3.safetensors", tmp_path / "last.safetensors")
+    trained, published = Run(tmp_path / "trained"), Run(tmp_path / "published")
+    for step in (1, 2, 3):
+        weights.save(trained.checkpoint(step), model, {"digest": "d", "step": step})
+    for path in (trained.metrics, trained.record, trained.vocabulary):
+        path.touch()
+    published.folder.mkdir()
+    publish(published, trained, trained.vocabulary, 3)
     written = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}
     states = STATES * STATE * WEIGHT * parameters(run.model)
     assert run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)

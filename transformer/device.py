@@ -39,7 +39,9 @@ _TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer;
 
 def best_device() -> torch.device:
     """Return a GPU if there is one, else the processor. Raises InputError if PyTorch cannot open a GPU it was given."""
-    if os.environ.get(VARIABLE) == "cpu":
+    if (asked := os.environ.get(VARIABLE, "")) not in ("", "cpu"):
+        raise InputError(f"{VARIABLE}: expected cpu or nothing, found {asked}")
+    if asked:
         return torch.device("cpu")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

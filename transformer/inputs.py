@@ -29,10 +29,6 @@ class Inputs:
         self.config, self.project = config, project
         self.at = cache(lambda scale: Pipeline(at(config, scale), project))
 
-    @property
-    def pipeline(self) -> Pipeline:
-        return self.at(self.config["scale"])
-
     def task(self, wildcards: _Wildcards) -> dict:
         return self.at(wildcards.scale).tasks[wildcards.task]
 
@@ -277,7 +273,7 @@ class Inputs:
 
     def everything(self) -> Paths:
         """Return all tables and figures of the scale that is built, and its page."""
-        scale = self.pipeline
+        scale = self.at(self.config["scale"])
         tables = product(registry.made(scale, TABLES), ("csv", "json", "md", "tex", "html"))
         figures = product(registry.made(scale, FIGURES), ("pdf", "svg", "png"))
         return [*starmap(scale.files.table, tables), *starmap(scale.files.figure, figures), scale.files.report]

@@ -132,7 +132,7 @@ class Scale(Folder):
         return self.folder / f"tables/{name}.{ending}"
 
     def figure(self, name: str, ending: str) -> Path:
-        """Return a figure, `pdf`, `svg` or `png`; `json` has its caption and its numbers."""
+        """Return a figure, `pdf`, `svg` or `png`; `json` has its caption."""
         return self.folder / f"figures/{name}.{ending}"
 
 

@@ -25,6 +25,7 @@ class Pipeline:
         self.first_task = next(iter(self.entry["tasks"]))  # that of Tables 3 and 5: en-de in the paper
         self.label = self.entry["label"]  # of the test set, in tables
         self.dev_label = f"{self.name}: {self.tasks[self.first_task]['dev']}"  # in Tables 3 and 5
+        self.absent_treebank = absent_treebank(config)  # the folder of the Penn Treebank, if the scale lacks it
         self.data_of_paper = self.entry.get("data_of_paper", False)  # then scores are compared with the paper's
 
     @property
@@ -33,10 +34,6 @@ class Pipeline:
         everywhere, here = self.entry["experiments"], self.entry["tasks"][self.first_task].get("experiments", {})
         own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in self.config["experiments"]}
         return own | {"base": self.entry["base"] | own["base"]}
-
-    @property
-    def absent_treebank(self) -> str | None:
-        return absent_treebank(self.config)
 
     def paper(self, table: str) -> Path:
         """Return the file with the numbers that the paper printed."""

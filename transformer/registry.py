@@ -255,10 +255,6 @@ def _base_experiment(pipeline: Pipeline) -> Files:
     return {"experiment": pipeline.base_file(lambda run: run.experiment)}
 
 
-def _first_of_table_2(pipeline: Pipeline) -> list[RunName]:
-    return [run for run in _runs_of_table_2(pipeline) if run == pipeline.base(run.experiment)]
-
-
 def _runs_of_curves(pipeline: Pipeline) -> list[RunName]:
     tables = [TABLES[name] for name in ("table3", "table2", "table4")]
     return list(dict.fromkeys(run for entry in tables if not entry.obstacle(pipeline) for run in entry.runs(pipeline)))
@@ -284,7 +280,7 @@ FIGURES = {  # in the page's order
         "Learning rate",
         "figures.curves:schedule",
         own_files=lambda pipeline: {
-            "experiment": pipeline.of_runs(_first_of_table_2(pipeline), lambda run: run.experiment)
+            "experiment": pipeline.of_runs(map(pipeline.base, TABLE_2), lambda run: run.experiment)
         },
     ),
     "curves": _Entry(

@@ -56,15 +56,16 @@ def test_every_rule(cluster, tmp_path):
     check_memory(cluster, numbers)
 
 
-def test_without_accounting(plain_cluster, tmp_path):
-    """From text to a score."""
-    project = copy_project(tmp_path)
-    own_corpus(project)
-    adapt(project)
-    score = "results/mine/runs/en-cs/base/1/test.json"
-    numbers = run(plain_cluster, project, "--configfile", "own.yaml", "--config", "scale=mine", "--", score)
-    assert len(numbers) > 3
-    assert (project / score).stat().st_size > 300
+class TestWithoutAccounting:  # waits most of its time: it runs beside the others
+    def test_without_accounting(self, plain_cluster, tmp_path):
+        """From text to a score."""
+        project = copy_project(tmp_path)
+        own_corpus(project)
+        adapt(project)
+        score = "results/mine/runs/en-cs/base/1/test.json"
+        numbers = run(plain_cluster, project, "--configfile", "own.yaml", "--config", "scale=mine", "--", score)
+        assert len(numbers) > 3
+        assert (project / score).stat().st_size > 300
 
 
 def check_memory(cluster: Cluster, numbers: list[str]) -> None:

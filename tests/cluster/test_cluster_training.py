@@ -127,16 +127,17 @@ def begin(cluster, project):
     cluster.clear()
 
 
-def test_time_limit(begin, project, weights):
-    """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
-    (project / "long.yaml").write_text(LONGER)
-    workflow = begin(runtime=2, slurm_extra=SOON)
-    job, expected = workflow.job(), weights(LONGER)
-    assert workflow.process.wait(timeout=1200) == 0, workflow.log()
-    starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
-    assert starts > 1
-    assert workflow.job() == job
-    workflow.ends_well(expected, starts)
+class TestTime:  # waits most of its time: it runs beside the others
+    def test_time_limit(self, begin, project, weights):
+        """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
+        (project / "long.yaml").write_text(LONGER)
+        workflow = begin(runtime=2, slurm_extra=SOON)
+        job, expected = workflow.job(), weights(LONGER)
+        assert workflow.process.wait(timeout=1200) == 0, workflow.log()
+        starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
+        assert starts > 1
+        assert workflow.job() == job
+        workflow.ends_well(expected, starts)
 
 
 def test_two_nodes(begin, project, weights):

@@ -128,7 +128,7 @@ NAMES = [
     ),
     (
         {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
-        "scales.demo: wide-2N: N: expected 2 layers, twice base's, found 3",
+        "scales.demo: wide-2N: N: expected 4, twice base's, found 6",
     ),
     ({f"{EN_CS}/dev": "mine-train"}, f"{EN_CS}.dev: expected a corpus that is not learned from, found 'mine-train'"),
     (
@@ -156,6 +156,9 @@ NAMES = [
         ]
     ),
     ({f"{DEMO}/rows": ["base", "bog"]}, f"{DEMO}.rows: expected ..., found 'bog'; did you mean 'big'?"),
+    ({"experiments/big": MISSING}, "experiments: expected 'big', which a table compares, found none"),
+    ({f"{DEMO}/probes": {"beams": [4, 4]}}, "scales.demo.probes: beams: expected each item once, found [4, 4]"),
+    ({f"{BOTH}/silver/path": "trees.test"}, f"{BOTH}.test: expected ..., found 'ptb-test', which ... 'trees.test'"),
     ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected base among them, with which the others are compared"),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
 ]

@@ -22,8 +22,6 @@ from transformer.parsing.trees import (
     words,
 )
 
-CAT = [Open("TOP"), Open("NP"), Leaf("DT", "the"), Leaf("NN", "cat"), Close("NP"), Close("TOP")]
-
 
 def cleaned(text: str) -> str:
     return bracketed(clean(read(text)))

@@ -1,4 +1,4 @@
-"""The data of the paper's scale by real Snakemake, from a server: complete.
+"""The data of the paper's scale by real Snakemake, from a server.
 
 The archives are small; their members have the paths of WMT's. How servers misbehave is tests/data/test_download.py's.
 """

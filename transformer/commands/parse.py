@@ -136,7 +136,7 @@ def parse(
 
     If the model's output is no tree, it is repaired (transformer/parsing/trees.py).
 
-        echo "The cat sleeps." | python -m transformer parse --run results/demo/runs/supervised/parser/1
+        echo "The small king sees a dog." | python -m transformer parse --run results/demo/runs/supervised/parser/1
 
     Args:
         run: folder of a trained parser

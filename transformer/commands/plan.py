@@ -8,21 +8,11 @@ from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 from tabulate import tabulate
 
+from transformer import plan as estimate
 from transformer.config.experiment import Experiment
 from transformer.config.scales import RunName, downloads_of, sources
 from transformer.config.settings import read
 from transformer.pipeline import Pipeline, names
-from transformer.plan import (
-    SENTENCE,
-    Speed,
-    array_bytes,
-    core_speed,
-    gpu_speed,
-    planned_runs,
-    run_bytes,
-    run_flops,
-    text_bytes,
-)
 from transformer.registry import TABLES, made
 
 
@@ -48,9 +38,9 @@ def plan(
         price: of a GPU's hour, or a core's; config.yaml's if not given
     """
     pipeline = Pipeline(read(configfile or [], config or []))
-    speed = gpu_speed(gpu.lower(), utilisation) if gpu else core_speed()
+    speed = estimate.gpu_speed(gpu.lower(), utilisation) if gpu else estimate.core_speed()
     units = gpus if gpu else len(os.sched_getaffinity(0))
-    report, runs = pipeline.config["report"], planned_runs(pipeline)
+    report, runs = pipeline.config["report"], estimate.planned_runs(pipeline)
     configured = report[f"{speed.unit.lower()}_hour"]
     if price is None and configured != "unknown":
         price = configured
@@ -61,13 +51,13 @@ def plan(
     print("\n\n".join(parts))
 
 
-def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: Speed, price: float | None) -> str:
+def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.Speed, price: float | None) -> str:
     """Return a row for each table, and one for all trainings, each once."""
     tables = {name: TABLES[name].runs(pipeline) for name in made(pipeline, TABLES)}
     rows = []
     for name, names_of_runs in {**tables, "all": runs}.items():
         trainings = [runs[run] for run in names_of_runs]
-        flops = sum(map(run_flops, trainings))
+        flops = sum(map(estimate.run_flops, trainings))
         hours = flops / speed.flops_per_second / 3600
         row = {
             "": name,
@@ -75,7 +65,7 @@ def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: Speed, pri
             "steps": f"{sum(run.training.steps for run in trainings):,}",
             "FLOPs": f"{flops:.2e}".replace("e+", "e"),
             f"{speed.unit}-hours": number(hours),
-            "disk": size(sum(map(run_bytes, trainings))),
+            "disk": size(sum(map(estimate.run_bytes, trainings))),
         }
         if price is not None:
             row["cost"] = number(hours * price)
@@ -85,16 +75,16 @@ def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: Speed, pri
     return tabulate(rows, headers="keys", tablefmt="simple", disable_numparse=True, colalign=sides)
 
 
-def notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: Speed, units: int) -> str:
+def notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.Speed, units: int) -> str:
     """Return the notes under the table."""
-    hours = {run: run_flops(experiment) / speed.flops_per_second / 3600 for run, experiment in runs.items()}
+    hours = {run: estimate.run_flops(experiment) / speed.flops_per_second / 3600 for run, experiment in runs.items()}
     longest = max(hours, key=hours.get)
     lines = [
         f"Speed: {speed.source}",
         f"The longest training, {names([longest])[0]}, takes {number(hours[longest])} h on one {speed.unit}; "
         f"all on {units}, {number(sum(hours.values()) / units)} h at best.",
         "Tables share runs: `all` trains each once.",
-        f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
+        f"Batches count as full on both sides, and sentences as {estimate.SENTENCE} tokens: most trainings need less.",
         "Only training is counted: preparing, translating and scoring come on top.",
     ]
     if folder := pipeline.absent_treebank:
@@ -109,9 +99,9 @@ def disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
     downloads = {name: pipeline.config["downloads"][name].get("size") for name in sorted(needed)}
     items = {
         "downloads": sum(filter(None, downloads.values())),
-        "plain text": text_bytes(pipeline, tasks),
-        "prepared text": array_bytes(pipeline, tasks),
-        "trainings": sum(map(run_bytes, runs.values())),
+        "plain text": estimate.text_bytes(pipeline, tasks),
+        "prepared text": estimate.array_bytes(pipeline, tasks),
+        "trainings": sum(map(estimate.run_bytes, runs.values())),
     }
     rows = [(name, size(count)) for name, count in {"disk, at most": sum(items.values()), **items}.items()]
     lines = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])

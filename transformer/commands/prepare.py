@@ -160,6 +160,8 @@ def vocabulary(
     """
     from transformer.data.corpus import find_symbols, learn
 
+    if (symbols is None) != (rows is None):
+        raise InputError("expected --symbols and --rows, or neither")
     learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [])
 
 

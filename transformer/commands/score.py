@@ -56,6 +56,8 @@ def score(
         for index, line in reversed(list(enumerate(sides[1]))):
             places.setdefault(line, []).append(index)
         chosen = [places[line].pop() if places.get(line) else None for line in read_lines(path)]
+        if not chosen:
+            raise InputError(f"{path}: expected references of the whole, found none")
         if None in chosen:
             raise InputError(f"{path}, line {chosen.index(None) + 1}: expected a reference of the whole, found another")
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))

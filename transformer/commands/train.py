@@ -29,6 +29,8 @@ def resolve(*, experiment: str | None = None, decoding: str | None = None, outpu
         decoding: JSON: the decoding settings
         output: the YAML file to write
     """
+    if (experiment is None) == (decoding is None):
+        raise InputError("expected one of --experiment and --decoding")
     if decoding is not None:
         save(Decoding.read(parse_json(decoding, dict, "--decoding"), "decoding"), output)
     else:

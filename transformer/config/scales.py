@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer.config.experiment import contradiction
+from transformer.files import InputError
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
@@ -126,11 +127,14 @@ def preparation_of(config: dict, task: str) -> dict:
 def training_threads(resources: Mapping[str, object]) -> int | None:
     """Return the processor threads of a training on each node; None where no profile has Slurm start it.
 
-    resources: `launch`, `gpu` and `nodes`, as a profile gives them. Raises ValueError if the last two are no numbers.
+    resources: `launch`, `gpu` and `nodes`, as a profile gives them. Raises InputError if the last two are no numbers.
     """
     if resources.get("launch", "here") == "here":
         return None
-    gpus, nodes = (int(str(resources.get(name, 1))) for name in ("gpu", "nodes"))
+    asked = {name: resources.get(name, 1) for name in ("gpu", "nodes")}
+    if wrong := [name for name, count in asked.items() if not str(count).isdecimal()]:
+        raise InputError(f"{wrong[0]}: expected a whole number, found {asked[wrong[0]]!r}")
+    gpus, nodes = (int(str(count)) for count in asked.values())
     return _THREADS_PER_GPU * max(1, gpus // max(1, nodes))
 
 

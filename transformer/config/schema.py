@@ -48,28 +48,6 @@ Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
 Wsj = Annotated[int, Meta(ge=0, le=24)]
 
 
-def options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
-    """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
-    fields = []
-    for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
-        must = needed and field.required
-        fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
-    return msgspec.defstruct(name, fields, bases=(Section,), namespace={"__doc__": about}, kw_only=True)
-
-
-PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
-ADAM = {"beta1", "beta2", "epsilon"}
-_OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces", *ADAM}  # not of a row
-ExperimentRow = options(
-    "Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=_OF_RUN
-)
-Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN, needed=True)
-Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
-Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize"], needed=True)
-OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
-Rowsets = dict[RowName, ExperimentRow]
-
-
 class Keys(Section):
     """A section of config.yaml, whose lists have no item twice. Of the keys in FORMS, those of one form are given."""
 
@@ -85,6 +63,28 @@ class Keys(Section):
         if self.FORMS and not any(set(found) == set(form.split()) for form in self.FORMS):
             expected = " or ".join(" and ".join(form.split()) for form in self.FORMS)
             raise ValueError(f"expected {expected}, found {' and '.join(found) or 'none of these keys'}")
+
+
+def options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
+    """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
+    fields = []
+    for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
+        must = needed and field.required
+        fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
+    return msgspec.defstruct(name, fields, bases=(Keys,), namespace={"__doc__": about}, kw_only=True)
+
+
+PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
+ADAM = {"beta1", "beta2", "epsilon"}
+_OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces", *ADAM}  # not of a row
+ExperimentRow = options(
+    "Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=_OF_RUN
+)
+Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN, needed=True)
+Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
+Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize"], needed=True)
+OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
+Rowsets = dict[RowName, ExperimentRow]
 
 
 class Table1(Keys):
@@ -369,7 +369,8 @@ def value(node: dict[str, Any], titles: list[str]) -> str:
         case {"type": "object"}:
             return f"by `NAME`: {value(node['additionalProperties'], titles)}"
         case {"type": "array"}:
-            return f"list, each {value(node.get('items') or node['prefixItems'][0], titles)}"
+            count = f" of {len(node['prefixItems'])}" if "prefixItems" in node else ""
+            return f"list{count}, each {value(node.get('items') or node['prefixItems'][0], titles)}"
         case {"type": "boolean"}:
             return "true or false"
         case {"type": "integer" | "number" as kind}:

@@ -11,20 +11,9 @@ from typing import Any, NoReturn
 
 import yaml
 
+from transformer.config import scales
 from transformer.config.experiment import resolve
 from transformer.config.reading import hint, read_yaml, structured
-from transformer.config.scales import (
-    RunName,
-    all_runs,
-    at,
-    experiments_of,
-    files_of,
-    parsing_of,
-    parts,
-    places_of,
-    scale_of,
-    tested_on,
-)
 from transformer.config.schema import Config
 from transformer.files import InputError
 
@@ -53,11 +42,13 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     return config
 
 
-def accept(config: dict) -> None:
+def accept(config: dict, files: Iterable[str | Path] = ()) -> None:
     """Check what Snakemake has made of files and command line. Exits with one line where that is refused."""
     if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
         config["partial"] = config["partial"] == "true"
     try:
+        for file in files:
+            read_yaml(file)  # Snakemake takes the last of equal keys
         check(config)
     except InputError as error:
         sys.exit(str(error))
@@ -84,30 +75,34 @@ def check(config: dict) -> None:
     """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
     structured(config, Config, CONFIG)
     _require_named(config["scales"], config["scale"], "scales", "scale")
+    for experiment in (*scales.TABLE_2, *scales.WHY):
+        if experiment not in config["experiments"]:
+            refuse("experiments", f"expected '{experiment}', which a table compares, found none")
     for claim in config["claims"].keys() & config["experiments"].keys():
         refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
     for name, corpus in config["corpora"].items():
-        for place, entry in places_of(corpus).items():
+        for place, entry in scales.places_of(corpus).items():
             if "download" in entry:
                 _require_named(config["downloads"], entry["download"], "downloads", f"corpora.{name}.{place}")
     for scale in config["scales"]:
-        _check_scale(at(config, scale), f"scales.{scale}")
+        _check_scale(scales.at(config, scale), f"scales.{scale}")
     # At the scale that is built alone: values of a row that contradict each other there may go together at another.
-    where, layers = f"scales.{config['scale']}", {}
-    for task, experiment in dict.fromkeys((run.task, run.experiment) for run in all_runs(config)):  # claims come last
+    where, depth, layers = f"scales.{config['scale']}", scales.scale_of(config)["depth"], {}
+    runs = dict.fromkeys((run.task, run.experiment) for run in scales.all_runs(config))
+    for task, experiment in runs:  # claims come last
         try:
-            layers[experiment] = resolve(parts(config, RunName(task, experiment, seed=0))).model.N
+            layers[experiment] = resolve(scales.parts(config, scales.RunName(task, experiment, seed=0))).model.N
         except InputError as error:
             refuse(f"{where}: {task}", str(error))
         if experiment in config["claims"] and experiment.endswith("-2N"):
-            found, twice = layers[experiment], 2 * layers["base"]
+            found, twice = layers[experiment] * depth, 2 * layers["base"] * depth
             if found != twice:
-                refuse(where, f"{experiment}: N: expected {twice} layers, twice base's, found {found}")
+                refuse(where, f"{experiment}: N: expected {twice}, twice base's, found {found}")
 
 
 def _check_scale(config: dict, where: str) -> None:
     """Refuse the faults of the scale that `config` builds."""
-    scale, parsing, rows = scale_of(config), parsing_of(config), experiments_of(config)
+    scale, parsing, rows = scales.scale_of(config), scales.parsing_of(config), scales.experiments_of(config)
     for key in ("experiments", "seeds_of", "rows"):
         for experiment in scale.get(key, ()):
             _require_named(rows, experiment, "experiments and claims", f"{where}.{key}")
@@ -118,7 +113,7 @@ def _check_scale(config: dict, where: str) -> None:
             for experiment in task.get(key, ()):
                 _require_named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.{key}")
         for other in config["scales"]:  # the rules tell translators from parsers by their names
-            if name in parsing_of(at(config, other))["tasks"]:
+            if name in scales.parsing_of(scales.at(config, other))["tasks"]:
                 refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")
         if task["vocabulary"] > task["embedding_rows"]:
             refuse(f"{where}.tasks.{name}", "expected a vocabulary of embedding_rows at most")
@@ -133,35 +128,37 @@ def _check_scale(config: dict, where: str) -> None:
 
 def _check_corpora(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
-    for name, ending in files_of(task):
+    for name, ending in scales.files_of(task):
         corpus = _require_named(config["corpora"], name, "corpora", where)
         languages = ["en", "de", "fr", "trees"] if "grammar" in corpus else [*corpus.get("files", ["trees"])]
         if ending not in languages:
             refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
-    learned = [*task["train"], *task.get("silver", {}).get("text", [])]
-    for split, name in tested_on(task).items():
-        for other in learned:
-            if name == other or _parts_of(config, name) & _parts_of(config, other):
+    silver = task.get("silver", {})
+    learned = {name: _parts_of(config, config["corpora"][name]) for name in [*task["train"], *silver.get("text", [])]}
+    if "path" in silver:
+        learned[silver["path"]] = _parts_of(config, {"treebank": {"path": silver["path"]}})
+    for split, name in scales.tested_on(task).items():
+        tested = _parts_of(config, config["corpora"][name])
+        for other, parts_of_other in learned.items():
+            both = [(tested[key], parts_of_other[key]) for key in tested.keys() & parts_of_other.keys()]
+            if any(max(one.start, two.start) < min(one.stop, two.stop) for one, two in both):
                 also = f", which shares sentences with '{other}'" if name != other else ""
                 refuse(f"{where}.{split}", f"expected a corpus that is not learned from, found '{name}'{also}")
 
 
-def _parts_of(config: dict, name: str) -> set[tuple]:
-    """Return what a corpus reads: its files, or parts of a treebank or of the grammar. Names of one file are alike."""
-    corpus = config["corpora"][name]
+def _parts_of(config: dict, corpus: dict) -> dict[tuple, range]:
+    """Return what a corpus reads, whatever its name: ranges of the grammar's sentences or of sections, whole files."""
     if "grammar" in corpus:
         seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
-        return {(seed, number) for number in range(skip, skip + take)}
-
-    def file(entry: dict) -> str:
+        return {("grammar", seed): range(skip, skip + take)}
+    parts = {}
+    for entry in scales.places_of(corpus).values():
         download = config["downloads"].get(entry.get("download"), {})
-        return os.path.realpath(entry["path"]) if "path" in entry else download.get("sha256", entry["download"])
-
-    if "treebank" in corpus:
-        bank = corpus["treebank"]
-        first, last = bank.get("sections", (0, 0))
-        return {(file(bank), bank.get("split"), section) for section in range(first, last + 1)}
-    return {(file(entry), entry.get("member")) for entry in corpus["files"].values()}
+        file = os.path.realpath(entry["path"]) if "path" in entry else entry["download"]
+        first, last = entry.get("sections", (0, 0))
+        key = download.get("sha256", download.get("md5", file)), entry.get("split"), entry.get("member")
+        parts[key] = range(first, last + 1)
+    return parts
 
 
 def _require_named(names: Any, name: str, kind: str, where: str) -> Any:

@@ -89,7 +89,7 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
 
 
 def download(place: str | Path, part: Path, size: int | None) -> None:
-    """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises Refused."""
+    """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises _Refused."""
     if isinstance(place, Path):
         if not place.is_file():
             raise _Refused("no such file")
@@ -113,7 +113,7 @@ def download(place: str | Path, part: Path, size: int | None) -> None:
 
 
 def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
-    """Write what one request gives from the byte `start` on. Raises ConnectionError for what may pass, else Refused."""
+    """Write what one request gives from the byte `start` on. Raises ConnectionError for what may pass, or _Refused."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUTS) as response:
         status = f"HTTP {response.status_code} {response.reason}"

@@ -52,10 +52,10 @@ def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
     scores = [{"kind": None, "masked": 0} | subject.score(subject.translator)]
     for kind, found in kinds.items():
         steps = found["curve"]
-        for count in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
-            removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:count]]
+        for most in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
+            removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:most]]
             with masked(model, removed):  # a new translator lays out the weights as they are now
-                scores.append({"kind": kind, "masked": count} | subject.score(replace(subject.translator)))
+                scores.append({"kind": kind, "masked": most} | subject.score(replace(subject.translator)))
     header = subject.header | {"layers": model.config.N, "heads": model.config.h}
     return header | {"loss": round(everything.loss(), _DECIMALS), "kinds": kinds, "bleu": scores}
 

@@ -7,7 +7,7 @@ University Multilayer corpus, with GENTLE as its second test set) is free.
 import io
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from transformer.data.archive import open_bytes, read_members
@@ -39,6 +39,9 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
             f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
             f"found none for {', '.join(missing)}; {LICENCE}"
         )
+    for (name, _, file), (another, _, other) in pairwise(files):
+        if name == another:
+            raise InputError(f"{path}: expected each file once, found {file} and {other}")
     return chain.from_iterable(_cleaned(read_lines(file), file) for _, _, file in files)
 
 

@@ -24,7 +24,7 @@ def build_table(name: str, files: Any, params: dict, output: str) -> None:
 
 
 def build_figure(name: str, files: Any, params: dict, output: str) -> None:
-    """Draw a figure as PDF, SVG and PNG, with title, caption and numbers as JSON."""
+    """Draw a figure as PDF, SVG and PNG, with title and caption as JSON."""
     drawing = FIGURES[name].make(files, SimpleNamespace(**params))
     save_drawing(drawing, FIGURES[name].title, output)
     logger.info("%s.svg: %s", output, drawing.caption)

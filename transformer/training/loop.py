@@ -61,7 +61,7 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
             if world.rank == 0:
                 training.record(data_sha256)
         if world.rank == 0:
-            publish(run, folder, data.vocabulary)
+            publish(run, folder, data.vocabulary, experiment.training.averaged_checkpoints)
 
 
 class TrainingRun:

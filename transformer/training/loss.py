@@ -83,7 +83,7 @@ def _converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
 def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
-    """Return (smoothed, plain): sums over the tokens, in nats; shapes as in SmoothedCrossEntropy."""
+    """Return (smoothed, plain): sums over the tokens, in nats; shapes as in _SmoothedCrossEntropy."""
     return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
 
 

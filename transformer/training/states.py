@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from transformer.files import replacing
+from transformer.files import InputError, replacing
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
@@ -80,16 +80,21 @@ class States:
         return Progress(digest)
 
 
-def publish(run: Run, trained: Run, vocabulary: Path) -> None:
+def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     """Put a finished training's outputs into the run's folder, by renames, with the average (§6.1); run.json last."""
-    aside, last = run.folder / ".checkpoints.part", max(trained.checkpoints.glob("*.safetensors"))
+    aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
+    kept = sorted(trained.checkpoints.glob("*.safetensors"))
+    if len(kept) != averaged:
+        raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(kept)}")
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(trained.checkpoints, aside, copy_function=_link)
     aside.rename(run.checkpoints)
-    checkpoints.save(run.average, *checkpoints.average(sorted(run.checkpoints.glob("*.safetensors"))))
-    targets = (run.last, run.metrics, run.vocabulary, run.record)
-    for source, target in zip((last, trained.metrics, vocabulary, trained.record), targets, strict=True):
+    last.unlink(missing_ok=True)
+    _link(kept[-1], last)
+    last.rename(run.last)
+    checkpoints.save(run.average, *checkpoints.average(kept))
+    for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary), (trained.record, run.record)):
         with replacing(target, "wb") as file:
             file.write(source.read_bytes())
 

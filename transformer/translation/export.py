@@ -65,6 +65,11 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
         new = Path(temporary) / "new"
         new.mkdir()
         yield new
+        old = Path(temporary) / "old"
         if path.exists():
-            path.rename(Path(temporary) / "old")
-        new.rename(path)
+            path.rename(old)
+        try:
+            new.rename(path)
+        finally:
+            if not path.exists():
+                old.rename(path)

@@ -30,11 +30,7 @@ _THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a sma
 
 
 class TooLong(InputError):
-    """An error: the line `index` of a text has more subwords than the model has positions for."""
-
-    def __init__(self, index: int, message: str):
-        super().__init__(message)
-        self.index = index
+    """A line of a text with more subwords than the model has positions for."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class Translator:
         for index, sentence in zip(full, sentences, strict=True):
             if len(sentence) > self.longest:
                 line = f"line {before + index + 1}: {len(sentence)} subwords, at most {self.longest} can be translated"
-                raise TooLong(index, line)
+                raise TooLong(line)
         texts = dict(zip(full, self.decode([ids for ((ids, _),) in self.search(sentences)]), strict=True))
         return [texts.get(index, "") for index in range(len(lines))]
 

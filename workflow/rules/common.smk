@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from transformer.config.scales import PARSER, all_runs, training_threads
+from transformer.files import InputError
 from transformer.inputs import DECODINGS, Inputs
 from transformer import layout
 from transformer.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
@@ -85,7 +86,7 @@ def train_threads(wildcards):
         return training_threads(
             {key: entry.raw for key, entry in own.items()}
         ) or share_of_processors(wildcards)
-    except ValueError as problem:
+    except InputError as problem:
         sys.exit(f"Snakefile: {name}: {problem}")
 
 
@@ -111,8 +112,8 @@ def gpus_of_run(wildcards):
 
 
 check_python()
-if ask.pipeline.absent_treebank:
+if missing := ask.at(config["scale"]).absent_treebank:
     print(
-        f"`all` leaves out table4: no folder {ask.pipeline.absent_treebank} with the Penn Treebank",
+        f"`all` leaves out table4: no folder {missing} with the Penn Treebank",
         file=sys.stderr,
     )

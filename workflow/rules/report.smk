@@ -38,7 +38,7 @@ rule figure:
             "registry.py",
         ),
     output:
-        [RESULTS.figure("{figure}", ending) for ending in ("pdf", "png", "json")],
+        [RESULTS.figure("{figure}", ending) for ending in ("pdf", "json", "png")],
         svg=report(
             RESULTS.figure("{figure}", "svg"),
             caption="../report/caption.rst",

@@ -72,7 +72,7 @@ def _columns_against(base: pd.DataFrame) -> list[Column]:
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """Read what the paper printed, by experiment: row, changed and `PRINTED`, all text."""
+    """Read what the paper printed, by experiment: row, changed and `_PRINTED_COLUMNS`, all text."""
     columns = ["experiment", "row", "changed", *_PRINTED_COLUMNS]
     return cells.read_printed(path)[columns].set_index("experiment")
 

@@ -204,27 +204,25 @@ def _half_masked(files: pd.DataFrame) -> _Pairs:
     return pairs
 
 
-def _with_and_without(points: pd.DataFrame, part: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return points[points["experiment"] == "base"], points[points["experiment"] == part]
+def _base_and(part: str, points: pd.DataFrame, words: str) -> tuple[str, pd.DataFrame, pd.DataFrame]:
+    return words, points[points["experiment"] == "base"], points[points["experiment"] == part]
 
 
 def _smoothed(files: pd.DataFrame) -> _Pairs:
-    by_beam = _points(files, "beams").groupby("beam")
     words = "`base` − `smoothing-0.0`, beam"
-    return [(f"{words} {beam}", *_with_and_without(same, "smoothing-0.0")) for beam, same in by_beam]
+    by_beam = _points(files, "beams").groupby("beam")
+    return [_base_and("smoothing-0.0", same, f"{words} {beam}") for beam, same in by_beam]
 
 
 def _perplexities(files: pd.DataFrame) -> _Pairs:
     of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
-    return [("perplexity, `base` − `smoothing-0.0`", *_with_and_without(of_runs, "smoothing-0.0"))]
+    return [_base_and("smoothing-0.0", of_runs, "perplexity, `base` − `smoothing-0.0`")]
 
 
 def _longer(files: pd.DataFrame) -> _Pairs:
-    groups = _points(files, "groups")
-    return [
-        (f"`base` − `learned-positions`, {times:g} × the longest", *_with_and_without(same, "learned-positions"))
-        for times, same in groups[groups["times"] > 1].groupby("times")
-    ]
+    words, groups = "`base` − `learned-positions`", _points(files, "groups")
+    longer = groups[groups["times"] > 1].groupby("times")
+    return [_base_and("learned-positions", same, f"{words}, {times:g} × the longest") for times, same in longer]
 
 
 # By the name of the row in workflow/paper/table5.csv: the analysis, and what is compared in it.
