@@ -1,7 +1,7 @@
 """§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
 
     attention         padded sentences; with additive_scores instead of products for Table 5
-    block_attention   sentences laid end to end, in a GPU's compiled step
+    _block_attention  sentences laid end to end, in a GPU's compiled step
     cached_attention  the next token of each hypothesis, in beam search
 
 Shapes: B sentences, L the longest sentence's length, n tokens of all sentences.
