@@ -129,7 +129,7 @@ class Inputs:
         return options
 
     def silver_files(self, wildcards: _Wildcards) -> registry.Files:
-        """Return what makes a task's silver trees: the files of a run, that with the first seed, and plain text."""
+        """Return the sources of a task's silver trees: the files of a run, that with the first seed, and plain text."""
         scale, silver = self.at(wildcards.scale), self.task(wildcards)["silver"]
         run = scale.files.run(silver["parser"], PARSER, scale.entry["parsing"]["seeds"][0])
         text = [RESOURCES.corpus(name, "en") for name in silver["text"]]
@@ -195,8 +195,7 @@ class Inputs:
         settings = self.config["probes"] | self.at(wildcards.scale).entry.get("probes", {})
         setting = ANALYSES[wildcards.analysis].setting
         values = settings[setting] if isinstance(settings[setting], list) else [settings[setting]]
-        reads = ["--data", self.data(wildcards).folder] if wildcards.analysis == "lengths" else []
-        return ["--sentences", settings["sentences"], *reads, f"--{setting}", *values]
+        return ["--sentences", settings["sentences"], "--data", self.data(wildcards).folder, f"--{setting}", *values]
 
     # ------------------------------------------------------------------ tables, figures, the page
 

@@ -19,7 +19,7 @@ Files = dict[str, Path | list[Path]]
 
 @dataclass(frozen=True)
 class _Analysis:
-    """What is measured for Table 5 on trained runs of these experiments."""
+    """A measurement for Table 5 on trained runs of these experiments."""
 
     function: str  # module:function in transformer.evaluation
     experiments: tuple[str, ...]
@@ -280,7 +280,10 @@ FIGURES = {  # in the page's order
         "Learning rate",
         "figures.curves:schedule",
         own_files=lambda pipeline: {
-            "experiment": pipeline.of_runs(map(pipeline.base, TABLE_2), lambda run: run.experiment)
+            "experiment": pipeline.of_runs(
+                dict.fromkeys(pipeline.base(run.experiment) for run in _runs_of_table_2(pipeline)),
+                lambda run: run.experiment,
+            )
         },
     ),
     "curves": _Entry(

@@ -11,7 +11,7 @@ from transformer.files import InputError
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-_THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile, plan and save
+_THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
 
 
 def at(config: dict, scale: str) -> dict:

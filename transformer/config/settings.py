@@ -147,7 +147,7 @@ def _check_corpora(config: dict, task: dict, where: str) -> None:
 
 
 def _parts_of(config: dict, corpus: dict) -> dict[tuple, range]:
-    """Return what a corpus reads, whatever its name: ranges of the grammar's sentences or of sections, whole files."""
+    """Return a corpus's sources, whatever its name: ranges of the grammar's sentences or of sections, whole files."""
     if "grammar" in corpus:
         seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
         return {("grammar", seed): range(skip, skip + take)}
