@@ -35,11 +35,12 @@ def test_a_training_set_is_its_corpora_in_their_order():
     assert files == [Path(f"resources/corpora/{name}.de") for name in names]
 
 
-def test_last_checkpoints_are_for_table_3():
+def test_weights_and_search_of_translations():
     ask = asked()
     assert ask.weights(wildcards(suffix=".last")).name == "last.safetensors"
     assert ask.weights(wildcards(suffix=".beam-1")).name == "average.safetensors"
     assert json.loads(ask.search(wildcards(suffix=".alpha-0"))) == {"alpha": 0.0}
+    assert json.loads(ask.decoding(wildcards(scale="multi30k-tiny"))) == ask.config["decoding"] | {"beam": 5}
 
 
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
@@ -47,8 +48,7 @@ def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     assert "table4" not in made(paper, TABLES)
     assert obstacles(paper)["table4"] == "this scale has no treebank, or it is not on this machine"
     demo = Pipeline(settings.read([], []))
-    assert made(demo, TABLES) == list(TABLES)
-    assert made(demo, FIGURES) == list(FIGURES)
+    assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 
 
 def test_every_run_of_a_table_is_trained_once():

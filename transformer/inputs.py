@@ -177,7 +177,9 @@ class Inputs:
         return json.dumps(parts(at(self.config, wildcards.scale), run))
 
     def decoding(self, wildcards: _Wildcards) -> str:
-        return json.dumps((self.config["parsing"] if wildcards.experiment == PARSER else self.config)["decoding"])
+        if wildcards.experiment == PARSER:
+            return json.dumps(self.config["parsing"]["decoding"])
+        return json.dumps(self.config["decoding"] | self.at(wildcards.scale).entry.get("decoding", {}))
 
     def weights(self, wildcards: _Wildcards) -> Path:
         run = self.run(wildcards)

@@ -68,9 +68,7 @@ class Pipeline:
     def base_model(self) -> Model:
         """Return the settings of the base model: those of the run that is there on a partial page."""
         path = self.base_file(lambda run: run.experiment)
-        if self.partial and path.exists():
-            return load(path).model
-        return resolve(parts(self.config, self.base())).model
+        return (load(path) if self.partial and path.exists() else resolve(parts(self.config, self.base()))).model
 
     @property
     def base_is_trained(self) -> bool:

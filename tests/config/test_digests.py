@@ -26,7 +26,7 @@ def test_a_recorded_training_has_its_digest(folder):
     assert load(Run(folder).experiment).digest(record["data_sha256"]) == record["digest"]
 
 
-@pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
+@pytest.mark.parametrize("scale", ["demo", "multi30k", "multi30k-tiny", "paper"])
 def test_all_runs_of_a_scale_are_resolved_to_the_same_bytes(scale, tmp_path, monkeypatch):
     """By name: with it, `snakemake -n` plans the same runs."""
     monkeypatch.chdir(ROOT)

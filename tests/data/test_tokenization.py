@@ -64,6 +64,12 @@ def test_the_first_letter_is_written_small_and_large_again(language, raw, expect
     assert moses.detokenize(expected) == moses.detokenize(moses.tokenize(raw)) == raw
 
 
+def test_words_in_lower_case_stay_so():
+    moses = Moses("de", replace(MOSES, lowercase=True))
+    assert moses.tokenize("Über „USA & ÖBB“.") == (words := "über &quot; usa &amp; öbb &quot; .")
+    assert moses.detokenize(words) == 'über "usa & öbb".'
+
+
 @pytest.mark.parametrize("escape", [True, False])
 @pytest.mark.parametrize(
     ("language", "text"),

@@ -158,8 +158,7 @@ def test_missing_or_foreign_checkpoints_are_refused(own):
 def test_calibration_by_hand():
     """Two tokens in (0.9, 1], two in (0.2, 0.3], one in (0.5, 0.6]; certainty may come out as a little more than 1."""
     found = calibration(np.array([0.95, 0.25, 0.55, 0.91, 0.3]), np.array([1, 1, 1, 0, 0]))
-    gaps = 2 * (0.93 - 0.5), 2 * (0.5 - 0.275), 1 - 0.55
-    assert found["error"] == pytest.approx(sum(gaps) / 5)
+    assert found["error"] == pytest.approx((2 * (0.93 - 0.5) + 2 * (0.5 - 0.275) + 1 - 0.55) / 5)
     assert (found["confidence"], found["accuracy"]) == pytest.approx((2.96 / 5, 3 / 5))
     assert [entry["tokens"] for entry in found["bins"]] == [0, 0, 2, 0, 0, 1, 0, 0, 0, 2]
     assert found["bins"][2] == pytest.approx({"tokens": 2, "confidence": 0.275, "accuracy": 0.5})

@@ -65,8 +65,7 @@ def test_parameters_are_those_of_the_model(changes):
 def packed(sentences: int, length: int) -> Packed:
     """Sentences of one length, so that nothing is padded."""
     ids = torch.randint(2, SMALL.output_rows, (sentences * length,))
-    positions = torch.arange(length).repeat(sentences)
-    return Packed(ids, positions, (sentences, length))
+    return Packed(ids, torch.arange(length).repeat(sentences), (sentences, length))
 
 
 def test_flops_are_those_that_pytorch_counts():

@@ -205,8 +205,7 @@ def random_table(seed, V=4):
     def log_p(sentence, prefix):
         source = random.Random(f"{seed} {sentence} {prefix}")
         logits = [-math.inf, *(source.gauss(0, 1.5) for _ in range(V - 1))]
-        total = math.log(sum(map(math.exp, logits)))
-        return [logit - total for logit in logits]
+        return [logit - math.log(sum(map(math.exp, logits))) for logit in logits]
 
     return log_p
 

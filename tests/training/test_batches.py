@@ -83,8 +83,7 @@ def test_a_pair_too_long_is_left_out(budgets):
 
 def test_the_target_is_shifted_right_to_begin_with_pad():
     sources, targets = [[11, EOS], [12, 13, 14, EOS], [15, EOS]], [[21, 22, EOS], [23, EOS], [24, 25, 26, EOS]]
-    text = ParallelText(token_array(sources), token_array(targets))
-    batch = text.batch(np.array([2, 0]), CPU)
+    batch = ParallelText(token_array(sources), token_array(targets)).batch(np.array([2, 0]), CPU)
     assert batch.source.ids.tolist() == [15, EOS, 11, EOS]
     assert batch.target.ids.tolist() == [PAD, 24, 25, 26, PAD, 21, 22]
     assert batch.labels.tolist() == [24, 25, 26, EOS, 21, 22, EOS]

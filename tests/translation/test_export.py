@@ -92,6 +92,7 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
         ("card", {}),
         ("card", {"normalize_punctuation": False, "escape": False}),
         ("card", {"decapitalize": True}),
+        ("card", {"lowercase": True}),
     ],
 )
 def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, changes):
@@ -102,7 +103,7 @@ def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, ch
     experiment = load(run / "experiment.yaml")
     save(replace(experiment, preparation=replace(experiment.preparation, **changes)), copy / "experiment.yaml")
     do("export", "--run", copy, "--to", tmp_path / "en-de", "--format", "marian")
-    text = "Ab cd’s “ef”" if "decapitalize" in changes else "ab cd’s “ef”"
+    text = {"decapitalize": "Ab cd’s “ef”", "lowercase": "aB Cd’s “EF”"}.get(next(iter(changes), ""), "ab cd’s “ef”")
     path = ROOT / "docs/export.md" if page == "docs" else tmp_path / "en-de/README.md"
     (code,) = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
     assert code.count(example) == (page == "docs")

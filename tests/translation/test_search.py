@@ -121,8 +121,7 @@ def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
     log_probabilities[:, :, PAD] = -math.inf
     count = min(count, K * (V - 1))  # of those that are impossible, any may come first
-    everything = (alive[:, :, None] + log_probabilities).flatten(1)
-    expected = everything.sort(dim=1, descending=True)
+    expected = (alive[:, :, None] + log_probabilities).flatten(1).sort(dim=1, descending=True)
     for few in (0, 2**15):  # a group at a time, and all at once
         with patch("transformer.translation.search.FEW", few):
             scores, continuations = expand(alive, log_probabilities, count)

@@ -156,8 +156,7 @@ def slurm_minutes(limit: str) -> float:
 
 def count_gpus(gres: str) -> int:
     """Count the GPUs of generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
-    kinds = re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres)
-    return sum(int(count or 1) for count in kinds)
+    return sum(int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres))
 
 
 def ask(program: str, *words: str, job: Job | None = None, seconds: float = 30) -> subprocess.CompletedProcess:

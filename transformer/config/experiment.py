@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import yaml
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from transformer.config.reading import read_yaml, structured
 from transformer.files import InputError, replacing
@@ -124,6 +124,7 @@ class Preparation(Section):
     max_ratio: Annotated[float, Meta(ge=1, le=1_000_000), says("Words of one side for each of the other, at most.")]
     vocabulary_sentences: Annotated[Many, says("Lines that the vocabulary is learned from, at most, drawn evenly.")]
     decapitalize: Annotated[bool, says("Whether the first letter of each sentence is written small.")] = False
+    lowercase: Annotated[bool, says("Whether all text is in lower case.")] | UnsetType = UNSET  # not in older files
 
 
 class Running(Section):

@@ -1,7 +1,7 @@
 """The scale that a configuration builds: its tasks, their runs and corpora."""
 
-import itertools
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +48,7 @@ def runs_of(config: dict, tasks: Iterable[str], experiments: Iterable[str]) -> l
     """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
     scale = scale_of(config)
     rows = [name for name in experiments if name in scale.get("rows", [name])]
-    pairs = itertools.product(tasks, rows)
-    return [RunName(task, experiment, seed) for task, experiment in pairs for seed in seeds_of(scale, task, experiment)]
+    return [RunName(task, row, seed) for task, row in product(tasks, rows) for seed in seeds_of(scale, task, row)]
 
 
 def parser_runs(config: dict) -> list[RunName]:
@@ -119,9 +118,9 @@ def parts(config: dict, run: RunName) -> dict:
 
 
 def preparation_of(config: dict, task: str) -> dict:
-    """Return the preparation of a task's text; a translation task may add `decapitalize` to the common settings."""
+    """Return the preparation of a task's text; a translation task may add two settings to the common ones."""
     own = scale_of(config)["tasks"].get(task, {})
-    return config["preparation"] | ({"decapitalize": own["decapitalize"]} if "decapitalize" in own else {})
+    return config["preparation"] | {key: own[key] for key in ("decapitalize", "lowercase") if own.get(key)}
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:
@@ -163,7 +162,7 @@ def files_of(task: dict) -> list[tuple[str, str]]:
     sides = ("trees",) if "symbols" in task else (task["source"], task["target"])
     corpora = [*task["train"], *tested_on(task).values()]
     silver = task.get("silver", {}).get("text", [])  # English, of which trees are made
-    return [*itertools.product(corpora, sides), *((name, "en") for name in silver)]
+    return [*product(corpora, sides), *((name, "en") for name in silver)]
 
 
 def sources(config: dict, tasks: Iterable[str]) -> list[dict]:

@@ -82,7 +82,8 @@ ExperimentRow = options(
 )
 Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN, needed=True)
 Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
-Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize"], needed=True)
+Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize", "lowercase"], needed=True)
+OwnDecoding = options("ScaleDecoding", "Values that replace those of `decoding`.", Decoding)
 OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
 Rowsets = dict[RowName, ExperimentRow]
 
@@ -150,6 +151,7 @@ class Task(Keys):
     embedding_rows: Annotated[SubwordCount, says("Rows of the embedding, at least `vocabulary`.")]
     subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
     decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
+    lowercase: Maybe[Annotated[bool, says("Whether all text is in lower case, translations too.")]] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
     seeds_of: Maybe[Annotated[dict[Name, Seeds], says("Seeds that replace the scale's, for this task.")]] = UNSET
 
@@ -225,6 +227,7 @@ class Scale(Keys):
     data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET
     seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
     rows: Maybe[Annotated[Names, says("The experiments and claims that are trained; all if not given.")]] = UNSET
+    decoding: Maybe[Annotated[OwnDecoding, says("Values that replace those of `decoding`.")]] = UNSET
     running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
     table1: Maybe[Annotated[OwnTable1, says("Values that replace those of `table1`.")]] = UNSET
     probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET

@@ -62,7 +62,7 @@ class Moses:
         words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True)
         if self.preparation.decapitalize and not words[1:2].isupper():  # but not in words such as USA
             words = words[:1].lower() + words[1:]  # a word is one word wherever it stands
-        return words
+        return words.lower() if self.preparation.lowercase else words
 
     def detokenize(self, line: str) -> str:
         """Turn a tokenised sentence into plain text; undoes the escapes and the small first letter, nothing else."""

@@ -54,8 +54,7 @@ class Evaluation:
         """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
         from transformer.evaluation.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
 
-        longest = POSITIONS - _BEAM_OF_ONE.extra_length
-        chosen = np.flatnonzero(self.dev.lengths[0] <= longest)[: self.sentences]
+        chosen = np.flatnonzero(self.dev.lengths[0] <= POSITIONS - _BEAM_OF_ONE.extra_length)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
         sources = [self.dev.source[index].tolist() for index in mine]

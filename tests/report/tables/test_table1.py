@@ -10,8 +10,7 @@ from transformer.report.tables.table1 import power
 
 def test_power_of_a_power_law_whose_small_sizes_are_overhead():
     sizes = pd.Series([1, 2, 4, 8, 16, 32, 64])
-    values = (5 * sizes**1.5).where(sizes >= 8, 700.0)
-    assert power(sizes, values) == pytest.approx((1.5, 1.5, 1.5))
+    assert power(sizes, (5 * sizes**1.5).where(sizes >= 8, 700.0)) == pytest.approx((1.5, 1.5, 1.5))
     with pytest.raises(InputError, match=r"two sizes or more in the larger half, found \[4\]"):
         power(pd.Series([4]), pd.Series([1.0]))
 

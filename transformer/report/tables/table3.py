@@ -73,8 +73,7 @@ def _columns_against(base: pd.DataFrame) -> list[Column]:
 
 def read_variations(path: str | Path) -> pd.DataFrame:
     """Read what the paper printed, by experiment: row, changed and `_PRINTED_COLUMNS`, all text."""
-    columns = ["experiment", "row", "changed", *_PRINTED_COLUMNS]
-    return cells.read_printed(path)[columns].set_index("experiment")
+    return cells.read_printed(path)[["experiment", "row", "changed", *_PRINTED_COLUMNS]].set_index("experiment")
 
 
 def read_last(scores: list[str]) -> pd.DataFrame:

@@ -72,8 +72,7 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
         variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
         notes.append(cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]))
         notes += cells.provenance(both)
-    papers = {row["model"]: row for row in read_systems(input.paper)}
-    printed = papers["Transformer (base)"]["en-de_bleu"]
+    printed = {row["model"]: row for row in read_systems(input.paper)}["Transformer (base)"]["en-de_bleu"]
     caption = cells.note("why", "caption", printed=printed, label=params.label, dev_label=params.dev_label)
     return cells.titled("why", caption, lay_out(frame, _CHOICE_COLUMNS), notes), frame
 
