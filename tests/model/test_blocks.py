@@ -3,6 +3,7 @@
 No processor leaves blocks out, so their tables are compared with PyTorch's own, made from the mask.
 """
 
+import re
 from functools import partial
 from types import SimpleNamespace
 
@@ -34,7 +35,6 @@ FORMS = {  # the paper's, and Table 5's that attention in blocks knows
     "untied": {"tied": False},
     "narrow keys": {"d_k": 4},  # Table 3, row B
 }
-COMPILER_ERROR = "process 0: RuntimeError: Failed to find C compiler."
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
@@ -154,23 +154,45 @@ def start(folder, running: dict | None = None) -> TrainingRun:
     return toy.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
 
 
+def no_compiler(graph, inputs):
+    raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable.")
+
+
+def no_gradient(*batch):
+    smoothed, plain = batch_losses(*batch)
+    return smoothed.detach() + 0 * smoothed, plain
+
+
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-def test_where_nothing_can_be_compiled_the_training_goes_on(monkeypatch, tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("compiler", "reason"),
+    [
+        (partial(torch.compile, backend=no_compiler), "RuntimeError: Failed to find C compiler."),
+        (lambda *_, **__: no_gradient, r"losses and gradient: expected about .*, as uncompiled, found \d.*, 0"),
+    ],
+    ids=["none", "wrong"],
+)
+def test_without_a_compiler_that_works_the_training_goes_on(monkeypatch, tmp_path, caplog, compiler, reason):
     """As on a node without a C compiler. The same steps follow, and the run says why they took longer."""
-
-    def fails(graph, inputs):
-        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable.")
-
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=fails))
+    monkeypatch.setattr(torch, "compile", compiler)
     runs = [start(tmp_path / name) for name in ("compiled", "not")]
     torch._dynamo.reset()
     runs[0].learner.compile()
     assert (runs[0].learner.compiled, runs[0].learner.capacity) == (None, None)
-    assert f"the step runs uncompiled, which takes longer: {COMPILER_ERROR}" in caplog.messages
     for run in runs:
         run.train(StopSignals(), "a commit")
-    assert [run.progress.starts[0].get("compiler_error") for run in runs] == [COMPILER_ERROR, None]
+    error, none = (run.progress.starts[0].get("compiler_error") for run in runs)
+    assert re.fullmatch(f"process 0: {reason}", error)
+    assert none is None
+    assert f"the step runs uncompiled, which takes longer: {error}" in caplog.messages
     torch.testing.assert_close(*(run.learner.model.state_dict() for run in runs), rtol=0, atol=0)
+
+
+def test_a_right_compiler_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: batch_losses)
+    run = start(tmp_path)
+    run.learner.compile()
+    assert (run.learner.compiled, run.learner.compiler_error) == (batch_losses, None)
 
 
 # The step ahead.

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from transformer.config.experiment import Model
 from transformer.model.packed import BLOCK, Blocks, Moved, Packed
 
+# cuDNN's kernel prepares itself for each new shape: a small model's steps of ever new shapes took ten times as long.
+torch.backends.cuda.enable_cudnn_sdp(False)
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
 _LOWEST = -80  # e^_LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 

@@ -84,7 +84,8 @@ def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
     """Return (smoothed, plain): sums over the tokens, in nats; shapes as in _SmoothedCrossEntropy."""
-    return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, torch.is_grad_enabled())
+    learn = torch.is_grad_enabled() or torch.compiler.is_compiling()  # to PyTorch 2.11's compiler the first is False
+    return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
 
 
 def batch_losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -29,6 +29,9 @@ _WORTH_CONVERTING = 128
 # Tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand.
 _CAPACITY_MULTIPLE = 128
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
+# How far a compiled step's losses, of 4,000 target tokens, and gradient may lie from the uncompiled ones, as a part of
+# them: more than two draws of dropout were apart (0.003 and 0.19), less than a wrong mask or a lost gradient.
+_LOSS, _GRADIENT = 0.01, 0.9
 
 
 def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
@@ -116,21 +119,33 @@ class Learner:
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step, with attention in blocks; if that fails in any process, all go on without."""
+        """Compile the step, with attention in blocks; if it fails, or is wrong, in any process, all go on without."""
         epoch, fault = self.batches_of(0), None
+        piece = epoch[0][:: self.world.size * self.accumulation]
+        expected = self.measured(piece)
         self.compiled, self.capacity = compiled(), self.largest_piece(epoch)
         try:
-            smoothed, _ = self.losses(epoch[0][:: self.world.size * self.accumulation])
-            torch.autograd.grad(smoothed, self.parameters)
+            found = self.measured(piece)
         except Exception as error:  # of Dynamo, Inductor, Triton or the C compiler, each with its own kinds
             if isinstance(error, torch.AcceleratorError) or out_of_memory(error):
                 raise
             fault = origin(error)
+        else:
+            loss = _LOSS * max(1.0, math.sqrt(4000 / self.text.lengths[1, piece].sum()))
+            if not np.allclose(found, expected, rtol=[loss, loss, _GRADIENT], atol=0):
+                about, other = (", ".join(f"{number:.4g}" for number in each) for each in (expected, found))
+                fault = f"losses and gradient: expected about {about}, as uncompiled, found {other}"
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(fault)) if error]
         if found:
             self.compiled, self.capacity, self.compiler_error = None, None, found[0]
             if self.world.rank == 0:
                 logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
+
+    def measured(self, indices: np.ndarray) -> list[float]:
+        """Return both losses of these pairs, summed, and the norm of the gradient."""
+        losses = self.losses(indices)
+        norms = torch._foreach_norm(torch.autograd.grad(losses[0], self.parameters))
+        return torch.stack([*losses, torch.stack(norms).norm()]).tolist()
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
         return plan_batches(self.experiment.seed, epoch, self.text.lengths, self.budgets)
