@@ -28,10 +28,10 @@ SEVERAL = --dist loadscope --no-loadscope-reorder
 test: .venv/installed
 	$(RUN) pytest --numprocesses auto $(SEVERAL)
 
-# The slow tests, after the others: the whole demo, faults, the browser, LaTeX and the Slurm cluster, for which many of
-# them wait: so there are more processes than cores.
-test-all: test
-	$(RUN) pytest -m slow --numprocesses 4 $(SEVERAL)
+# The slow tests, too: the whole demo, faults, the browser, LaTeX and the Slurm cluster, for which many of them wait: so
+# there are more processes than cores.
+test-all: .venv/installed
+	$(RUN) pytest -m "" --numprocesses 4 $(SEVERAL)
 
 # The tests on a Slurm cluster alone, which is made for them here; if packages are missing, they are skipped and say which.
 test-cluster: .venv/installed

@@ -21,6 +21,7 @@ settings.load_profile("any machine")
 
 def pytest_collection_modifyitems(items):
     """Begin with the longest tests, which would otherwise be waited for at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     items.sort(key=lambda item: item.path.name == "test_results.py")  # waits for `small`, which the first ones make
     items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
     first = ["TestTime", "test_demo.py", "test_cluster_training.py", "test_cluster_demo.py"]

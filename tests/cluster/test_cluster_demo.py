@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, SNAKEMAKE, copy_project, make_small, own_corpus, write_profile
+from support.project import ENVIRONMENT, SUBMITTING, copy_project, make_small, own_corpus, write_profile
 from support.slurm import Cluster
 
 from transformer.registry import FIGURES, TABLES
@@ -15,20 +15,21 @@ pytestmark = pytest.mark.slow
 
 
 def adapt(project: Path) -> None:
-    """Write profiles/here: the Slurm profile as a user adapts it, to four processors and two GPUs on a node."""
+    """Write profiles/here: the Slurm profile as a user adapts it, to processors and two GPUs of a node."""
     profile = yaml.safe_load((project / "profiles/slurm/profile.yaml").read_text())
     for rule in profile["set-resources"].values():
         rule |= {"gpu": 1, "runtime": 30}
     profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
-    profile["groups"]["translate"], profile["group-components"]["translate"] = "translate", 2
-    profile["groups"]["generate"], profile["group-components"]["generate"] = "generate", 4  # jobs of seconds
+    several = {"generate": 4, "translate": 2, "parse": 2, "analyse": 2}  # jobs of seconds
+    profile["groups"] |= {rule: rule for rule in several}
+    profile["group-components"] |= several | {"results": 5}
     write_profile(project, profile)
 
 
 def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:
     """Run Snakemake with profiles/here; return the numbers of its jobs, all of which completed."""
-    command = [*SNAKEMAKE[:3], "--workflow-profile", "profiles/here", *arguments]
+    command = [*SUBMITTING, "--workflow-profile", "profiles/here", *arguments]
     with (project / "output").open("w") as output:
         process = cluster.popen(*command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
         try:

@@ -65,7 +65,7 @@ def test_what_the_cluster_does_not_have(cluster, project):
         "stranger": {"slurm_account": "wrong"},
         "train": {"gpu": 8},
         "train_parser": {"gpu": 3, "nodes": 3},  # there are two such nodes
-        "large": {"mem_mb": 9000},
+        "large": {"mem_mb": 17000},
         "parse": {"gpu_model": "h100"},
     }
     lines = doctor(cluster, project, "--no-probe", **rules)
@@ -75,7 +75,7 @@ def test_what_the_cluster_does_not_have(cluster, project):
         r"error +partition cpu for long: 4320 minutes for a node, the limit is 60\. Fix: at most 60 in the profile",
         r"error +partition gpu for train: 8 GPUs for a node, the limit is 2\. Fix: at most 2 in the profile",
         r"error +partition gpu for train_parser: Slurm refuses such a job: ",
-        r"error +partition cpu for large: 9000 MB for a node, the limit is 8000\. Fix: at most 8000",
+        r"error +partition cpu for large: 17000 MB for a node, the limit is 16000\. Fix: at most 16000",
         r"error +partition gpu for parse: Slurm refuses such a job: ",
     ]
     assert [pattern for pattern in expected if not has_line(lines, pattern)] == []

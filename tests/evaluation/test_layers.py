@@ -11,18 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.evaluation.layers import (
-    COSTS,
-    LAYERS,
-    Measured,
-    Projected,
-    Recurrent,
-    Restricted,
-    connected,
-    growth,
-    measure_layers,
-    multiply_adds,
-)
+from transformer.evaluation.layers import LAYERS, Projected, Recurrent, Restricted, connected, measure_layers
+from transformer.model.cost import COSTS, Measured, growth, multiply_adds
 from transformer.records import typed
 from transformer.report.tables.cells import read_printed
 

@@ -121,11 +121,20 @@ def prepare(place: Path) -> Path:
     return project
 
 
+# Snakemake that asks Slurm for its jobs' states every other second: the plugin waits ten seconds more each time.
+SUBMITTING = [
+    sys.executable,
+    "-c",
+    "import runpy, snakemake_executor_plugin_slurm as slurm;"
+    "slurm.Executor.next_seconds_between_status_checks = property(lambda _: 2, lambda *_: None);"
+    "runpy.run_module('snakemake', run_name='__main__', alter_sys=True)",
+]
+
+
 def write_profile(project: Path, profile: dict) -> None:
-    """Write profiles/here: a profile for a cluster of the tests, which asks for the jobs' states often."""
-    often = {"slurm-init-seconds-before-status-checks": 2, "latency-wait": 10}
+    """Write profiles/here: a profile for a cluster of the tests."""
     (project / "profiles/here").mkdir()
-    (project / "profiles/here/profile.yaml").write_text(yaml.safe_dump(profile | often))
+    (project / "profiles/here/profile.yaml").write_text(yaml.safe_dump(profile | {"latency-wait": 10}))
 
 
 # The run of that corpus, and its weights.
@@ -144,7 +153,7 @@ def make_small(place: Path) -> Path:
     train, test = take(1, 0, 300), take(2, 0, 8)
     write_text(project / "bank.trees", [item.tree for item in take(2, 8, 8)])
     (project / "mirror/example.org").mkdir(parents=True)
-    for language in ("en", "fr"):
+    for language in ("en", "de"):
         write_text(project / f"train.{language}", [getattr(item, language) for item in train])
         lines = [getattr(item, language) for item in test]
         write_text(project / f"half.{language}", lines[:4])

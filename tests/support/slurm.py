@@ -205,7 +205,7 @@ class Cluster:
     def configure(self) -> None:
         """Write Slurm's configuration."""
         nodes = "".join(
-            f"NodeName={name} NodeHostname={HOST} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=8000"
+            f"NodeName={name} NodeHostname={HOST} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=16000"
             f" {'Gres=gpu:h200:2' * name.startswith('gpu')}\n"
             for port, name in enumerate(NODES, start=16820)
         )

@@ -2,6 +2,7 @@
 
     warm.py serve SOCKET     imports what is slow to import, then forks for each job until standard input is closed
     warm.py -m MODULE ...    what the `python` on PATH runs: the server that WARM names does the job
+    warm.py SCRIPT.py ...    the same
 
 None of this project's code is imported before the fork: a job reads that of its folder, or of PYTHONPATH.
 """
@@ -44,7 +45,7 @@ def serve(address: str) -> None:
 
 
 def run(client: socket.socket) -> int:
-    """Be `python -m` with the client's arguments, folder, environment and files; return the exit code."""
+    """Be `python` with the client's arguments, folder, environment and files; return the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, files, *_ = socket.recv_fds(client, BYTES, 3)
     arguments, folder, environment = json.loads(request)
@@ -54,10 +55,15 @@ def run(client: socket.socket) -> int:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv, sys.path[:1] = arguments, [folder, *environment.get("PYTHONPATH", folder).split(os.pathsep)]
+    module = arguments[0] == "-m"
+    sys.argv, sys.path[:1] = arguments[module:], [folder, *environment.get("PYTHONPATH", folder).split(os.pathsep)]
+    sys.executable = environment["WARM"].replace("socket", "python")  # by which Snakemake starts scripts
     code = 0
     try:
-        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        if module:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
@@ -71,7 +77,7 @@ def run(client: socket.socket) -> int:
 
 
 def hand_over(arguments: list[str]) -> int:
-    """Have the server run `python -m` with these arguments; return the exit code, 1 if the job was killed."""
+    """Have the server run `python` with these arguments; return the exit code, 1 if the job was killed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(os.environ["WARM"])
         socket.send_fds(client, [json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()], [0, 1, 2])
@@ -81,7 +87,7 @@ def hand_over(arguments: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
-    elif sys.argv[1] == "-m":
-        sys.exit(hand_over(sys.argv[2:]))
+    elif sys.argv[1] == "-m" or sys.argv[1].endswith(".py"):
+        sys.exit(hand_over(sys.argv[1:]))
     else:
         os.execv(sys.executable, [sys.executable, *sys.argv[1:]])

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from support.toy import CPU, TEXT, make_experiment, start
 from torch import nn
 
-from transformer.training.step import adam, learning_rate, rate
+from transformer.config.experiment import learning_rate
+from transformer.training.step import adam, rate
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     """A run without its log of metrics, one without a score, and more seeds and steps, of which nothing is trained."""
     runs = project / RESULTS / "runs"
     (runs / "en-de/dropout-0.0/1/metrics.jsonl").unlink()
-    (runs / "en-fr/big/1/test.json").unlink()
+    (runs / "en-de/big/1/test.json").unlink()
     (runs / "en-de/base/1/heads.json").unlink()
     shutil.rmtree(runs / "en-de/smoothing-0.0")
     (project / "more.yaml").write_text("scales: {small: {seeds: [1, 2], base: {steps: 500}}}\n")
@@ -109,12 +109,12 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert result.returncode == 0, result.stdout + result.stderr
     assert rules(result.stdout + result.stderr) <= {"table", "figure", "page"}
     table2, table3 = ((project / f"{RESULTS}/tables/table{number}.md").read_text("utf-8") for number in (2, 3))
-    assert "have not been made: en-de/base/2, en-de/big/2, en-fr/base/2, en-fr/big/1, en-fr/big/2." in table2
+    assert "have not been made: en-de/base/2, en-de/big/1, en-de/big/2." in table2
     assert "en-de/smoothing-0.0/1" in table3
     curves = json.loads((project / f"{RESULTS}/figures/curves.json").read_text())
     assert "en-de/dropout-0.0/1" in curves["caption"]
     page = " ".join(html.parse(project / f"{RESULTS}/report.html").getroot().text_content().split())
-    assert "en-fr/big/1" in page
+    assert "en-de/big/1" in page
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in page
 
 

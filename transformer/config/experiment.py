@@ -180,6 +180,11 @@ def given(section: Section) -> dict[str, Any]:
     return {key: given(value) if isinstance(value, Section) else value for key, value in values.items()}
 
 
+def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
+    """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) for step = 1, 2, ... (§5.3, equation 3)."""
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
 def resolve(parts: dict) -> Experiment:
     """Return the run of `scales.parts`: `rows` laid over each other in order, then divided by `width` and `depth`."""
     parts = dict(parts)

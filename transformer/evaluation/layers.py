@@ -6,55 +6,23 @@ products are counted; softmax, tanh and biases are not, nor does the paper count
 
 import itertools
 import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import perf_counter, process_time
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Any
 
 import networkx
 import torch
 import torch.nn.functional as F
-from msgspec import Meta
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
 from transformer import provenance
 from transformer.model.attention import attention
-from transformer.records import Amount, Positive
+from transformer.model.cost import COSTS, multiply_adds
 
-_FEATURES = 4  # width of the layers whose connections are followed, which do not depend on it
 THREADS = 1
 _QUERIES = 64  # of additive attention, which holds d numbers for each of them and each key
-
-
-class _LayerTime(TypedDict):
-    layer: str
-    grid: Literal["n", "d"]  # which of the two grows
-    n: Positive
-    d: Positive
-    k: Positive
-    r: Positive
-    multiply_adds: Positive
-    seconds: Annotated[float, Meta(gt=0)]
-    quartiles: Amount
-
-
-class Connection(TypedDict):  # in a stack of layers
-    layer: str
-    n: Positive
-    path: Positive
-    sequential: Positive
-
-
-class Measured(TypedDict):  # layers.json
-    times: list[_LayerTime]
-    connections: list[Connection]
-    hardware: str
-    threads: Positive
-    versions: dict[str, str]
-    commit: str
-    date: str
 
 
 def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
@@ -85,33 +53,6 @@ def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
         "commit": provenance.commit(),
         "date": provenance.now(),
     }
-
-
-# Multiply-adds of one layer. A single layer with contiguous kernels is a convolutional one, so it has none of its own.
-COSTS = {
-    "Self-Attention": "2 · n^2 · d",
-    "Recurrent": "2 · n · d^2",
-    "Convolutional": "k · n · d^2",
-    "Self-Attention (restricted)": "2 · r · n · d",
-    "Self-Attention with projections": "2 · n^2 · d + 4 · n · d^2",
-    "Self-Attention, additive": "2 · n^2 · d",
-}
-
-
-def _powers(cost: str) -> list[dict[str, int]]:  # the factors of each product of the sum
-    factors = (re.findall(r"(\w)(?:\^(\d))?", product) for product in cost.split(" + "))
-    return [{base: int(power or 1) for base, power in product} for product in factors]
-
-
-def multiply_adds(cost: str, sizes: Mapping[str, int]) -> int:
-    """Count the multiplications, each with its addition, of one layer; `sizes` are n, d, k and r."""
-    values = dict(sizes) | {"2": 2, "4": 4}
-    return sum(math.prod(values[base] ** power for base, power in product.items()) for product in _powers(cost))
-
-
-def growth(cost: str, size: str) -> int:
-    """Find the power of `size` ("n" or "d") that rules when only it grows."""
-    return max(product.get(size, 0) for product in _powers(cost))
 
 
 def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -200,11 +141,11 @@ LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
 # Paths, as gradients show them. Nothing here knows what a layer computes; a recurrent one is a chain of steps.
 
 
-def connected(name: str, n: int, k: int, r: int, d: int = _FEATURES) -> dict[str, Any]:
+def connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:
     """Stack layers of a type until another would connect no further positions, of n (2 or more), and follow them.
 
     `path` is the longest of the shortest paths, in edges, from an input to an output position that are connected;
-    `sequential` the longest chain of operators in one layer, each of which waits for the one before.
+    `sequential` the longest chain of operators in one layer, each of which waits for the one before. d changes neither.
     """
     layers, reach = [], torch.eye(n)
     while True:

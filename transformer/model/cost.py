@@ -1,8 +1,14 @@
-"""The cost of a model: its parameters, and the floating-point operations of its training (Table 2)."""
+"""The cost of a model: its parameters, the floating-point operations of its training (Table 2), of layers (Table 1)."""
 
-from typing import NamedTuple
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, NamedTuple, TypedDict
+
+from msgspec import Meta
 
 from transformer.config.experiment import Model
+from transformer.records import Amount, Positive
 
 
 def parameters(model: Model) -> int:
@@ -49,3 +55,59 @@ def training_flops(model: Model, lengths: Lengths) -> float:
     softmax = 2 * model.output_rows * model.d_model * lengths.target
     pairs = lengths.source_squares + lengths.target_squares + lengths.products
     return 3.0 * (layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)
+
+
+class _LayerTime(TypedDict):
+    layer: str
+    grid: Literal["n", "d"]  # which of the two grows
+    n: Positive
+    d: Positive
+    k: Positive
+    r: Positive
+    multiply_adds: Positive
+    seconds: Annotated[float, Meta(gt=0)]
+    quartiles: Amount
+
+
+class Connection(TypedDict):  # in a stack of layers
+    layer: str
+    n: Positive
+    path: Positive
+    sequential: Positive
+
+
+class Measured(TypedDict):  # layers.json
+    times: list[_LayerTime]
+    connections: list[Connection]
+    hardware: str
+    threads: Positive
+    versions: dict[str, str]
+    commit: str
+    date: str
+
+
+# Multiply-adds of one layer. A single layer with contiguous kernels is a convolutional one, so it has none of its own.
+COSTS = {
+    "Self-Attention": "2 · n^2 · d",
+    "Recurrent": "2 · n · d^2",
+    "Convolutional": "k · n · d^2",
+    "Self-Attention (restricted)": "2 · r · n · d",
+    "Self-Attention with projections": "2 · n^2 · d + 4 · n · d^2",
+    "Self-Attention, additive": "2 · n^2 · d",
+}
+
+
+def _powers(cost: str) -> list[dict[str, int]]:  # the factors of each product of the sum
+    factors = (re.findall(r"(\w)(?:\^(\d))?", product) for product in cost.split(" + "))
+    return [{base: int(power or 1) for base, power in product} for product in factors]
+
+
+def multiply_adds(cost: str, sizes: Mapping[str, int]) -> int:
+    """Count the multiplications, each with its addition, of one layer; `sizes` are n, d, k and r."""
+    values = dict(sizes) | {"2": 2, "4": 4}
+    return sum(math.prod(values[base] ** power for base, power in product.items()) for product in _powers(cost))
+
+
+def growth(cost: str, size: str) -> int:
+    """Find the power of `size` ("n" or "d") that rules when only it grows."""
+    return max(product.get(size, 0) for product in _powers(cost))

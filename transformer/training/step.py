@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.config.experiment import Experiment, Training
+from transformer.config.experiment import Experiment, Training, learning_rate
 from transformer.data.corpus import Subwords
 from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
 from transformer.files import origin, out_of_memory
@@ -32,11 +32,6 @@ _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling take
 # How far a compiled step's losses, of 4,000 target tokens, and gradient may lie from the uncompiled ones, as a part of
 # them: more than two draws of dropout were apart (0.003 and 0.19), less than a wrong mask or a lost gradient.
 _LOSS, _GRADIENT = 0.01, 0.9
-
-
-def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
-    """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) for step = 1, 2, ... (§5.3, equation 3)."""
-    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
 def rate(experiment: Experiment, step: int) -> float:

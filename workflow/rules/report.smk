@@ -4,7 +4,7 @@
 rule table:
     input:
         unpack(ask.files_of(TABLES, "table")),
-        code=ask.code("report/tables", "evaluation", "registry.py"),
+        code=ask.code("report/tables", "evaluation", "model/cost.py", "registry.py"),
     output:
         [RESULTS.table("{table}", ending) for ending in ("csv", "md", "tex", "json")],
         html=report(
@@ -34,7 +34,7 @@ rule figure:
             "report/tables",
             "evaluation",
             "model",
-            "training/step.py",
+            "config/experiment.py",
             "registry.py",
         ),
     output:

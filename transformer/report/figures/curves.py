@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from msgspec.structs import asdict
 
-from transformer.config.experiment import load
+from transformer.config.experiment import learning_rate, load
 from transformer.config.scales import PARSER
-from transformer.evaluation.layers import COSTS, Measured, growth
 from transformer.layout import Run
+from transformer.model.cost import COSTS, Measured, growth
 from transformer.records import read_json, read_metrics, run_name
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
@@ -47,8 +47,6 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
 def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw equation 3 with the width, warm-up and rate of each of `input.experiment`, for as long as it trains."""
-    from transformer.training.step import learning_rate  # here, as torch takes seconds
-
     figure, axes = style.new(style.COLUMN_INCHES, 2.3)
     peaks = []
     for experiment, color, marker in zip(map(load, input.experiment), COLORS, style.MARKERS, strict=False):

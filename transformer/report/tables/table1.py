@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from transformer.evaluation.layers import COSTS, LAYERS, Measured, growth
 from transformer.files import InputError
+from transformer.model.cost import COSTS, Measured, growth
 from transformer.records import read_json
 from transformer.report.tables.cells import note, read_printed, titled
 from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
@@ -67,10 +67,10 @@ _POWER_COLUMNS = [
 
 def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     """Join the paper's cells and ours, a row per layer type: powers (`n_timed`), and lengths for each n (`path_8`)."""
-    columns = ["complexity", "sequential", "path"]
-    printed = paper[columns].add_prefix("paper_").reindex(list(LAYERS), fill_value="").rename_axis("layer")
-    formulas = pd.Series({name: COSTS.get(name, "") for name in LAYERS}, name="multiply_adds")
-    lengths = pd.DataFrame(measured["connections"]).pivot(index="layer", columns="n", values=["sequential", "path"])
+    columns, connections = ["complexity", "sequential", "path"], pd.DataFrame(measured["connections"])
+    printed = paper[columns].add_prefix("paper_").reindex(connections["layer"].unique(), fill_value="")
+    formulas = pd.Series(COSTS, name="multiply_adds").reindex(printed.index, fill_value="")
+    lengths = connections.pivot(index="layer", columns="n", values=["sequential", "path"])
     lengths.columns = [f"{value}_{n}" for value, n in lengths.columns]
     rows: dict[str, dict] = {}
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
@@ -78,7 +78,7 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
         row[f"{grid}_theory"] = growth(COSTS[layer], grid)
         row[f"{grid}_counted"], *_ = power(times[grid], times["multiply_adds"])
         row[f"{grid}_timed"], row[f"{grid}_low"], row[f"{grid}_high"] = power(times[grid], times["seconds"])
-    return printed.join(formulas).join(pd.DataFrame.from_dict(rows, orient="index")).join(lengths)
+    return printed.rename_axis("layer").join(formulas).join(pd.DataFrame.from_dict(rows, orient="index")).join(lengths)
 
 
 def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
