@@ -9,8 +9,6 @@ import yaml
 from support.project import ENVIRONMENT, SUBMITTING, copy_project, make_small, own_corpus, write_profile
 from support.slurm import Cluster
 
-from transformer.registry import FIGURES, TABLES
-
 pytestmark = pytest.mark.slow
 
 
@@ -49,10 +47,6 @@ def test_every_rule(cluster, tmp_path):
     adapt(project)
     numbers = run(cluster, project)
     assert len(numbers) > 30
-    for table in TABLES:
-        assert (project / f"results/small/tables/{table}.csv").stat().st_size > 300
-    for figure in FIGURES:
-        assert (project / f"results/small/figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
     assert (project / "results/small/report.html").stat().st_size > 100_000
     check_memory(cluster, numbers)
 

@@ -122,13 +122,10 @@ def prepare(place: Path) -> Path:
 
 
 # Snakemake that asks Slurm for its jobs' states every other second: the plugin waits ten seconds more each time.
-SUBMITTING = [
-    sys.executable,
-    "-c",
-    "import runpy, snakemake_executor_plugin_slurm as slurm;"
-    "slurm.Executor.next_seconds_between_status_checks = property(lambda _: 2, lambda *_: None);"
-    "runpy.run_module('snakemake', run_name='__main__', alter_sys=True)",
-]
+OFTEN = """import runpy, snakemake_executor_plugin_slurm as slurm
+slurm.Executor.next_seconds_between_status_checks = property(lambda _: 2, lambda *_: None)
+runpy.run_module("snakemake", run_name="__main__", alter_sys=True)"""
+SUBMITTING = [sys.executable, "-c", OFTEN]
 
 
 def write_profile(project: Path, profile: dict) -> None:
@@ -142,6 +139,12 @@ RUN = "results/mine/runs/en-cs/base/1"
 TRAINED = f"{RUN}/last.safetensors"
 
 
+def penn(tree: str) -> str:
+    """Write a tree as a .mrg file has it: over lines, the outermost bracket unnamed, with functions and a trace."""
+    tree = tree.replace("(NP ", "(NP-SBJ-1 ", 1).replace("(VP ", "\n    (VP (NP=2 (-NONE- *T*-1)) ", 1)
+    return f"\n( {tree} )\n"
+
+
 def make_small(place: Path) -> Path:
     """Copy the project as the smallest that needs every rule: config.yaml under small.yaml, and the files it names."""
     project = copy_project(place)
@@ -151,8 +154,11 @@ def make_small(place: Path) -> Path:
         config[section] = {name: config[section][name] for name in small.pop(section)}
     downloads = {}
     train, test = take(1, 0, 300), take(2, 0, 8)
-    write_text(project / "bank.trees", [item.tree for item in take(2, 8, 8)])
-    (project / "mirror/example.org").mkdir(parents=True)
+    for folder in ("mirror/example.org", "wsj/22", "wsj/23"):
+        (project / folder).mkdir(parents=True)
+    bank = [penn(item.tree) for item in take(2, 8, 8)]
+    for name, trees in {"22/wsj_2200": bank[:5], "23/wsj_2399": bank[5:]}.items():
+        (project / f"wsj/{name}.mrg").write_text("".join(trees), "utf-8")
     for language in ("en", "de"):
         write_text(project / f"train.{language}", [getattr(item, language) for item in train])
         lines = [getattr(item, language) for item in test]

@@ -12,6 +12,7 @@ import yaml
 from lxml import html
 from support.project import ENVIRONMENT, ROOT, copy_project, last_line, snakemake
 
+from transformer.data.grammar import take
 from transformer.files import sha256
 from transformer.registry import FIGURES, TABLES
 
@@ -70,6 +71,18 @@ def test_a_score_names_its_run_data_and_decoding(small):
     assert score["sentences"] == len((run / "test.hyp").read_text().splitlines()) == 8
 
 
+def test_a_treebank_is_read_and_phrases_and_silver_trees_are_added_to_one_task(small):
+    """The Penn Treebank's sections, without traces and functions: a parser learns the grammar's own trees."""
+    trees = (small / "resources/corpora/bank.trees").read_text("utf-8").splitlines()
+    assert trees == [f"(TOP {item.tree})" for item in take(2, 8, 8)]
+    alone, both = (
+        json.loads((small / f"{RESULTS}/data/{task}/train.json").read_text())
+        for task in ("supervised", "semi-supervised")
+    )
+    assert alone == {"kept": 300, "trees": 300, "phrases": 0, "repeat": 1, "silver": 0}
+    assert both == {"kept": 315, "trees": 300, "phrases": 9, "repeat": 1, "silver": 6}
+
+
 def test_a_second_run_has_nothing_to_do(small):
     result = snakemake(small, "--dry-run")
     assert "Nothing to be done" in result.stderr + result.stdout
@@ -118,20 +131,14 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in page
 
 
-@pytest.mark.slow
-def test_a_page_without_any_run(tmp_path):
-    """The paper's rows, what needs no run, and the names of what is missing; nothing is trained."""
-    project = copy_project(tmp_path)
-    (project / "quick.yaml").write_text("table1: {lengths: [8, 16, 32, 64], widths: [8, 16, 32], seconds: 0.001}\n")
-    options = ["--configfile", "quick.yaml", "--config", "partial=true"]
-    result = snakemake(project, *options, "--", "results/demo/report.html")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert not list(project.glob("results/demo/runs/*/*/*/state"))
-    page = html.parse(project / "results/demo/report.html").getroot()
-    assert "ConvS2S" in page.get_element_by_id("table2").text_content()
-    missing = " ".join(page.text_content().split())
-    for gap in ("en-de/base/1", "Figure 3: attention over a long distance: not made", "supervised/parser/1"):
-        assert gap in missing
+def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
+    """`all` says so; whoever asks for Table 4 learns what is missing."""
+    result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
+    assert result.returncode == 0, result.stderr
+    assert "`all` leaves out table4: no folder resources/wsj with the Penn Treebank" in result.stderr
+    assert "results/paper/tables/table4" not in result.stdout
+    result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", "results/paper/tables/table4.md")
+    assert "rule treebank" in result.stdout
 
 
 def test_without_its_environment_the_workflow_says_so(tmp_path):

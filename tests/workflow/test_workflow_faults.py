@@ -1,6 +1,5 @@
 """Jobs and Snakemake itself killed in the middle of a training: the same command goes on where it was."""
 
-import json
 import os
 import shutil
 import signal
@@ -87,24 +86,3 @@ def test_all_killed(project, uninterrupted):
     process.wait(timeout=60)
     assert snakemake(project, "--unlock", *FILES).returncode == 0
     goes_on(project, uninterrupted, "--rerun-incomplete")
-
-
-def test_snakemake_killed_alone(project, uninterrupted):
-    """Its job lives on; the job that Snakemake starts again waits for that one instead of writing over it."""
-    process = begin(project)
-    process.kill()
-    process.wait(timeout=60)
-    assert snakemake(project, "--unlock", *FILES).returncode == 0
-    result = snakemake(project, *ARGUMENTS)
-    assert result.returncode == 0, result.stderr
-    assert "waiting: " in result.stdout
-    assert "trained before: " in result.stdout
-    assert len(json.loads((project / RUN / "run.json").read_text())["starts"]) == 1
-    assert (project / TRAINED).read_bytes() == uninterrupted
-
-
-def test_two_processes_train_a_run_as_with_two_gpus(project):
-    result = snakemake(project, "--set-resources", "train:gpu=2", *ARGUMENTS)
-    assert result.returncode == 0, result.stderr
-    (start,) = json.loads((project / RUN / "run.json").read_text())["starts"]
-    assert start["processes"] == 2

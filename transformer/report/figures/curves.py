@@ -28,8 +28,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
     experiment = load(input.experiment)
     run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
-    model = load_model(input.weights, experiment.model)
-    table = model.embedding.position_table.detach().cpu().numpy()[:100]
+    table = load_model(input.weights, experiment.model).embedding.position_table.detach().cpu().numpy()[:100]
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()
     # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.
