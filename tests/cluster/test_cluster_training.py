@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, RUN, SUBMITTING, TRAINED, prepare, snakemake, write_profile
+from support.project import ENVIRONMENT, RUN, SUBMITTING, TRAINED, prepare, slow_down, snakemake, write_profile
 from support.slurm import Cluster, until
 
 pytestmark = pytest.mark.slow
@@ -41,6 +41,7 @@ def weights(prepared, tmp_path_factory):
     def train(processes: int = 1, run: str = RUN) -> bytes:
         if (processes, run) not in known:
             project = shutil.copytree(prepared, tmp_path_factory.mktemp("undisturbed") / "project")
+            slow_down(project, 0)
             trained = f"{run}/last.safetensors"
             result = snakemake(project, *OWN, "--set-resources", f"train:gpu={processes}", "--", trained)
             assert result.returncode == 0, result.stderr
@@ -128,8 +129,7 @@ def begin(cluster, project):
 class TestTime:  # waits most of its time: it runs beside the others
     def test_time_limit(self, begin, project, weights):
         """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
-        loop = project / "transformer/training/loop.py"  # with so much sleep it takes longer than that
-        loop.write_text(loop.read_text().replace("progress.step += 1\n", "progress.step += 1; time.sleep(0.1)\n"))
+        slow_down(project, 0.4)
         workflow = begin(runtime=2, slurm_extra=SOON)
         job, expected = workflow.job(), weights()
         assert workflow.process.wait(timeout=1200) == 0, workflow.log()
