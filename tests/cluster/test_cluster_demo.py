@@ -45,8 +45,9 @@ def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:
 def test_every_rule(cluster, tmp_path):
     project = make_small(tmp_path)
     adapt(project)
-    numbers = run(cluster, project)
-    assert len(numbers) > 30
+    (project / "one.yaml").write_text("scales: {small: {rows: [base]}}\n")  # one run of each kind asks for every rule
+    numbers = run(cluster, project, "--configfile", "one.yaml")
+    assert len(numbers) > 25
     assert (project / "results/small/report.html").stat().st_size > 100_000
     check_memory(cluster, numbers)
 
