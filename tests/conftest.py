@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from hypothesis import settings
-from support.project import make_small, snakemake
+from support.project import make_small, prepare, snakemake
 from support.slurm import Cluster
 from support.tools import needs_cluster
 from support.toy import make_experiment
@@ -59,6 +59,12 @@ def small(tmp_path_factory) -> Path:
             assert result.returncode == 0, result.stdout + result.stderr
             made.touch()
     return project
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory) -> Path:
+    """Make a project whose data are prepared; nothing is trained."""
+    return prepare(tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture(scope="session")

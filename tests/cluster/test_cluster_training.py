@@ -12,20 +12,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, RUN, SUBMITTING, TRAINED, prepare, slow_down, snakemake, write_profile
+from support.project import ENVIRONMENT, RUN, SUBMITTING, TRAINED, slow_down, snakemake, write_profile
 from support.slurm import Cluster, until
 
 pytestmark = pytest.mark.slow
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
 SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
 SIGNAL = "'--signal=USR1@60 --open-mode=append'"
-SOON = SIGNAL.replace("60", "30")
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory) -> Path:
-    """Make a project whose data are prepared; nothing is trained."""
-    return prepare(tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture
@@ -91,12 +84,8 @@ class Workflow:
         assert done.returncode == 0, done.stderr
 
     def ends_well(self, expected: bytes, starts: int = 2) -> None:
-        """Wait for its success; check the weights and the number of starts; show the jobs that the controller knows."""
-        try:
-            assert self.process.wait(timeout=420) == 0, self.log()
-        finally:
-            jobs = self.cluster.run("squeue", "--states=all", "--format=%i %j %T %r %N %k", timeout=20).stdout
-            print("\n".join(line for line in jobs.splitlines() if "train" in line or "JOBID" in line))
+        """Wait for its success; check the weights and the number of starts."""
+        assert self.process.wait(timeout=420) == 0, self.log()
         assert (self.project / TRAINED).read_bytes() == expected
         assert len(json.loads((self.project / RUN / "run.json").read_text())["starts"]) == starts
 
@@ -130,7 +119,7 @@ class TestTime:  # waits most of its time: it runs beside the others
     def test_time_limit(self, begin, project, weights):
         """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
         slow_down(project, 0.4)
-        workflow = begin(runtime=2, slurm_extra=SOON)
+        workflow = begin(runtime=2, slurm_extra=SIGNAL.replace("60", "30"))
         job, expected = workflow.job(), weights()
         assert workflow.process.wait(timeout=1200) == 0, workflow.log()
         starts = len(json.loads((project / RUN / "run.json").read_text())["starts"])
@@ -211,20 +200,15 @@ def test_everything_in_one_job(cluster, project, weights):
     try:
         for run in runs:
             until(lambda run=run: list((project / run).glob("state/*/state/*.safetensors")), "no state", 180)
-        assert sorted(steps(cluster, job)) == ["gpu1 gres:gpu:1", "gpu2 gres:gpu:1"]
+        steps = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
+        started = re.findall(r"^\S+\.\d+ (.*\S)", steps, re.MULTILINE)  # by srun
+        assert sorted(started) == ["gpu1 gres:gpu:1", "gpu2 gres:gpu:1"]
         assert cluster.run("scancel", "--batch", "--signal=USR1", job, timeout=20).returncode == 0
         query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]
         until(lambda: cluster.run(*query, timeout=20).stdout.strip() == "COMPLETED", log, 300)
     finally:
-        print(cluster.run("scontrol", "show", "job", job, timeout=20).stdout.split(" Partition=")[0])
         cluster.clear()
     starts = [json.loads((project / run / "run.json").read_text())["starts"] for run in runs]
     assert [len(entries) for entries in starts] == [2, 2], log.read_text()
     assert [(project / run / "last.safetensors").read_bytes() for run in runs] == [weights(run=run) for run in runs]
     assert all((project / target).stat().st_size for target in targets)
-
-
-def steps(cluster: Cluster, job: str) -> list[str]:
-    """Return the node and the GPUs of each step of a job that srun started."""
-    listing = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
-    return [line.split(" ", 1)[1].strip() for line in listing.splitlines() if re.match(r"\S+\.\d+ ", line)]

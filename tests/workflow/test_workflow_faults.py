@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.project import ENVIRONMENT, RUN, SNAKEMAKE, TRAINED, prepare, snakemake
+from support.project import ENVIRONMENT, RUN, SNAKEMAKE, TRAINED, snakemake
 from support.toy import heed_signals
 
 pytestmark = pytest.mark.slow
@@ -17,12 +17,6 @@ pytestmark = pytest.mark.slow
 # One thread: two of so small a model wait for each other most of the time.
 FILES = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
 ARGUMENTS = [*FILES, "--set-threads", "train=1", "--", TRAINED]
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory) -> Path:
-    """Make a project whose data are prepared; nothing is trained."""
-    return prepare(tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture
