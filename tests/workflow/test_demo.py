@@ -21,6 +21,7 @@ from transformer.training.loop import train_and_publish
 
 pytestmark = pytest.mark.slow
 CONFIG = settings.read([], [])
+ROWS = CONFIG["scales"]["demo"]["rows"]
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +54,19 @@ def test_translators_learn(demo):
     assert perplexities[-1] < min(2, perplexities[0])
 
 
-def test_table_3_has_the_demos_rows_which_have_learned(demo):
+def test_table_3_has_all_rows_and_those_of_the_demo_have_learned(demo):
     rows, markdown = read_table(demo, "table3")
-    bleu = {row["experiment"]: float(row["bleu"]) for row in rows}
-    assert bleu.keys() == set(CONFIG["scales"]["demo"]["rows"]) & CONFIG["experiments"].keys()
+    assert {row["experiment"] for row in rows} == CONFIG["experiments"].keys()
+    bleu = {row["experiment"]: float(row["bleu"]) for row in rows if row["bleu"]}
+    assert bleu.keys() == set(ROWS) & CONFIG["experiments"].keys()
     assert all(value > 0.7 * bleu["base"] > 63 for value in bleu.values())
-    assert all(row["p"] for row in rows if row["experiment"] != "base")  # base has several seeds
+    assert all(row["p"] for row in rows if row["experiment"] in bleu.keys() - {"base"})  # base has several seeds
     for shown in ("grammar-dev", "4.92", "learned-positions", "by 8 and N by 2"):
         assert shown in markdown
 
 
-@pytest.mark.parametrize("row", [*CONFIG["experiments"], *CONFIG["claims"]])
-def test_every_row_of_tables_3_and_5_can_be_trained(demo, tmp_path, on_the_processor, row):
+@pytest.mark.parametrize("row", [row for row in [*CONFIG["experiments"], *CONFIG["claims"]] if row not in ROWS])
+def test_every_other_row_of_tables_3_and_5_can_be_trained(demo, tmp_path, on_the_processor, row):
     entries = parts(CONFIG, RunName("en-de", row, 1))
     entries["rows"].append({"steps": 3, "checkpoint_every": 1, "averaged_checkpoints": 2})
     run = Run(tmp_path)
