@@ -43,6 +43,20 @@ def test_weights_and_search_of_translations():
     assert json.loads(ask.decoding(wildcards(scale="multi30k-tiny"))) == ask.config["decoding"] | {"beam": 5}
 
 
+def test_text_is_prepared_as_scale_and_task_say():
+    """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
+    ask = asked()
+    common = ask.config["preparation"]
+    own = {"normalize_punctuation": False, "max_piece_length": 512}
+    german, french = (wildcards(task=task) for task in ("en-de", "en-fr"))
+    assert json.loads(ask.preparation(german)) == common | own
+    assert json.loads(ask.preparation(french)) == common | own | {"max_words": 175, "max_ratio": 1.5}
+    assert ask.prepared("max_words")(wildcards(task="supervised")) == common["max_words"]
+    text = SimpleNamespace(source="a", target="b")
+    assert ask.vocabulary_options(german, text) == ["--text", "a", "b", "--size", 37_000, "--longest", 512]
+    assert "--longest" not in ask.vocabulary_options(wildcards(scale="demo"), text)
+
+
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     paper = Pipeline(settings.read([], ["scale=paper"]))
     assert "table4" not in made(paper, TABLES)

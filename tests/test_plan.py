@@ -63,11 +63,12 @@ def test_flops_of_table_3_by_hand():
     others = {"d_k-16": 8.44, "d_k-32": 8.80, "d_ff-1024": 7.64, "d_ff-4096": 13.31, "N-2": 5.07, "N-4": 7.30}
     others |= {"N-8": 11.76, "big": 32.27, "d_model-256": 4.06, "d_model-1024": 24.72}
     runs = TABLES["table3"].runs(scale)
-    assert (len(runs), others.keys() - {run.experiment for run in runs}) == (20, set())
+    assert (len(runs), others.keys() - {run.experiment for run in runs}) == (22, set())
     for run in runs:
         tera = others.get(run.experiment, 9.53)  # base's, of the rows that change no size of a matrix, too
         assert run_flops(trainings[run]) / trainings[run].training.steps / 1e12 == pytest.approx(tera, abs=0.005)
-    assert sum(run_flops(trainings[run]) for run in runs) == pytest.approx(2.83e19, abs=0.005e19)
+    once = sum(run_flops(trainings[run]) for run in runs if run.seed == 1)
+    assert once == pytest.approx(2.83e19, abs=0.005e19)
 
 
 def test_a_parsers_softmax_covers_its_symbols_alone():
@@ -80,14 +81,16 @@ def test_a_parsers_softmax_covers_its_symbols_alone():
 
 
 def test_each_run_counts_once(capsys):
-    """`all`: Table 3's 20, Table 5's other 12, French base and big; with the treebank, two parsers."""
+    """`all`: Table 3's 20, Table 5's other 12, two more seeds of base, French base and big; with the treebank, two
+    parsers.
+    """
     options = ["--gpu", "h200", "--utilisation", "0.5", "--config", "scale=paper"]
     rows = dict(re.findall(r"^(\w+) +(\d+) .* GB$", printed(capsys, *options), re.MULTILINE))
-    assert rows == {"table2": "4", "table3": "20", "table5": "19", "why": "3", "all": "34"}
+    assert rows == {"table2": "6", "table3": "22", "table5": "21", "why": "5", "all": "36"}
     Path("resources/wsj").mkdir(parents=True)
-    output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2, 3]}}}", "--price", "2")
+    output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2]}}}", "--price", "2")
     assert re.search(r"^table4 +2 ", output, re.MULTILINE)
-    flops, hours, cost = re.search(r"^all +40 +\S+ +(\S+) +(\S+) .* GB +(\S+)$", output, re.MULTILINE).groups()
+    flops, hours, cost = re.search(r"^all +37 +\S+ +(\S+) +(\S+) .* GB +(\S+)$", output, re.MULTILINE).groups()
     assert float(hours) == pytest.approx(float(flops) / (989e12 / 2) / 3600, rel=0.01)
     assert float(cost) == pytest.approx(2 * float(hours), rel=0.01)
 

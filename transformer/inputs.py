@@ -148,6 +148,10 @@ class Inputs:
         """Return as JSON how a task's text is prepared."""
         return json.dumps(preparation_of(at(self.config, wildcards.scale), wildcards.task))
 
+    def prepared(self, key: str) -> Callable[[_Wildcards], int]:
+        """Return an input function: a value of a task's preparation."""
+        return lambda wildcards: preparation_of(at(self.config, wildcards.scale), wildcards.task)[key]
+
     def parts(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return by name the references of the parts of a test set that are scored on their own."""
         task = self.task(wildcards)
@@ -163,11 +167,12 @@ class Inputs:
 
     def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
-        task = self.task(wildcards)
+        task, how = self.task(wildcards), preparation_of(at(self.config, wildcards.scale), wildcards.task)
+        longest = ["--longest", how["max_piece_length"]] if "max_piece_length" in how else []
         if "symbols" not in task:
-            return ["--text", input.source, input.target, "--size", task["vocabulary"]]
+            return ["--text", input.source, input.target, "--size", task["vocabulary"], *longest]
         symbols = ["--symbols", input.target, "--rows", task["symbols"]]
-        return ["--text", input.source, *symbols, "--size", task["symbols"] + task["vocabulary"]]
+        return ["--text", input.source, *symbols, "--size", task["symbols"] + task["vocabulary"], *longest]
 
     # ------------------------------------------------------------------ training, search and scores (§5, §6)
 

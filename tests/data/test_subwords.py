@@ -55,6 +55,15 @@ def test_the_text_is_taken_as_it_is(vocabulary):
     assert UNK in vocabulary.encode(["字"])[0]
 
 
+@pytest.mark.parametrize(("longest", "pieces"), [(None, 4), (64, 1)])
+def test_a_long_word_is_one_subword_if_subwords_may_be_so_long(text, longest, pieces):
+    word, longer, model = "tree" * 9, text.with_name("longer"), text.with_name("model-of-longer")
+    longer.write_text(text.read_text(encoding="utf-8") + f"{word}\n" * 1000, encoding="utf-8")
+    learn([longer], SIZE, 10_000, model, longest=longest)
+    (ids,) = Subwords(model).encode([word])
+    assert len(ids) == pieces + len([EOS])
+
+
 def test_words_are_not_split_at_digits_or_signs(vocabulary):
     """R2D2 is as frequent as the other nouns, each of which becomes one subword; the quotes are more frequent."""
     (ids,) = vocabulary.encode(["&quot; R2D2 cat"])

@@ -145,6 +145,7 @@ def vocabulary(
     output: Path,
     symbols: Path | None = None,
     rows: PositiveInt | None = None,
+    longest: PositiveInt | None = None,
 ) -> None:
     """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3).
 
@@ -157,12 +158,13 @@ def vocabulary(
         output: the SentencePiece model to write
         symbols: linearised trees, whose symbols come first, pad, eos and unk among them
         rows: how many of the ids are theirs
+        longest: characters of a subword, at most; SentencePiece's 16 if not given
     """
     from transformer.data.corpus import find_symbols, learn
 
     if (symbols is None) != (rows is None):
         raise InputError("expected --symbols and --rows, or neither")
-    learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [])
+    learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [], longest)
 
 
 def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:

@@ -28,6 +28,7 @@ Rows = Annotated[int, Meta(ge=1, le=65_535)]  # an id is stored in 16 bits
 Steps = Annotated[int, Meta(ge=1, le=1_000_000_000)]  # the paper's longest training has 300,000
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]  # the paper's batches have 25,000
 Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus has more
+Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
 
@@ -121,10 +122,14 @@ class Preparation(Section):
     normalize_punctuation: Annotated[bool, says("Whether Moses' normaliser of punctuation runs.")]
     escape: Annotated[bool, says("Whether the Moses tokeniser writes &apos; for ' and so on.")]
     max_words: Annotated[Large, says("Words of a training sentence, at most; longer pairs are dropped.")]
-    max_ratio: Annotated[float, Meta(ge=1, le=1_000_000), says("Words of one side for each of the other, at most.")]
+    max_ratio: Annotated[Ratio, says("Words of one side for each of the other, at most.")]
     vocabulary_sentences: Annotated[Many, says("Lines that the vocabulary is learned from, at most, drawn evenly.")]
     decapitalize: Annotated[bool, says("Whether the first letter of each sentence is written small.")] = False
-    lowercase: Annotated[bool, says("Whether all text is in lower case.")] | UnsetType = UNSET  # not in older files
+    # Not in older files:
+    lowercase: Annotated[bool, says("Whether all text is in lower case.")] | UnsetType = UNSET
+    max_piece_length: (
+        Annotated[int, Meta(ge=2, le=512), says("Characters of a subword, at most; if not given, 16.")] | UnsetType
+    ) = UNSET
 
 
 class Running(Section):

@@ -17,6 +17,7 @@ from transformer.config.experiment import (
     Many,
     Model,
     Preparation,
+    Ratio,
     Running,
     Section,
     Seed,
@@ -82,7 +83,9 @@ ExperimentRow = options(
 )
 Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN, needed=True)
 Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
-Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=["decapitalize", "lowercase"], needed=True)
+_OF_TEXT = {"decapitalize", "lowercase"}  # of a task
+Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=_OF_TEXT, needed=True)
+OwnCleaning = options("ScalePreparation", "Values that replace those of `preparation`.", Preparation, without=_OF_TEXT)
 OwnDecoding = options("ScaleDecoding", "Values that replace those of `decoding`.", Decoding)
 OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
 Rowsets = dict[RowName, ExperimentRow]
@@ -152,6 +155,8 @@ class Task(Keys):
     subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
     decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
     lowercase: Maybe[Annotated[bool, says("Whether all text is in lower case, translations too.")]] = UNSET
+    max_words: Maybe[Annotated[Large, says("Replaces the value of `preparation`, for this task.")]] = UNSET
+    max_ratio: Maybe[Annotated[Ratio, says("Replaces the value of `preparation`, for this task.")]] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
     seeds_of: Maybe[Annotated[dict[Name, Seeds], says("Seeds that replace the scale's, for this task.")]] = UNSET
 
@@ -228,6 +233,7 @@ class Scale(Keys):
     seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
     rows: Maybe[Annotated[Names, says("The experiments and claims that are trained; all if not given.")]] = UNSET
     decoding: Maybe[Annotated[OwnDecoding, says("Values that replace those of `decoding`.")]] = UNSET
+    preparation: Maybe[Annotated[OwnCleaning, says("Values that replace those of `preparation`.")]] = UNSET
     running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
     table1: Maybe[Annotated[OwnTable1, says("Values that replace those of `table1`.")]] = UNSET
     probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET

@@ -54,10 +54,18 @@ class Manifest(TypedDict):
     sha256: Checksum
 
 
-def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = ()) -> None:
+def learn(
+    texts: list[Path],
+    size: int,
+    sentences: int,
+    output: Path,
+    symbols: Sequence[str] = (),
+    longest: int | None = None,
+) -> None:
     """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of tokenised `texts`.
 
-    The same texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
+    longest: characters of a subword, at most; if None, SentencePiece's 16, which splits long German words. The same
+    texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
     """
     model = io.BytesIO()
     try:
@@ -77,6 +85,7 @@ def learn(texts: list[Path], size: int, sentences: int, output: Path, symbols: S
                 split_by_unicode_script=False,
                 control_symbols=[_SYMBOL + symbol for symbol in symbols],
                 num_threads=1,
+                **({"max_sentencepiece_length": longest} if longest else {}),
                 minloglevel=2,  # errors; it would warn that a million lines are many
             )
     except RuntimeError as error:

@@ -106,7 +106,7 @@ rule silver:
         mem_mb=memory(1500, large=16000),
     params:
         keep=lookup("scales/{scale}/parsing/tasks/{task}/silver/keep", within=config),
-        most=lookup("preparation/max_words", within=config),
+        most=ask.prepared("max_words"),
     shell:
         "python -m transformer silver --trees {input.trees:q} --parses {input.parses:q} --keep {params.keep}"
         " --most-words {params.most} --output {output:q} 2>&1 | tee {log:q}"

@@ -70,7 +70,7 @@ rule vocabulary:
         mem_mb=memory(1500, large=10000),
     params:
         options=ask.vocabulary_options,
-        sentences=lookup("preparation/vocabulary_sentences", within=config),
+        sentences=ask.prepared("vocabulary_sentences"),
     shell:
         "python -m transformer vocabulary {params.options:q} --sentences {params.sentences} --output {output:q}"
         " 2>&1 | tee {log:q}"
