@@ -200,9 +200,10 @@ class Inputs:
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
         settings = self.config["probes"] | self.at(wildcards.scale).entry.get("probes", {})
-        setting = ANALYSES[wildcards.analysis].setting
-        values = settings[setting] if isinstance(settings[setting], list) else [settings[setting]]
-        return ["--sentences", settings["sentences"], "--data", self.data(wildcards).folder, f"--{setting}", *values]
+        options = ["--sentences", settings["sentences"], "--data", self.data(wildcards).folder]
+        for name in ANALYSES[wildcards.analysis].settings:
+            options += [f"--{name}", *(settings[name] if isinstance(settings[name], list) else [settings[name]])]
+        return options
 
     # ------------------------------------------------------------------ tables, figures, the page
 

@@ -23,20 +23,20 @@ class _Analysis:
 
     function: str  # module:function in transformer.evaluation
     experiments: tuple[str, ...]
-    setting: str  # a key of `probes` in config.yaml, and the option for it
+    settings: tuple[str, ...]  # keys of `probes` in config.yaml, and options
     reads: Callable[[Run, Data], list[Path]] = lambda run, data: []  # besides the run's weights and the dev set
 
 
 ANALYSES = {
-    "averaging": _Analysis("subject:averaging", ("base", "big"), "checkpoints", lambda run, data: [run.checkpoints]),
-    "heads": _Analysis("heads:heads", ("base",), "choose"),
+    "averaging": _Analysis("subject:averaging", ("base", "big"), ("checkpoints",), lambda run, data: [run.checkpoints]),
+    "heads": _Analysis("heads:heads", ("base",), ("choose",)),
     "lengths": _Analysis(
         "subject:lengths",
         ("base", "learned-positions", "no-positions"),
-        "times",
+        ("times", "quantile"),
         lambda run, data: [data.offsets("train", "source")],
     ),
-    "smoothing": _Analysis("subject:smoothing", ("base", "smoothing-0.0", "smoothing-0.2"), "beams"),
+    "smoothing": _Analysis("subject:smoothing", ("base", "smoothing-0.0", "smoothing-0.2"), ("beams",)),
 }
 # Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}

@@ -13,6 +13,7 @@ from support.toy import random_lines, random_model, random_text, write_text
 
 from transformer.config.experiment import PAD, Decoding, load, save
 from transformer.data.corpus import Subwords
+from transformer.evaluation.analyses import longest_of
 from transformer.evaluation.scores import describe, limits
 from transformer.evaluation.subject import (
     LongSentence,
@@ -208,7 +209,7 @@ def test_groups_are_equal_and_in_order():
 
 @pytest.fixture(scope="module")
 def found(place):
-    return analyse(lengths, place, data=place / "data", times=[1, 2])
+    return analyse(lengths, place, data=place / "data", times=[1, 2], quantile=1.0)
 
 
 def counter(place):
@@ -246,12 +247,20 @@ def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_p
     assert max(group["bleu"] for group in found["groups"]) > 0
 
 
+def test_the_longest_may_be_that_of_the_shorter_sentences(place):
+    """Of millions in training some are so long that three times as many tokens are more than the model's positions."""
+    text = (place / "data" / "train.source.tok").read_text().splitlines()
+    found = analyse(lengths, place, data=place / "data", times=[1, 2], quantile=0.5)
+    assert found["longest"] == sorted(map(counter(place), text))[len(text) // 2] < longest(place)
+    assert (longest_of(found["quantile"]), longest_of(1.0)) == ("the longest of the shortest 50 %", "the longest")
+
+
 def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
     """There is room for twice the longest and no more: nothing of three times is left, and little of twice."""
     decoding = load(own / "run" / "decoding.yaml", Decoding)
     changes = {"beam": 1, "alpha": 0.0, "extra_length": POSITIONS - 2 * longest(own)}
     save(replace(decoding, **changes), own / "run" / "decoding.yaml")
-    short = analyse(lengths, own, data=own / "data", times=[1, 2, 3])
+    short = analyse(lengths, own, data=own / "data", times=[1, 2, 3], quantile=1.0)
     groups = {group["times"]: group["sentences"] for group in short["groups"]}
     once, twice = (group["sentences"] for group in found["groups"][4:])
     assert (3 in groups, groups[1]) == (False, once)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from cyclopts import Parameter
 from cyclopts.types import PositiveInt
+from cyclopts.validators import Number
 
 from transformer.records import write_json
 from transformer.registry import ANALYSES
@@ -28,6 +30,7 @@ def analyse(
     choose: PositiveInt | None = None,
     data: Path | None = None,
     times: list[PositiveInt] | None = None,
+    quantile: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] = 1.0,
     beams: list[PositiveInt] | None = None,
 ) -> None:
     r"""Analyse a trained run, for the claims of Table 5 that need no other training.
@@ -48,6 +51,7 @@ def analyse(
         choose: heads: sentences on which the next head to be masked is chosen
         data: lengths: folder of the encoded training text
         times: lengths: multiples of the longest sentence in training
+        quantile: lengths: the longest of this part of its sentences, the shortest ones
         beams: smoothing: widths of the beam
     """
     options = SimpleNamespace(**locals())

@@ -10,7 +10,7 @@ Torch is imported when it is needed: reading the files needs none.
 import html
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 from msgspec.structs import asdict
@@ -65,9 +65,15 @@ class _Group(Bleu):  # sentences of similar length
 
 class GroupedByLength(Analysis):
     positions: str
-    longest: Positive  # tokens of a source sentence in training
+    longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
+    quantile: NotRequired[Share]  # all, if not given
     skipped: Count  # joined sentences that the model has too few positions for
     groups: list[_Group]  # none for a t without joined sentences
+
+
+def longest_of(quantile: float) -> str:
+    """Return in words of which sentences in training `longest` is the length."""
+    return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
 
 
 class Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least

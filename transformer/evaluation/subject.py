@@ -205,12 +205,14 @@ class LongSentence(NamedTuple):
 def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
 
-    params: `data`, the folder with the encoded training text; `times`, the multiples of its longest source sentence.
-    Raises InputError if there are fewer sentences than groups.
+    params: `data`, the folder with the encoded training text; `times`, the multiples of its longest source sentence, of
+    the `quantile` with the shortest, as the longest of millions is no measure. Raises InputError if there are fewer
+    sentences than groups.
     """
     subject = open_subject(input, params)
     translator = subject.translator
-    longest = int(TokenArray.open(*Data(params.data).arrays("train")[:2]).lengths.max())
+    trained = TokenArray.open(*Data(params.data).arrays("train")[:2]).lengths
+    longest = int(np.quantile(trained, params.quantile, method="higher"))
     rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
     sentences = [LongSentence(*row) for row in rows]
     groups: list[tuple[int | None, list[LongSentence]]] = [(None, group) for group in groups_by_length(sentences)]
@@ -229,8 +231,8 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
         tokens = sum(sentence.tokens for sentence in group) / len(group)
         bleu = bleu_of(hypotheses, [sentence.reference for sentence in group], subject.experiment.target)
         entries.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
-    found = {"positions": subject.experiment.model.positions, "longest": longest, "skipped": skipped}
-    return subject.header | found | {"groups": entries}
+    found = {"positions": subject.experiment.model.positions, "longest": longest, "quantile": params.quantile}
+    return subject.header | found | {"skipped": skipped, "groups": entries}
 
 
 def groups_by_length(sentences: list[LongSentence]) -> list[list[LongSentence]]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads
+from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
 from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, Drawing, empty, new, not_shown
@@ -138,6 +138,7 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
             bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
             look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | own
             axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
+    longest = longest_of(min((content.get("quantile", 1) for content in contents), default=1))
     limits = sorted({content["longest"] for content in contents})
     for limit in limits:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
@@ -145,13 +146,13 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     axes.grid(axis="y")
     caption = (
         f"BLEU by the length of sentences of the dev set of {params.dev_label}. Filled: single sentences, in groups by "
-        "length; hollow: neighbours joined until their tokens are a multiple of the longest source sentence in "
+        f"length; hollow: neighbours joined until their tokens are a multiple of {longest} source sentence in "
         "training. Bars hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: "
         "lines can be compared at one length."
     )
     if runs:
         _finish_lengths(axes, {content["positions"] for content in contents})
-        caption += f" Dotted: the longest source sentence in training, {' and '.join(map(str, limits))} tokens."
+        caption += f" Dotted: {longest} source sentence in training, {' and '.join(map(str, limits))} tokens."
         listed = "; ".join(f"{LINES[content['positions']]}: {name}" for name, content in runs.items())
         caption += f" Runs: {listed}."
     else:

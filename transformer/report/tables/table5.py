@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from transformer.evaluation.analyses import KINDS, PAYLOADS
+from transformer.evaluation.analyses import KINDS, PAYLOADS, longest_of
 from transformer.evaluation.scores import holm, require_one
 from transformer.records import read_of_run, run_name
 from transformer.registry import TABLE_5
@@ -222,7 +222,11 @@ def _perplexities(files: pd.DataFrame) -> _Pairs:
 def _longer(files: pd.DataFrame) -> _Pairs:
     words, groups = "`base` − `learned-positions`", _points(files, "groups")
     longer = groups[groups["times"] > 1].groupby("times")
-    return [_base_and("learned-positions", same, f"{words}, {times:g} × the longest") for times, same in longer]
+    return [_base_and("learned-positions", same, f"{words}, {times:g} × {_longest(files)}") for times, same in longer]
+
+
+def _longest(files: pd.DataFrame) -> str:
+    return longest_of(files["quantile"].fillna(1).min() if "quantile" in files else 1)
 
 
 # By the name of the row in workflow/paper/table5.csv: the analysis, and what is compared in it.
@@ -272,7 +276,7 @@ def _lengths_grid(files: pd.DataFrame) -> Grid:
     rows: list[Row] = []
     for _, same in groups.groupby("place"):
         first, times = same.iloc[0], same["times"].iloc[0]
-        joined = "no longer than in training" if times == 1 else f"{times:g} × the longest in training"
+        joined = "no longer than in training" if times == 1 else f"{times:g} × {_longest(files)} in training"
         sentences = "as they are" if pd.isna(times) else f"joined, {joined}"
         row: Row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
         for positions, of_kind in same.groupby("positions", sort=False):
