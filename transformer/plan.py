@@ -9,13 +9,12 @@ from typing import NamedTuple
 from transformer.config.experiment import Experiment, resolve
 from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of
 from transformer.files import InputError
-from transformer.model.cost import Lengths, parameters, training_flops
+from transformer.model.cost import parameters, planned_flops
 from transformer.pipeline import Pipeline
 from transformer.records import read_json
 
 _BENCHMARKS = Path("benchmarks/results")  # in the project's folder
 _BENCHMARK = "python -m benchmarks.train --model base"
-SENTENCE = 30  # tokens, of WMT's mean sentence
 WEIGHT = 4  # bytes of float32
 STATE = 3  # the weights and Adam's two moments
 STATES = 2  # resume states that a run keeps (training/states.py)
@@ -58,9 +57,7 @@ def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
 
 def run_flops(run: Experiment) -> float:
     """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
-    source, target = run.training.source_tokens, run.training.target_tokens
-    lengths = Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
-    return run.training.steps * training_flops(run.model, lengths)
+    return planned_flops(run.model, run.training.source_tokens, run.training.target_tokens, run.training.steps)
 
 
 def run_bytes(run: Experiment) -> int:

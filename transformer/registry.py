@@ -121,6 +121,17 @@ def no_treebank(pipeline: Pipeline) -> str | None:
     return "this scale has no treebank, or it is not on this machine" if missing else None
 
 
+def _stated_runs(pipeline: Pipeline) -> list[RunName]:
+    return _runs_of_table_2(pipeline) + ([] if no_treebank(pipeline) else parser_runs(pipeline.config))
+
+
+def _training_files(pipeline: Pipeline) -> Files:
+    runs = _stated_runs(pipeline)
+    data = [pipeline.fixed(pipeline.files.data(task).manifest) for task in dict.fromkeys(run.task for run in runs)]
+    present = [path for path in data if not pipeline.partial or path.exists()]
+    return {"run": pipeline.of_runs(runs, lambda run: run.record), "data": present}
+
+
 def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
     return [run for run in _runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis].experiments]
 
@@ -163,7 +174,12 @@ TABLES = {  # in the page's order
         own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
     "table2": _Entry(
-        "Table 2: translation", "tables.table2:table2", paper="table2", runs=_runs_of_table_2, scores="test"
+        "Table 2: translation",
+        "tables.table2:table2",
+        paper="table2",
+        runs=_runs_of_table_2,
+        scores="test",
+        own_files=lambda pipeline: {"settings": pipeline.paper("table3"), "stated": pipeline.paper("training")},
     ),
     "table3": _Entry(
         "Table 3: variations on the model",
@@ -196,6 +212,16 @@ TABLES = {  # in the page's order
         own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
             "probes": [f"{name}:{run}" for name in ANALYSES for run in names(_analysed_runs(pipeline, name))]
+        },
+    ),
+    "training": _Entry(
+        "Data and training, stated and measured",
+        "tables.table2:training",
+        paper="training",
+        own_files=_training_files,
+        own_params=lambda pipeline: {
+            "expected": names(_stated_runs(pipeline)),
+            "subwords": {name: task["vocabulary"] for name, task in pipeline.tasks.items()},
         },
     ),
     "why": _Entry(

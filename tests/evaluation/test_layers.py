@@ -60,9 +60,16 @@ def test_multiply_adds_are_half_the_flops_that_pytorch_counts(name):
     assert counter.get_total_flops() == 2 * multiply_adds(COSTS[name], SIZES)
 
 
+def test_separable_convolution_with_the_widest_kernel_costs_as_much_as_attention_and_a_feed_forward_layer():
+    """§4 says so for k = n, but for constants: attention multiplies twice."""
+    sizes = SIZES | {"k": 2 * SIZES["n"]}
+    products = multiply_adds(COSTS["Self-Attention"], sizes) + sizes["n"] * sizes["d"] ** 2
+    assert multiply_adds(COSTS["Convolutional, separable"], sizes) == products
+
+
 def test_growth_is_that_of_the_papers_complexity():
     complexities = read_printed(PAPER).set_index("layer")["complexity"]
-    assert (complexities != "").sum() == 4
+    assert (complexities != "").sum() == 5
     for layer, complexity in complexities[complexities != ""].items():
         printed = dict(re.findall(r"\b([nd])\b(?:\^(\d))?", complexity))
         assert {size: growth(COSTS[layer], size) for size in "nd"} == {
@@ -84,6 +91,7 @@ def test_paths_are_as_long_as_by_hand(n, k, r):
         "Convolutional": (dilated, dilated),
         "Self-Attention (restricted)": (math.ceil((n - 1) / ((r - 1) // 2)),) * 2,
         "Convolutional, contiguous kernels": (math.ceil((n - 1) / (k - 1)),) * 2,
+        "Convolutional, separable": (dilated, dilated),
         "Self-Attention with projections": (1, 1),
         "Self-Attention, additive": (1, 1),
     }

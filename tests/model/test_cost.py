@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config.experiment import Model
-from transformer.model.cost import Lengths, parameters, training_flops
+from transformer.model.cost import Lengths, parameters, single_precision, training_flops
 from transformer.model.packed import Packed
 from transformer.model.transformer import Transformer
 from transformer.training.loss import smoothed_cross_entropy
@@ -77,3 +77,11 @@ def test_flops_are_those_that_pytorch_counts():
         loss.backward()
     sums = [sentences * n for n in (L_s, L_t, L_s * L_s, L_t * L_t, L_s * L_t)]
     assert training_flops(SMALL, Lengths(*sums)) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    ("hardware", "tera"),
+    [("Tesla K80", 2.8), ("NVIDIA H100 80GB HBM3", 67), ("NVIDIA A100-SXM4-80GB", 19.5), ("NVIDIA GH200 480GB", None)],
+)
+def test_a_gpu_is_known_by_a_word_of_its_name(hardware, tera):
+    assert single_precision(hardware) == pytest.approx(1e12 * (tera or float("nan")), nan_ok=True)

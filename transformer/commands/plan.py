@@ -12,6 +12,7 @@ from transformer import plan as estimate
 from transformer.config.experiment import Experiment
 from transformer.config.scales import RunName, downloads_of, sources
 from transformer.config.settings import read
+from transformer.model.cost import SENTENCE
 from transformer.pipeline import Pipeline, names
 from transformer.registry import TABLES, made
 
@@ -84,7 +85,7 @@ def notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.S
         f"The longest training, {names([longest])[0]}, takes {number(hours[longest])} h on one {speed.unit}; "
         f"all on {units}, {number(sum(hours.values()) / units)} h at best.",
         "Tables share runs: `all` trains each once.",
-        f"Batches count as full on both sides, and sentences as {estimate.SENTENCE} tokens: most trainings need less.",
+        f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
         "Only training is counted: preparing, translating and scoring come on top.",
     ]
     if folder := pipeline.absent_treebank:

@@ -117,22 +117,23 @@ class Recurrent(nn.RNN):
 class Convolutional(nn.Conv1d):
     """A layer whose positions see themselves and k - 1 before, `dilation` apart; zeros precede the sequence."""
 
-    def __init__(self, d: int, k: int, dilation: int = 1):
-        super().__init__(d, d, k, dilation=dilation)
+    def __init__(self, d: int, k: int, dilation: int = 1, groups: int = 1):
+        super().__init__(d, d, k, dilation=dilation, groups=groups)
         self.before = (k - 1) * dilation
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(F.pad(x.T, (self.before, 0))).T
 
 
-# Layer number `level` of a stack, by d, k, r and level. By the paper's names, then three more: what §4 says of
-# contiguous kernels, §3.2.2's whole layer, and the additive attention that §3.2.1 compares with.
+# Layer number `level` of a stack, by d, k, r and level. By the paper's names, then four more: what §4 says of
+# contiguous and of separable kernels, §3.2.2's whole layer, and the additive attention that §3.2.1 compares with.
 LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
     "Self-Attention": lambda d, k, r, level: _PlainAttention(),
     "Recurrent": lambda d, k, r, level: Recurrent(d, d),
     "Convolutional": lambda d, k, r, level: Convolutional(d, k, k**level),
     "Self-Attention (restricted)": lambda d, k, r, level: Restricted(r),
     "Convolutional, contiguous kernels": lambda d, k, r, level: Convolutional(d, k),
+    "Convolutional, separable": lambda d, k, r, level: nn.Sequential(Convolutional(d, k, k**level, d), nn.Linear(d, d)),
     "Self-Attention with projections": lambda d, k, r, level: Projected(d),
     "Self-Attention, additive": lambda d, k, r, level: Additive(d),
 }

@@ -10,6 +10,11 @@ from msgspec import Meta
 from transformer.config.experiment import Model
 from transformer.records import Amount, Positive
 
+SENTENCE = 30  # tokens, of WMT's mean sentence
+# FLOP/s in single precision: as the paper has them (§6.1, footnote 5), then peaks by NVIDIA's data sheets, SXM.
+SUSTAINED = {"k80": 2.8e12, "k40": 3.7e12, "m40": 6.0e12, "p100": 9.5e12, "v100": 15.7e12, "a100": 19.5e12}
+SUSTAINED |= {"a40": 37.4e12, "l4": 30.3e12, "l40s": 91.6e12, "h100": 67e12, "h200": 67e12}
+
 
 def parameters(model: Model) -> int:
     """Count the trained numbers but for learned positions (Table 3, row E); projections have biases (authors' code)."""
@@ -57,6 +62,18 @@ def training_flops(model: Model, lengths: Lengths) -> float:
     return 3.0 * (layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)
 
 
+def planned_flops(model: Model, source: int, target: int, steps: int) -> float:
+    """Return the FLOPs of steps on so many tokens each, in sentences of WMT's mean length."""
+    lengths = Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
+    return steps * training_flops(model, lengths)
+
+
+def single_precision(hardware: str) -> float:
+    """Return the FLOP/s that a GPU sustains in single precision; NaN for hardware that is not in `SUSTAINED`."""
+    words = re.findall(r"[a-z0-9]+", hardware.lower())
+    return next((speed for name, speed in SUSTAINED.items() if name in words), math.nan)
+
+
 class _LayerTime(TypedDict):
     layer: str
     grid: Literal["n", "d"]  # which of the two grows
@@ -92,6 +109,7 @@ COSTS = {
     "Recurrent": "2 · n · d^2",
     "Convolutional": "k · n · d^2",
     "Self-Attention (restricted)": "2 · r · n · d",
+    "Convolutional, separable": "k · n · d + n · d^2",
     "Self-Attention with projections": "2 · n^2 · d + 4 · n · d^2",
     "Self-Attention, additive": "2 · n^2 · d",
 }

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from transformer.files import InputError
-from transformer.report.tables.table1 import power
+from transformer.report.tables.table1 import crossing, power
 
 
 def test_power_of_a_power_law_whose_small_sizes_are_overhead():
@@ -28,3 +28,17 @@ def test_power_between_neighbours_worked_by_hand():
     """Through 2^3, 2^4 and 2^7 at 2, 4 and 8, the slopes are 1 and 3, and that of least squares is 2."""
     assert power(pd.Series([4, 1, 2]), pd.Series([128.0, 8.0, 16.0])) == pytest.approx((3, 3, 3))  # the larger half
     assert power(pd.Series([1, 1, 2, 4, 8]), pd.Series([1.0, 1.0, 8.0, 16.0, 128.0])) == pytest.approx((2, 1, 3))
+
+
+def test_attention_and_recurrence_cross_between_two_sizes():
+    """1 and 4 ms beside 2 at n = 2 and 8: halfway between the logarithms, at 4. Over d attention stays ahead."""
+    times = {"n": {2: (1.0, 2.0), 8: (4.0, 2.0)}, "d": {2: (1.0, 2.0), 8: (1.0, 4.0)}}
+    rows = [
+        {"grid": grid, "n": 16, "d": 16, "layer": layer, "seconds": seconds} | {grid: size}
+        for grid, sizes in times.items()
+        for size, both in sizes.items()
+        for layer, seconds in zip(("Self-Attention", "Recurrent"), both, strict=True)
+    ]
+    found = [crossing(pd.DataFrame(rows), grid) for grid in "nd"]
+    assert [row["Cross, timed"] for row in found] == ["n = 4", "none from 2 to 8"]
+    assert [row["Cross, counted"] for row in found] == ["n = 16", "d = 16"]

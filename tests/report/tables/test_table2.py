@@ -9,7 +9,8 @@ from support.scored import detail, make_table, said, score, shown, write_scores
 from transformer.files import InputError
 from transformer.report.tables.table2 import table2
 
-PAPER = Path(__file__).parents[3] / "workflow/paper/table2.csv"
+ROOT = Path(__file__).parents[3] / "workflow/paper"
+PRINTED = {"paper": ROOT / "table2.csv", "settings": ROOT / "table3.csv", "stated": ROOT / "training.csv"}
 BASE, BIG = "Transformer (base)", "Transformer (big)"
 
 
@@ -17,7 +18,7 @@ BASE, BIG = "Transformer (base)", "Transformer (big)"
 def make(tmp_path):
     def make(*contents: dict, expected: tuple = (), of_paper: bool = True):
         """Return ours by model, and the table."""
-        options = {"paper": PAPER, "score": write_scores(tmp_path, *contents), "label": "Multi30k"}
+        options = PRINTED | {"score": write_scores(tmp_path, *contents), "label": "Multi30k"}
         frame, _, table = make_table(table2, "model", **options, expected=expected, data_of_paper=of_paper)
         return frame[frame["by"] == "ours"].set_index("model"), table
 
@@ -30,7 +31,7 @@ def test_means_and_deviations_over_seeds(make):
     rows, table = make(*three)
     ours = rows.loc[BASE]
     values = {"bleu": 32, "bleu_sd": 7**0.5, "sacrebleu": 31, "low": 31.525, "high": 32.475, "paper": 27.3}
-    values |= {"difference": 32 - 27.3, "flops": 2e15, "seeds": 3}
+    values |= {"difference": 32 - 27.3, "counted": 2e15, "seeds": 3}
     assert {name: ours[f"en-de_{name}"] for name in values} == pytest.approx(values)
     assert ours["en-de_runs"] == "en-de/base/1 en-de/base/2 en-de/base/3"
     assert table.grid.rows[-1]["EN-DE BLEU"].runs == tuple(ours["en-de_runs"].split())
@@ -40,8 +41,19 @@ def test_an_experiment_that_lacks_a_task_has_blank_cells(make):
     rows, table = make(score(36.25), score(55.0, task="en-fr"), score(37.5, experiment="big"))
     assert pd.isna(rows.loc[BIG, "en-fr_bleu"])
     last = shown(table.grid)[-1] | detail(table)[-1]
-    expected = {"Seeds": "1 / 0", "EN-DE BLEU": "37.5", "EN-FR BLEU": "", "EN-FR FLOPs": ""}
+    expected = {"Seeds": "1 / 0", "EN-DE BLEU": "37.5", "EN-FR BLEU": "", "EN-FR FLOPs, counted": ""}
     assert {heading: last[heading] for heading in expected} == expected
+
+
+def test_flops_by_time_and_counted(make):
+    """12 hours on 8 P100 are the paper's 3.3·10^18; a processor has none. The counts of its two are worked by hand."""
+    eight = [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "Tesla P100-SXM2-16GB", "processes": 8}]
+    gpus = {"starts": eight, "hardware": eight[0]["hardware"], "seconds": 12 * 3600}
+    rows, table = make(score(36.25, **gpus), score(37.5, experiment="big"))
+    assert rows.loc[BASE, "en-de_flops"] == pytest.approx(12 * 3600 * 8 * 9.5e12)
+    texts = [[row["EN-DE FLOPs, by time"], row["EN-DE FLOPs, counted"]] for row in detail(table)[-4:]]
+    expected = [["3.3·10^18", "9.5·10^17"], ["2.3·10^19", "9.7·10^18"], ["3.3·10^18", "1.5·10^15"], ["–", "1.5·10^15"]]
+    assert texts == expected
 
 
 def test_a_difference_within_the_interval_is_marked(make):

@@ -1,6 +1,5 @@
 """The runs behind a page: how close they come to the paper, what they took, and a card of each."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,11 +7,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from transformer.records import Start, Trained, read_json, read_scored, run_name, variants
+from transformer.records import Trained, read_json, read_scored, run_name, variants
 from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
 
-_CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
 _DETAILS_NOTES = [
     "Training alone is counted: neither preparation nor scoring, nor work that an interruption lost. No power was "
     "measured.",
@@ -121,20 +119,13 @@ def _score_pair(row: dict[str, Any], score: str, prefix: str = "") -> Row:
 
 def usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
     """Sum the hours of training by unit; a run that was continued on another machine counts in full there."""
-    rows = [(*_units(run["starts"][-1]), run["seconds"] / 3600) for run in runs.values()]
+    rows = [(*cells.units(run["starts"][-1]), run["seconds"] / 3600) for run in runs.values()]
     trained = pd.DataFrame(rows, columns=["unit", "count", "hardware", "hours"])
     trained["hours"] *= trained["count"]
     return [
         {"unit": unit, "hours": each["hours"].sum(), "runs": len(each), "hardware": sorted(set(each["hardware"]))}
         for unit, each in trained.groupby("unit")
     ]
-
-
-def _units(start: Start) -> tuple[str, int, str]:
-    """Count the cores or GPUs of a start: the unit, how many of it, the processor's name."""
-    if cores := _CORES.fullmatch(start["hardware"]):
-        return "core", start["processes"] * int(cores[2]), cores[1]
-    return "GPU", start["processes"], start["hardware"]
 
 
 def training_details(runs: dict[str, Trained]) -> Markup:
@@ -147,7 +138,7 @@ def training_details(runs: dict[str, Trained]) -> Markup:
             "Dev perplexity": cells.mean_text(run["dev_perplexity"], float("nan"), 2),
             "FLOPs": cells.flops_text(run["flops"]),
             "Hours": f"{run['seconds'] / 3600:.2f}",
-            "Unit-hours": f"{run['seconds'] / 3600 * _units(run['starts'][-1])[1]:.2f}",
+            "Unit-hours": f"{run['seconds'] / 3600 * cells.units(run['starts'][-1])[1]:.2f}",
             "Machine": "{processes} × {hardware}".format(**run["starts"][-1]),
         }
         for name, run in runs.items()

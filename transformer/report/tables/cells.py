@@ -1,6 +1,7 @@
 """Common parts of tables of scores: texts of cells, tested differences with their verdicts, and notes for readers."""
 
 import math
+import re
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from transformer.evaluation.scores import RESAMPLES, SEED, limits, p_value, with_training
+from transformer.records import Start
 from transformer.registry import TABLES
 from transformer.report.tables.render import Cell, Column, Grid, Note, Table, lay_out
 
@@ -20,6 +22,7 @@ TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their diff
 NO_VERDICT = "no verdict"
 _WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
 MARK, UNTESTED = "†", "?"  # of differences from base
+_CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
 BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/bleu.py, with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
@@ -61,6 +64,13 @@ def flops_text(flops: str | float) -> str:
 def averaged_text(steps: list[int]) -> str:
     """Write `5 checkpoints from step 520`, or for a single one `step 600 alone`."""
     return f"step {steps[0]:,} alone" if len(steps) == 1 else f"{len(steps)} checkpoints from step {min(steps):,}"
+
+
+def units(start: Start) -> tuple[str, int, str]:
+    """Count the cores or GPUs of a start: the unit, how many of it, the processor's name."""
+    if cores := _CORES.fullmatch(start["hardware"]):
+        return "core", start["processes"] * int(cores[2]), cores[1]
+    return "GPU", start["processes"], start["hardware"]
 
 
 def ours(text: str, runs: str | None) -> Cell:

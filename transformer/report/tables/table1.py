@@ -21,6 +21,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
     notes += [lay_out(rows.dropna(subset="n_timed"), _POWER_COLUMNS), note("table1", "sequential")]
     notes.append(note("table1", "path"))
+    notes += [note("table1", "crossing"), Grid(("Fixed",), [crossing(times, grid) for grid in ("n", "d")])]
     for size, of_size in times.groupby("grid", sort=False):
         fixed = "d" if size == "n" else "n"
         grid = [
@@ -40,7 +41,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
 def _lengths_of(name: str) -> Column:
     return Column(
         f"{name.capitalize()}, ours",
-        lambda row: ", ".join(str(value) for key, value in row.items() if key.startswith(f"{name}_")),
+        lambda row: ", ".join(str(row[key]) for key in row if key.startswith(f"{name}_") and pd.notna(row[key])) or "–",
     )
 
 
@@ -48,7 +49,9 @@ _LAYER_COLUMNS = [
     Column("Layer type", "layer", key=True),
     Column("Complexity, paper", "paper_complexity"),
     Column("Multiply-adds, ours", "multiply_adds", detail=True),
-    Column("Time, ours", "n_timed", format="n^{:.1f} · d^{d_timed:.1f}"),
+    Column(
+        "Time, ours", lambda row: "–" if pd.isna(row["n_timed"]) else "n^{n_timed:.1f} · d^{d_timed:.1f}".format(**row)
+    ),
     Column("Sequential, paper", "paper_sequential"),
     _lengths_of("sequential"),
     Column("Path, paper", "paper_path"),
@@ -65,13 +68,31 @@ _POWER_COLUMNS = [
 ]
 
 
+def crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
+    """Find where self-attention and recurrence multiply as often, and where they take as long, as `grid` grows.
+
+    The latter lies between two measured sizes, on straight lines between logarithms; or it is not among them.
+    """
+    fixed = "d" if grid == "n" else "n"
+    seconds = times[times["grid"] == grid].pivot(index=[fixed, grid], columns="layer", values="seconds").sort_index()
+    lead = np.log(seconds["Self-Attention"] / seconds["Recurrent"]).to_numpy()
+    (at, *_), sizes = (list(seconds.index.get_level_values(name)) for name in (fixed, grid))
+    timed = f"none from {sizes[0]} to {sizes[-1]}"
+    for place in np.flatnonzero(lead[:-1] * lead[1:] <= 0)[:1]:
+        share = lead[place] / (lead[place] - lead[place + 1])
+        timed = f"{grid} = {sizes[place] * (sizes[place + 1] / sizes[place]) ** share:,.0f}"
+    return {"Fixed": f"{fixed} = {at}", "Cross, counted": f"{grid} = {at}", "Cross, timed": timed}
+
+
 def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     """Join the paper's cells and ours, a row per layer type: powers (`n_timed`), and lengths for each n (`path_8`)."""
     columns, connections = ["complexity", "sequential", "path"], pd.DataFrame(measured["connections"])
-    printed = paper[columns].add_prefix("paper_").reindex(connections["layer"].unique(), fill_value="")
+    layers = list(dict.fromkeys([*paper.index, *connections["layer"]]))  # older measurements lack some
+    printed = paper[columns].add_prefix("paper_").reindex(layers, fill_value="")
     formulas = pd.Series(COSTS, name="multiply_adds").reindex(printed.index, fill_value="")
     lengths = connections.pivot(index="layer", columns="n", values=["sequential", "path"])
     lengths.columns = [f"{value}_{n}" for value, n in lengths.columns]
+    lengths = lengths.reindex(printed.index).astype("Int64")
     rows: dict[str, dict] = {}
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
         row = rows.setdefault(layer, {})

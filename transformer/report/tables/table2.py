@@ -1,25 +1,44 @@
-"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours, means over seeds."""
+"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours, means over seeds.
 
+And a table of the data and the trainings that the paper states (§5.1, §5.2, §6.3), beside ours.
+"""
+
+import re
 from functools import partial
+from math import nan
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 
+from transformer.config.scales import TABLE_2
+from transformer.data.corpus import Manifest
 from transformer.evaluation.scores import limits, read_scores, require_one
+from transformer.model.cost import SENTENCE, SUSTAINED, planned_flops, single_precision
+from transformer.records import Trained, read_json, run_name
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
 
 def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. input: paper, score (files); params: label of our data, expected (runs), data_of_paper."""
+    """Make the table.
+
+    input: paper, settings (Table 3's), stated (of the paper's trainings), score (files). params: label of our data,
+    expected (runs), data_of_paper.
+    """
     runs = read_scores(input.score)
     for _, seeds in runs.groupby(["task", "experiment"]):
         require_one("steps", seeds)
-    frame = systems(read_systems(input.paper), runs, params.label, params.data_of_paper)
+    stated = pd.read_csv(input.stated)
+    paper = [row | _counted(row["model"], input.settings, stated) for row in read_systems(input.paper)]
+    frame = systems(paper, runs, params.label, params.data_of_paper)
     compared = bool(frame.filter(regex="_difference$").notna().any(axis=None))
     columns = _columns_of(list(runs["task"].unique()), compared)
-    details = [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), cells.note("table2", "flops")]
+    sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
+    tokens = int(stated["target_tokens"].max())
+    flops = cells.note("table2", "flops", sustained=sustained, tokens=tokens, sentence=SENTENCE)
+    details = [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), flops]
     notes: list[Note] = details if len(runs) else []
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
@@ -40,8 +59,9 @@ def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
         counts = [row[f"{task}_steps"] for task in tasks if pd.notna(row[f"{task}_steps"])]
         return one_or_each([f"{int(count):,}" if row["by"] == "ours" else str(count) for count in counts])
 
-    def flops(row: dict, task: str) -> Cell:
-        return cells.ours(cells.flops_text(row[f"{task}_flops"]), row[f"{task}_runs"])
+    def flops(row: dict, task: str, kind: str) -> Cell:
+        text, runs = cells.flops_text(row[f"{task}_{kind}"]), row[f"{task}_runs"]
+        return cells.ours(text or "–" * isinstance(runs, str), runs)
 
     columns = [Column("Model", "model", key=True), Column("From", "by", key=True)]
     columns += [Column("Seeds", seeds, detail=True), Column("Steps", steps, detail=True)]
@@ -54,7 +74,24 @@ def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
         columns.append(Column(f"{name} 95 %", cells.interval_95(prefix)))
         if compared:
             columns.append(Column(f"{name} − paper", cells.from_paper("difference", "paper", prefix)))
-    return columns + [Column(f"{task.upper()} FLOPs", partial(flops, task=task), detail=True) for task in tasks]
+    kinds = {"flops": "FLOPs, by time", "counted": "FLOPs, counted"}
+    return columns + [
+        Column(f"{task.upper()} {heading}", partial(flops, task=task, kind=kind), detail=True)
+        for task in tasks
+        for kind, heading in kinds.items()
+    ]
+
+
+def _counted(model: str, settings: str | Path, stated: pd.DataFrame) -> dict[str, float]:
+    """Count the FLOPs of a training of the paper's in each task (`en-de_counted`); none of others' systems."""
+    changed = cells.read_printed(settings).set_index("experiment")["changed"]
+    sizes = {name: dict(re.findall(r"(\w+)=(\d+)(?![.\d])", changed[name])) for name in TABLE_2}
+    counted = {}
+    for row in stated[("Transformer (" + stated["experiment"] + ")") == model].itertuples():
+        values = {name: int(value) for name, value in (sizes["base"] | sizes[row.experiment]).items()}
+        made = SimpleNamespace(**values, output_rows=row.subwords)
+        counted[f"{row.task}_counted"] = planned_flops(made, row.source_tokens, row.target_tokens, row.steps)
+    return counted
 
 
 def read_systems(path: str | Path) -> list[dict[str, str]]:
@@ -70,14 +107,16 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     The paper's cells are text. Its systems that say nothing about our tasks are left out, unless there are no runs.
     """
     names = [f"{metric}{end}" for metric in cells.BLEU_METRICS for end in ("", "_sd")]
-    names += ["low", "high", "paper", "difference", "flops", "steps", "seeds", "runs"]
+    names += ["low", "high", "paper", "difference", "flops", "counted", "steps", "seeds", "runs"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     rows = [row for row in paper if row.keys() & columns or not columns]
     papers = {row["model"]: row for row in paper if row["by"] == "paper"}
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
         row = {"model": f"Transformer ({experiment})", "by": "ours", "label": label}
         for task, seeds in of_experiment.groupby("task"):
-            values = {metric: seeds[metric].mean() for metric in (*cells.BLEU_METRICS, "flops")}
+            values = {metric: seeds[metric].mean() for metric in cells.BLEU_METRICS}
+            sustained = seeds["seconds"] * seeds["processes"] * seeds["hardware"].map(single_precision)
+            values |= {"flops": sustained.mean(skipna=False), "counted": seeds["flops"].mean()}
             values |= {f"{metric}_sd": seeds[metric].std() for metric in cells.BLEU_METRICS}
             values["low"], values["high"] = limits(cells.mean_draws(seeds))
             values["paper"] = float(papers.get(row["model"], {}).get(f"{task}_bleu", "nan"))
@@ -87,3 +126,61 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
         rows.append(row)
     frame = pd.DataFrame(rows, columns=["model", "by", "label", *columns, "note"])
     return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
+
+
+def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+    """Make the table. input: paper, run (run.json of each), data (data.json of each task); params: expected, subwords.
+
+    Subwords are by task, as configured.
+    """
+    learned = {data["sha256"]: data["splits"]["train"] for data in (read_json(path, Manifest) for path in input.data)}
+    records = [read_json(path, Trained) for path in input.run]
+    rows = [_measure(run, learned.get(run["data_sha256"], {}), params.subwords[run["task"]]) for run in records]
+    runs = pd.DataFrame(rows, columns=["task", "experiment", "name", "machine", *_STATED])
+    groups = runs.astype(dict.fromkeys(_STATED, float)).groupby(["task", "experiment"], sort=False)
+    ours = groups[list(_STATED)].mean().join(groups["name"].agg(" ".join).rename("runs"))
+    ours = ours.join(groups["machine"].agg(lambda machines: " / ".join(machines.unique()))).reset_index()
+    frame = pd.concat([pd.read_csv(input.paper).assign(by="paper"), ours.assign(by="ours")], ignore_index=True)
+    order = {name.rpartition("/")[0]: place for place, name in enumerate(params.expected)}
+    places = (frame["task"] + "/" + frame["experiment"]).map(order).dropna()
+    frame = frame.loc[places.sort_values(kind="stable").index, [*_KEYS, *_STATED, "machine", "runs"]]
+    caption, detail, how = (cells.note("training", part) for part in ("caption", "detail", "how"))
+    notes = [detail, lay_out(frame, _STATED_COLUMNS, detail=True), how, *cells.gaps(params.expected, runs)]
+    return cells.titled("training", caption, lay_out(frame, _STATED_COLUMNS), notes), frame
+
+
+def _measure(run: Trained, learned: dict[str, int], subwords: int) -> dict[str, Any]:
+    """Put together the numbers of one training. learned: counts of the training split, of which old files lack some."""
+    unit, count, _ = cells.units(run["starts"][-1])
+    tokens = {side: run.get(side, nan) for side in ("source_tokens", "target_tokens")}
+    numbers = {"pairs": learned.get("kept", nan), "subwords": subwords, "steps": run["steps"]}
+    numbers |= {side: number / run["steps"] for side, number in tokens.items()}
+    numbers |= {"epochs": tokens["target_tokens"] / learned.get("target_tokens", nan), "parameters": run["parameters"]}
+    numbers |= {"step_seconds": run["seconds"] / run["steps"], f"{unit}_hours": run["seconds"] / 3600 * count}
+    machine = "{processes} × {hardware}".format(**run["starts"][-1])
+    return numbers | {key: run[key] for key in ("task", "experiment")} | {"name": run_name(run), "machine": machine}
+
+
+def _number(row: dict[str, Any], name: str) -> str | Cell:
+    number = row[name]
+    return "–" if pd.isna(number) else cells.ours(_STATED[name][1].format(number), row["runs"])
+
+
+_KEYS = {"task": "Task", "experiment": "Model", "by": "From"}
+_STATED = {  # heading, format, and whether in the second grid
+    "pairs": ("Sentence pairs", "{:,.0f}", False),
+    "subwords": ("Subwords", "{:,.0f}", False),
+    "source_tokens": ("Source tokens a batch", "{:,.0f}", False),
+    "target_tokens": ("Target tokens a batch", "{:,.0f}", False),
+    "steps": ("Steps", "{:,.0f}", False),
+    "epochs": ("Epochs", "{:.1f}", False),
+    "step_seconds": ("Seconds a step", "{:.2f}", True),
+    "GPU_hours": ("GPU-hours", "{:,.1f}", True),
+    "core_hours": ("Core-hours", "{:,.1f}", True),
+    "parameters": ("Parameters", "{:,.0f}", True),
+}
+_STATED_COLUMNS = [Column(heading, key, key=True) for key, heading in _KEYS.items()]
+_STATED_COLUMNS += [
+    Column(heading, partial(_number, name=name), detail=detail) for name, (heading, _, detail) in _STATED.items()
+]
+_STATED_COLUMNS += [Column("Machine", "machine", detail=True, text=True, format="{}")]
