@@ -82,7 +82,7 @@ def test_parses(place, task):
     [
         (score(31.0), r"en-de/base/1: .*score0\.json, .*score1\.json"),
         (score(31.0, seed=2, scale="demo"), r"one scale, found multi30k in .*score0\.json and demo in .*score1\.json"),
-        (score(31.0, seed=2, fidelity="paper-code"), r"one fidelity, found paper-text in .* and paper-code in "),
+        (score(31.0, seed=2, fidelity="tensor2tensor"), r"one fidelity, found paper-text in .* and tensor2tensor in "),
         (
             score(31.0, seed=2) | {"ref_sha256": "other"},
             r"one ref_sha256, found en-de references in .* and other in .*score1\.json",

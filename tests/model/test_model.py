@@ -12,7 +12,7 @@ from torch import nn
 from transformer.config.experiment import EOS, PAD
 from transformer.model.attention import attention
 from transformer.model.packed import pack
-from transformer.model.transformer import Embedding, Residual, Transformer, sinusoids
+from transformer.model.transformer import Embedding, FeedForward, Residual, Transformer, sinusoids
 
 CPU = torch.device("cpu")
 LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones together
@@ -34,6 +34,22 @@ def randomize(module: nn.Module) -> nn.Module:
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
     return module.double()
+
+
+# §3.3: the feed-forward network.
+
+
+def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment):
+    """tensor2tensor's relu_dropout. Numbers after the ReLU are all 1, and handed on as they are."""
+    shape = replace(experiment.model, d_model=64, d_ff=64)
+    for P_drop_relu, values in ((0.5, {0.0, 2.0}), (None, {1.0})):
+        layer = FeedForward(replace(shape, P_drop_relu=P_drop_relu) if P_drop_relu else shape)
+        for linear, weight, bias in ((layer.inner, torch.zeros(64, 64), 1), (layer.outer, torch.eye(64), 0)):
+            linear.weight.data.copy_(weight)
+            linear.bias.data.fill_(bias)
+        x = torch.rand(9, 64)
+        assert set(layer(x).flatten().tolist()) == values
+        assert set(layer.eval()(x).flatten().tolist()) == {1.0}
 
 
 # §3.4 and §3.5: embeddings and positions.

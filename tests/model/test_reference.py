@@ -47,10 +47,10 @@ def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np
 
 VARIANTS = {
     "paper-text": {},  # d_k and d_v differ, and h d_v from d_model
-    "paper-code": PRESETS["paper-code"],
+    "tensor2tensor": PRESETS["tensor2tensor"],
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
-    "learned positions, paper-code": PRESETS["paper-code"] | {"positions": "learned"},
+    "learned positions, tensor2tensor": PRESETS["tensor2tensor"] | {"positions": "learned"},
     # Those of Table 5.
     "pre-norm": {"norm": "pre"},
     "no residual": {"residual": False},

@@ -76,6 +76,7 @@ def test_a_pair_too_long_is_left_out(budgets):
     source, target = np.minimum(budgets, POSITIONS)
     lengths = np.array([[5, 5], [source + 1, 3], [source, target], [3, target + 1]]).T
     assert sorted(chain.from_iterable(plan_batches(1, 0, lengths, budgets))) == [0, 2]
+    assert sorted(chain.from_iterable(plan_batches(1, 0, lengths, budgets, longest=5))) == [0]
 
 
 # The batch.

@@ -31,19 +31,19 @@ from transformer.translation.translator import open_translator
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 SUBWORDS = 28  # fewer than ROWS
-CODE = {"sinusoids": "concatenated", "target_spaces": 32}  # of paper-code
+CODE = {"sinusoids": "concatenated", "target_spaces": 32}  # of tensor2tensor
 MODELS = {
     "paper-text": {},
-    "paper-code": CODE,
+    "tensor2tensor": CODE,
     "odd width": {"d_model": 27, "h": 3, "d_k": 7, "d_v": 9},
     "one wide head": {"h": 1, "d_k": 26, "d_v": 26},
     "three layers": {"N": 3},
     "learned": {"positions": "learned"},
     "no positions": {"positions": "none"},
     "not scaled": {"scaled": False},
-    "untied, paper-code": {"tied": False, **CODE},
+    "untied, tensor2tensor": {"tied": False, **CODE},
 }
-few_models = pytest.mark.parametrize("changes", [{}, CODE], ids=["paper-text", "paper-code"])
+few_models = pytest.mark.parametrize("changes", [{}, CODE], ids=["paper-text", "tensor2tensor"])
 
 
 @pytest.fixture(scope="module")

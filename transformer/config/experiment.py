@@ -46,11 +46,12 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
         return structured(data, cls, where)
 
 
-# `fidelity`: docs/text-or-code.md says more. A name never changes its meaning: another reading gets another name.
+# What a run's `fidelity` says of the model besides its row. A name never changes its meaning.
 PRESETS = {
     "paper-text": {"sinusoids": "interleaved", "target_spaces": 0},
-    "paper-code": {"sinusoids": "concatenated", "target_spaces": 32},
+    "tensor2tensor": {"sinusoids": "concatenated", "target_spaces": 32},
 }
+RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recipe` in config.yaml: the `fidelity`
 
 
 def contradiction(row: Mapping[str, Any]) -> str | None:
@@ -87,6 +88,9 @@ class Model(Section):
     scaled: Annotated[bool, says("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
     attention: Annotated[Literal["dot", "additive"], says("Comparison of queries with keys (§3.2.1).")] = "dot"
     tied: Annotated[bool, says("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
+    P_drop_relu: (
+        Annotated[_Probability, says("Dropout within the feed-forward networks, not in the paper.")] | UnsetType
+    ) = UNSET  # not in older files
 
     def __post_init__(self):
         if problem := contradiction(msgspec.structs.asdict(self)):
@@ -108,6 +112,7 @@ class Training(Section):
     beta2: Annotated[_Probability, says("Decay of the mean of the squared gradient.")]
     epsilon: Annotated[float, Meta(gt=0, le=1), says("Added to the denominator; YAML needs the point in 1.0e-9.")]
     warmup: Annotated[bool, says("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
+    max_length: Annotated[Small, says("Subwords of a side that is learned from, at most.")] | UnsetType = UNSET
 
     def __post_init__(self):
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
@@ -193,8 +198,8 @@ def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
 def resolve(parts: dict) -> Experiment:
     """Return the run of `scales.parts`: `rows` laid over each other in order, then divided by `width` and `depth`."""
     parts = dict(parts)
-    row = {key: value for row in parts.pop("rows") for key, value in row.items()}
-    row |= parts.pop("optimizer") | {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
+    row = parts.pop("optimizer") | {key: value for row in parts.pop("rows") for key, value in row.items()}
+    row |= {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
     row |= PRESETS[parts["fidelity"]]
     for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
         by = parts.pop(divisor)

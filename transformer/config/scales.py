@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer.config.experiment import contradiction
+from transformer.config.experiment import RECIPES, contradiction
 from transformer.files import InputError
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
@@ -92,7 +92,7 @@ def parts(config: dict, run: RunName) -> dict:
         parsing = parsing_of(config)
         task = parsing["tasks"][run.task]
         own = {"label": task["label"], "source": "en", "target": "trees"}
-        rows = [config["parsing"]["parser"], parsing["parser"]]
+        rows = [config["parsing"]["parser"], parsing["parser"], *([task["parser"]] if "parser" in task else [])]
         sizes = task["symbols"] + task["vocabulary"], task["symbols"]  # symbols are the first rows
         running |= {"bleu_sentences": 0}
     else:
@@ -110,7 +110,7 @@ def parts(config: dict, run: RunName) -> dict:
         "task": run.task,
         "experiment": run.experiment,
         "seed": run.seed,
-        "fidelity": config["fidelity"],
+        "fidelity": RECIPES[config["recipe"]],
         "width": scale["width"],
         "depth": scale["depth"],
         "optimizer": config["optimizer"],

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from transformer.config.experiment import (
-    PRESETS,
+    RECIPES,
     Decoding,
     Large,
     Many,
@@ -77,11 +77,11 @@ def options(name: str, about: str, *kinds: type[Section], without: Collection[st
 
 PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
 ADAM = {"beta1", "beta2", "epsilon"}
-_OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces", *ADAM}  # not of a row
+_OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces"}  # not of a row
 ExperimentRow = options(
     "Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=_OF_RUN
 )
-Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN, needed=True)
+Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN | ADAM, needed=True)
 Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
 _OF_TEXT = {"decapitalize", "lowercase"}  # of a task
 Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=_OF_TEXT, needed=True)
@@ -188,6 +188,7 @@ class Treebanks(Keys):
     elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
     phrases: Maybe[Annotated[Many, says("Constituents that are learned from as if they were sentences.")]] = UNSET
     silver: Maybe[Annotated[Silver, says("Trees that no person made.")]] = UNSET
+    parser: Maybe[Annotated[ExperimentRow, says("Values that replace those of the scale's parser.")]] = UNSET
 
 
 class OwnParsing(Keys):
@@ -316,7 +317,8 @@ class Config(Keys):
     mirror: Annotated[str, says('Folder that is read as <mirror>/<host>/<path> instead of the network, or "".')]
     results: Annotated[Path, says("Folder of the results: those of a scale lie in a folder of its name.")]
     partial: Annotated[bool, says("Whether tables and page are made from the finished runs, with gaps for others.")]
-    fidelity: Annotated[Literal[tuple(PRESETS)], says("The paper's words alone, or also what its authors' code had.")]
+    recipe: Annotated[Literal[tuple(RECIPES)], says("The paper's settings, or those of its authors' code.")]
+    recipes: Annotated[dict[Name, dict[str, Any]], says("What a recipe other than the paper's lays over all of this.")]
     base: Annotated[Base, says("The base model.")]
     experiments: Annotated[Rowsets, says("The rows of Table 3, as differences from `base`.")]
     claims: Annotated[Rowsets, says("The trained rows of Table 5, as differences from `base`.")]
@@ -377,7 +379,7 @@ def value(node: dict[str, Any], titles: list[str]) -> str:
         case {"enum": values}:
             return " or ".join(f"`{one}`" for one in values)
         case {"type": "object"}:
-            return f"by `NAME`: {value(node['additionalProperties'], titles)}"
+            return f"by `NAME`: {value(node['additionalProperties'], titles)}" if len(node) > 1 else "any of these keys"
         case {"type": "array"}:
             count = f" of {len(node['prefixItems'])}" if "prefixItems" in node else ""
             return f"list{count}, each {value(node.get('items') or node['prefixItems'][0], titles)}"

@@ -38,7 +38,7 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
             equals = ""
         if not equals:
             raise InputError(f"--config: expected key=value, the value in YAML, found {entry}")
-    check(config)
+    _complete(config)
     return config
 
 
@@ -49,7 +49,7 @@ def accept(config: dict, files: Iterable[str | Path] = ()) -> None:
     try:
         for file in files:
             read_yaml(file)  # Snakemake takes the last of equal keys
-        check(config)
+        _complete(config)
     except InputError as error:
         sys.exit(str(error))
 
@@ -64,6 +64,14 @@ def _laid_over(below: Any, above: Any) -> Any:
     if not isinstance(below, dict) or not isinstance(above, dict):
         return above
     return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
+
+
+def _complete(config: dict) -> None:
+    """Check a configuration, lay its recipe over it, and check what comes out."""
+    check(config)
+    if changes := config["recipes"].get(config["recipe"]):
+        config.update(_laid_over(config, changes))
+        check(config)
 
 
 def refuse(where: str, problem: str) -> NoReturn:

@@ -139,9 +139,10 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff)
         self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.dropout = Dropout(config.P_drop_relu) if config.P_drop_relu else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(self.activate(self.inner(x)))
+        return self.outer(self.dropout(self.activate(self.inner(x))))
 
     @staticmethod
     def activate(x: Tensor) -> Tensor:

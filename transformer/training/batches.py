@@ -19,13 +19,21 @@ def batch_budgets(training: Training) -> tuple[int, int]:
     return training.source_tokens, training.target_tokens
 
 
-def plan_batches(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int]) -> list[np.ndarray]:
+def longest_sentence(training: Training) -> int:
+    """Return the most tokens of a side that is learned from."""
+    return min(training.max_length or packed.POSITIONS, packed.POSITIONS)
+
+
+def plan_batches(
+    seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int], longest: int = packed.POSITIONS
+) -> list[np.ndarray]:
     """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
 
-    lengths: [2, sentences], EOS included. budgets: the most tokens of a batch, source and target.
+    lengths: [2, sentences], EOS included. budgets: the most tokens of a batch, source and target. longest: those of a
+    sentence.
     """
     random = np.random.default_rng((seed, epoch))
-    shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets)))
+    shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets, longest)))
     # By source, then target length; equals are shuffled anew in each epoch.
     order = shuffled[np.lexsort(lengths[::-1, shuffled])]
     ends = np.cumsum(lengths[:, order], axis=1)
@@ -38,9 +46,9 @@ def plan_batches(seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int,
     return [batches[index] for index in random.permutation(len(batches))]
 
 
-def fits(lengths: np.ndarray, budgets: tuple[int, int]) -> np.ndarray:
+def fits(lengths: np.ndarray, budgets: tuple[int, int], longest: int = packed.POSITIONS) -> np.ndarray:
     """Tell for each pair whether the model has positions, and a batch room, for both its sides: [sentences]."""
-    return (lengths <= np.minimum(budgets, packed.POSITIONS)[:, None]).all(axis=0)
+    return (lengths <= np.minimum(budgets, longest)[:, None]).all(axis=0)
 
 
 @dataclass(frozen=True)

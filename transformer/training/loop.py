@@ -25,7 +25,7 @@ from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import POSITIONS
 from transformer.process import Interrupted, StopSignals
 from transformer.records import read_json, write_json
-from transformer.training.batches import ParallelText, batch_budgets, fits, open_text
+from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
 from transformer.training.log import Evaluation, Logger
 from transformer.training.states import Progress, States, publish
 from transformer.training.step import Learner, Update
@@ -74,14 +74,16 @@ class TrainingRun:
         self.text, self.evaluation, self.world, self.folder = text, evaluation, evaluation.world, folder
         self.ahead = int(self.world.device.type == "cuda")
         budgets, dev = evaluation.budgets, evaluation.dev.lengths
-        limits = f"{POSITIONS} positions or a batch of {budgets} tokens"
-        long = (~fits(text.lengths, budgets)).sum()
+        longest = longest_sentence(self.training)
+        limits = f"positions or a batch of {budgets} tokens"
+        long = (~fits(text.lengths, budgets, longest)).sum()
         if long == len(text.source):
-            raise InputError(f"none of {long:,} training pairs fits {limits}")
+            raise InputError(f"none of {long:,} training pairs fits {longest} {limits}")
         if long and self.world.rank == 0:
-            logger.info(f"left out {long:,} of {len(text.source):,} training pairs: too long for {limits}")
+            logger.info(f"left out {long:,} of {len(text.source):,} training pairs: too long for {longest} {limits}")
         for index in np.flatnonzero(~fits(dev, budgets)):
-            raise InputError(f"dev pair {index + 1}: {dev[:, index].tolist()} tokens, too long for {limits}")
+            pair = f"dev pair {index + 1}: {dev[:, index].tolist()} tokens"
+            raise InputError(f"{pair}, too long for {POSITIONS} {limits}")
         self.learner = Learner(experiment, text, evaluation.vocabulary, self.world, memory)
         self.states = States(folder, self.learner.model, self.learner.adam)
         progress = None

@@ -20,7 +20,7 @@ from transformer.files import origin, out_of_memory
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
-from transformer.training.batches import ParallelText, batch_budgets, fits, plan_batches
+from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, plan_batches
 from transformer.training.loss import Losses, batch_losses, compiled
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Learner:
     ):
         """Build the untrained model. vocabulary: for positions "words". memory: bytes that this process may use."""
         self.experiment, self.text, self.world = experiment, text, world
-        self.budgets = batch_budgets(experiment.training)
+        self.budgets, self.longest = batch_budgets(experiment.training), longest_sentence(experiment.training)
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
         self.multiple = _CAPACITY_MULTIPLE if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
         torch.manual_seed(experiment.seed)
@@ -143,7 +143,7 @@ class Learner:
         return torch.stack([*losses, torch.stack(norms).norm()]).tolist()
 
     def batches_of(self, epoch: int) -> list[np.ndarray]:
-        return plan_batches(self.experiment.seed, epoch, self.text.lengths, self.budgets)
+        return plan_batches(self.experiment.seed, epoch, self.text.lengths, self.budgets, self.longest)
 
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
         """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.
@@ -177,7 +177,7 @@ class Learner:
 
     def accumulations(self, available: int) -> int:
         """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes."""
-        longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets)
+        longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets, self.longest)
         pair = int(longest.argmax())
         # The difference between a batch that has this pair twice and one that has it once is the cost of its tokens.
         batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]

@@ -3,7 +3,7 @@
 The exported model computes the same. Where Marian's model differs, the weights are rearranged:
 
 - Its sinusoids are all sines, then all cosines: the axis d_model is put in that order in every tensor. Other tables,
-  such as those of paper-code, whose frequencies differ, are written beside the weights.
+  such as those of tensor2tensor, whose frequencies differ, are written beside the weights.
 - Its LayerNorm adds _EPSILON to the variance; ours less. Inputs of a LayerNorm are _WIDER times as large there, which
   changes no output; but not Marian's own sinusoids, with which the first LayerNorm of each stack differs slightly.
 - Its heads are d_model / h wide and its scores are divided by that width's root: narrower heads are padded with zeros,
