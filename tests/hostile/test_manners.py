@@ -10,7 +10,7 @@ import sys
 
 import psutil
 import pytest
-from msgspec.structs import asdict
+from msgspec import to_builtins
 from support.project import ROOT
 from support.toy import PREPARATION, PROCESSOR, heed_signals, write_text
 
@@ -31,7 +31,7 @@ def run(*arguments, shell: str = "", **env: str) -> subprocess.CompletedProcess:
 def tokenizing(tmp_path):
     """Yield a job with two workers in the middle of its text, which writes to the folder `to`."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
-    tokenize = ["--languages", "en", "de", "--processes", "2", "--preparation", json.dumps(asdict(PREPARATION))]
+    tokenize = ["--languages", "en", "de", "--processes", "2", "--preparation", json.dumps(to_builtins(PREPARATION))]
     command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
     with psutil.Popen(command, **options) as process:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.toy import make_data, make_experiment, make_run, random_lines, random_model
 
-from benchmarks import decode, train, workload
+from benchmarks import decode, gpu, train, workload
 from benchmarks.loops import Step
 from transformer.config.experiment import Model
 from transformer.model import weights as checkpoints
@@ -65,6 +65,20 @@ def test_utilisation_by_hand():
     step = Step(np.array([[2], [1]]), positions=3)
     taken = train.Taken(torch.float32, [[step]] * 3, [2.0, 1.0, 4.0])
     assert train.utilisation(model, taken, ceiling=flops) == 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("limit", "code", "words"), [(150, 0, "all that was tried is right"), (1, 1, "kernels failed")]
+)
+def test_a_gpus_first_minutes(tmp_path, capfd, limit, code, words):
+    """On a processor, with small models. What was found before the end is in the file."""
+    names = ["kernels"] if code else ["kernels", "resume", "together", "base"]
+    assert gpu.run_all(tuple(names), limit, tmp_path / "gpu.json") == code
+    assert words in capfd.readouterr().out.splitlines()[-1]
+    checks = json.loads((tmp_path / "gpu.json").read_text())["checks"]
+    assert list(checks) == names
+    assert [name for name in checks if "leftout" in checks[name]] == ([] if code else ["base"])
 
 
 @pytest.mark.slow

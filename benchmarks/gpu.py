@@ -1,0 +1,291 @@
+"""The first ten minutes on a GPU: does it compute what the processor does, does it go on after a kill, how fast is it?
+
+Each check is a process of its own with a time limit; if it fails, the others run all the same. On a processor they run
+with small models, which tries the checks and measures nothing.
+"""
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+import time
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cyclopts
+import numpy as np
+import torch
+from cyclopts.types import PositiveInt
+from msgspec import structs
+from torch import Tensor
+
+from benchmarks import train
+from benchmarks.results import FOLDER
+from benchmarks.workload import Workload, of_paper, of_run, random_text
+from transformer import provenance
+from transformer.config.experiment import EOS, Decoding, load
+from transformer.data.corpus import TokenArray
+from transformer.device import World, available_memory, best_device, joined
+from transformer.files import replacing
+from transformer.layout import Data, Run
+from transformer.model.attention import fits_blocks
+from transformer.model.transformer import Transformer
+from transformer.model.weights import load_model
+from transformer.process import StopSignals
+from transformer.training.batches import ParallelText, open_text
+from transformer.training.log import Evaluation
+from transformer.training.loop import TrainingRun
+from transformer.training.loss import batch_losses, compiled
+from transformer.translation.translator import search
+
+CPU = torch.device("cpu")
+RECORD = Path("results/record/multi30k/runs/en-de/base")
+DATA = Data(Path("results/multi30k/data/en-de"))
+# How far a gradient may lie from float32's on the processor, as a part of its norm: bfloat16 keeps 8 bits.
+NEAR = {torch.float32: 1e-3, torch.bfloat16: 0.1}
+WORDS = {"failed": "FAILED", "leftout": "left out"}
+LENGTHS = {"ragged": [1, 2, 128, 129, 64, 65, 63, 17, 250, 5], "one token": [1], "short": [3] * 40}
+
+
+class Failed(Exception):
+    """What a check found wrong."""
+
+
+class LeftOut(Exception):
+    """The reason why a check cannot be done here."""
+
+
+def kernels() -> dict:
+    """Compare a step's losses and gradient, in each form that a training takes, with equation 1 in float32."""
+    device = best_device()
+    base = of_paper("base", 1).experiment.model
+    changes = {"N": 2, "P_drop": 0.0} | (
+        {} if device.type == "cuda" else {"d_model": 64, "d_ff": 64, "d_k": 8, "d_v": 8}
+    )
+    config = structs.replace(base, **changes)
+    torch.manual_seed(1)
+    model, found = Transformer(config), {}
+    for name, lengths in LENGTHS.items():
+        text = ParallelText(side(lengths, config.output_rows), side(lengths[::-1], config.output_rows))
+        expected = step_of(model.to(CPU), text, batch_losses, torch.float32)
+        forms = {"float32": (batch_losses, torch.float32), "bfloat16": (batch_losses, torch.bfloat16)}
+        if fits_blocks(config, device, torch.bfloat16):
+            forms["compiled"] = (compiled(), torch.bfloat16, (1024, 1024))
+        for form, arguments in forms.items():
+            loss, gradient = step_of(model.to(device), text, *arguments)
+            apart = float((gradient - expected[1]).norm() / expected[1].norm())
+            found[f"{name}, {form}"] = {"loss": abs(loss / expected[0] - 1), "gradient": apart}
+            if not (apart <= NEAR[arguments[1]] and abs(loss / expected[0] - 1) <= NEAR[arguments[1]] / 10):
+                raise Failed(f"{name}, {form}: {found[f'{name}, {form}']}, apart from float32 on the processor")
+    return found
+
+
+def side(lengths: list[int], rows: int) -> TokenArray:
+    """Draw sentences of these lengths, EOS included."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids = np.random.default_rng(len(lengths)).integers(EOS + 1, rows, offsets[-1])
+    ids[offsets[1:] - 1] = EOS
+    return TokenArray(ids.astype(np.uint16), offsets)
+
+
+def step_of(model: Transformer, text: ParallelText, compute, dtype: torch.dtype, capacity=None) -> tuple[float, Tensor]:
+    """Return the loss of all sentences and its gradient, as one tensor on the processor."""
+    device = next(model.parameters()).device
+    loss, _ = compute(model, text.batch(np.arange(len(text.source)), device, capacity), 0.1, dtype)
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    return loss.item(), torch.cat([gradient.flatten().float().cpu() for gradient in gradients])
+
+
+def speed(model: str) -> dict:
+    """Time the paper's base or big model, beside a plain loop around torch.nn.Transformer."""
+    if best_device() == CPU:
+        raise LeftOut("the paper's models take a processor minutes a step")
+    output = FOLDER / f"train-paper-{model}-{file_name(torch.cuda.get_device_name())}.json"
+    train.main(model=model, output=output)
+    return {"written": str(output)}
+
+
+def small(steps: int) -> Workload:
+    """Set up a training that saves every two steps."""
+    work = of_paper("base", 2000)
+    changes = {
+        "model": {
+            "N": 2,
+            "d_model": 64,
+            "d_ff": 64,
+            "h": 4,
+            "d_k": 16,
+            "d_v": 16,
+            "embedding_rows": 999,
+            "output_rows": 999,
+        },
+        "training": {"steps": steps, "source_tokens": 2000, "target_tokens": 2000, "checkpoint_every": 1},
+        "running": {"evaluate_every": steps, "save_every": 2, "bleu_sentences": 0},
+    }
+    parts = {name: structs.replace(getattr(work.experiment, name), **part) for name, part in changes.items()}
+    text, dev = (random_text(seed, pairs, 999) for seed, pairs in ((1, 2000), (2, 50)))
+    return Workload(structs.replace(work.experiment, **parts), text, dev, None, work.label)
+
+
+def training(folder: Path, work: Workload, world: World | None = None) -> TrainingRun:
+    """Open a training in `folder`, at its newest state."""
+    world = world or World(0, 1, best_device())
+    evaluation = Evaluation(work.dev, work.vocabulary, work.budgets, work.experiment.running.bleu_sentences, world)
+    room = available_memory(world.device, torch.get_num_threads())
+    return TrainingRun(work.experiment, work.text, evaluation, "gpu", Run(folder), room)
+
+
+def until_killed(folder: Path) -> None:
+    training(folder, small(10**6)).train(StopSignals(), "gpu")
+
+
+def resume() -> dict:
+    """Kill a training after it has saved a state; what goes on from there must arrive where an undisturbed one does."""
+    with TemporaryDirectory() as place:
+        killed, whole = Path(place, "killed"), Path(place, "whole")
+        process = get_context("spawn").Process(target=until_killed, args=(killed,))
+        process.start()
+        while process.is_alive() and not list(Run(killed).state.glob("*.safetensors")):
+            time.sleep(0.01)
+        process.kill()
+        process.join()
+        first = training(killed, small(10**6)).progress.step
+        steps = first + 10
+        runs = [training(folder, small(steps)) for folder in (killed, whole)]
+        perplexities = [run.train(StopSignals(), "gpu").dev_perplexity for run in runs]
+    if first == 0 or abs(perplexities[0] / perplexities[1] - 1) > 0.01:
+        raise Failed(f"killed after step {first}: dev perplexity {perplexities[0]}, undisturbed {perplexities[1]}")
+    return {"killed_after": first, "dev_perplexity": perplexities}
+
+
+def curve() -> dict:
+    """Train Multi30k's base for 300 steps; its loss must be as the record's seeds have it, after 250 to 300."""
+    if not DATA.manifest.exists():
+        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k makes it)")
+    work = of_run(RECORD / "1", DATA.folder)
+    losses: list[float] = []
+    with TemporaryDirectory() as place:
+        run = training(Path(place), work)
+        for indices in itertools.islice(run.batches(), 300):
+            update = run.update(indices, StopSignals())
+            losses.append(update.smoothed / update.lengths[1].sum())
+    logs = [(path / "metrics.jsonl").read_text(encoding="utf-8").splitlines() for path in sorted(RECORD.iterdir())]
+    recorded = [next(one["loss"] for one in map(json.loads, log) if one.get("step") == 300) for log in logs]
+    ours = float(np.mean(losses[250:]))
+    if not min(recorded) - 0.1 <= ours <= max(recorded) + 0.1:
+        raise Failed(f"loss {ours:.3f} after 250 to 300 steps, recorded {min(recorded):.3f} to {max(recorded):.3f}")
+    return {"loss": ours, "recorded": recorded}
+
+
+def decoding() -> dict:
+    """Translate Multi30k's dev set with the record's model, and compare some with the processor's translations."""
+    if not DATA.manifest.exists():
+        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k makes it)")
+    run = Run(RECORD / "1")
+    experiment, options = load(run.experiment), load(run.decoding, Decoding)
+    dev = open_text(DATA, "dev").source
+    sentences = [dev[index].tolist() for index in range(len(dev))]
+    model = load_model(run.average, experiment.model)
+    rows = experiment.model.output_rows
+    expected = search(model, rows, sentences[:50], options)
+    model.to(best_device())
+    search(model, rows, sentences[:50], options)  # the first call loads kernels
+    started = time.perf_counter()
+    found = search(model, rows, sentences, options)
+    seconds = time.perf_counter() - started
+    same = sum(a[0] == b[0] for a, b in zip(found, expected, strict=False))
+    if same < 45:
+        raise Failed(f"{same} of 50 translations are the processor's")
+    return {"sentences_per_second": len(sentences) / seconds, "same_of_50": same}
+
+
+def together() -> dict:
+    """Train with two processes, on two GPUs by NCCL or on a processor by gloo, as one process does."""
+    if 0 < torch.cuda.device_count() < 2:
+        raise LeftOut("one GPU alone")
+    with TemporaryDirectory() as place:
+        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+        subprocess.run([*launch, "benchmarks.gpu", "--rank-in", place], check=True)
+        both = json.loads(Path(place, "both").read_text(encoding="utf-8"))
+        alone = training(Path(place, "alone"), small(10)).train(StopSignals(), "gpu").dev_perplexity
+    if abs(both / alone - 1) > 0.01:
+        raise Failed(f"dev perplexity {both} with two processes, {alone} with one")
+    return {"dev_perplexity": [both, alone]}
+
+
+def one_of_two(place: Path) -> None:
+    with joined() as world:
+        perplexity = training(place / "two", small(10), world).train(StopSignals(), "gpu").dev_perplexity
+        if world.rank == 0:
+            (place / "both").write_text(json.dumps(perplexity), encoding="utf-8")
+
+
+def file_name(hardware: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", hardware)
+
+
+CHECKS = {check.__name__: check for check in (kernels, resume, together, curve, decoding)}
+CHECKS |= {model: partial(speed, model) for model in ("base", "big")}
+
+
+def main(
+    *checks: str,
+    limit: PositiveInt = 300,
+    output: Path | None = None,
+    alone: bool = False,
+    rank_in: Path | None = None,
+) -> None:
+    """Check a GPU, and measure it. Exits with 1 if a check has failed.
+
+    Args:
+        checks: Some of them; all if not given.
+        limit: Seconds for each.
+        output: The JSON file, written after each check; results/gpu-DEVICE.json if not given.
+        alone: This process is that of one check.
+        rank_in: This process is one of two, with their folder.
+    """
+    if rank_in:
+        one_of_two(rank_in)
+    elif alone:
+        try:
+            print(json.dumps(CHECKS[checks[0]]()))
+        except (Failed, LeftOut) as reason:
+            print(json.dumps({type(reason).__name__.lower(): str(reason)}))
+    else:
+        sys.exit(run_all(checks or tuple(CHECKS), limit, output))
+
+
+def run_all(checks: tuple[str, ...], limit: int, output: Path | None) -> int:
+    """Run each check in a process of its own, print a line for each and a verdict, and return the exit code."""
+    hardware = provenance.hardware(best_device())
+    about = {"measured": provenance.now(), "commit": provenance.commit(), "hardware": hardware}
+    path = output or FOLDER / f"gpu-{file_name(hardware)}.json"
+    found: dict[str, dict] = {}
+    for name in checks:
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "benchmarks.gpu", name, "--alone"]
+        try:
+            result = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit)
+            answer = json.loads(result.stdout.splitlines()[-1]) if not result.returncode else None
+            found[name] = answer or {"failed": f"exit code {result.returncode}; its message is above"}
+        except subprocess.TimeoutExpired:
+            found[name] = {"failed": f"not done after {limit} s"}
+        found[name]["seconds"] = round(time.perf_counter() - started, 1)
+        with replacing(path) as file:
+            json.dump(about | {"versions": provenance.versions(), "checks": found}, file, indent=1)
+        verdict = next((f"{word}: {found[name][key]}" for key, word in WORDS.items() if key in found[name]), "right")
+        print(f"{name:9} {found[name]['seconds']:6.1f} s  {verdict}", flush=True)
+    failed = [name for name in found if "failed" in found[name]]
+    print(
+        f"{hardware}: {', '.join(failed)} failed" if failed else f"{hardware}: all that was tried is right",
+        path,
+        sep="; ",
+    )
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
