@@ -7,10 +7,10 @@ import numpy as np
 from msgspec import structs
 
 from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
-from transformer.config.reading import read_yaml
 from transformer.config.scales import PARSER, RunName, at, parts
 from transformer.data.corpus import Subwords, TokenArray
 from transformer.layout import Data
+from transformer.reading import read_yaml
 from transformer.training.batches import ParallelText, open_text
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"

@@ -5,8 +5,6 @@ another version may have written them.
 """
 
 import json
-import re
-from contextlib import suppress
 from pathlib import Path
 from reprlib import repr as short
 from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
@@ -16,6 +14,7 @@ from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 
 from transformer.files import InputError, open_input, replacing
+from transformer.reading import structured
 
 Content = TypeVar("Content")
 Positive = Annotated[int, Meta(ge=1)]
@@ -28,7 +27,6 @@ AveragedSteps = Annotated[list[Count], Meta(min_length=1)]
 Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled test set
 
 ABOUT = "about"  # the key of our header in that of a file of weights
-_ERROR = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
 class Start(TypedDict):  # or a resumption, of a training
@@ -174,26 +172,8 @@ def write_json(path: str | Path, record: Any, **format: Any) -> None:
 
 def typed(content: Any, kind: type[Content], where: str | Path) -> Content:
     """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it. Raises InputError."""
-    try:
-        made = msgspec.convert(content, kind)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where}{_problem(str(error), content)}") from None
+    made = structured(content, kind, where)
     return content if type(made) in (dict, list, tuple) else made
-
-
-def _problem(error: str, content: Any) -> str:
-    """Put an error of msgspec into this project's words, the place first."""
-    match = _ERROR.fullmatch(error)
-    place, problem = (match["place"] or "").removeprefix("."), match["problem"].replace("`", "")
-    problem = problem[0].lower() + problem[1:]
-    if missing := re.fullmatch("object missing required field (.*)", problem):
-        problem = f"missing key {missing[1]!r}"
-    else:
-        with suppress(KeyError):  # msgspec writes [...] for any key of a mapping
-            for key, number in re.findall(r"([^.\[\]]+|\.\.\.)|\[(\d+)\]", place):
-                content = content[int(number)] if number else content[key]
-            problem = f"{problem.partition(', got ')[0]}, found {short(content)}"
-    return f"{', ' * bool(place)}{place}: {problem.replace(', got ', ', found ')}"
 
 
 def read_of_run(path: str | Path, kind: type[Content]) -> Content:
@@ -218,10 +198,10 @@ def read_translated(path: str | Path) -> Translated:
         scores = part["scores"]
         for name in ("paper", scores.get("paper")):
             if name not in scores:
-                raise InputError(f"{path}, {place}: missing key {name!r}")
+                raise InputError(f"{path}: {place}: missing key {name!r}")
         for name, value in variants(scores).items():
             if not isinstance(value, dict):
-                raise InputError(f"{path}, {place}.{name}: expected object, found {value!r}")
+                raise InputError(f"{path}: {place}.{name}: expected object, found {value!r}")
     return content
 
 
@@ -230,9 +210,9 @@ def read_parses(path: str | Path, trees: str | Path, lines: int) -> Parses:
     content = read_json(path, Parses)
     for key, number in {"sentences": content["sentences"], "scores": len(content["scores"])}.items():
         if number != lines:
-            raise InputError(f"{path}, {key}: expected {lines}, the lines of {trees}, found {number}")
+            raise InputError(f"{path}: {key}: expected {lines}, the lines of {trees}, found {number}")
     if others := set(content["repaired"]) - set(map(str, range(1, lines + 1))):
-        raise InputError(f"{path}, repaired: expected lines from 1 to {lines}, found {short(min(others))}")
+        raise InputError(f"{path}: repaired: expected lines from 1 to {lines}, found {short(min(others))}")
     return content
 
 

@@ -13,7 +13,7 @@ NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path i
 
 LAYERS = (  # lowest first; a new package must be placed
     ("layout", "files"),
-    ("provenance",),
+    ("provenance", "reading"),
     ("records",),
     ("config", "process"),
     ("cli", "device"),

@@ -9,8 +9,8 @@ import yaml
 from snakemake.utils import update_config
 
 from transformer.cli import COMMANDS, main
-from transformer.config.reading import structured
 from transformer.config.schema import Config
+from transformer.reading import structured
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -15,8 +15,8 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from transformer.config.reading import read_yaml, structured
 from transformer.files import InputError, replacing
+from transformer.reading import read_yaml, structured
 
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
 

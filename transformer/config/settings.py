@@ -13,9 +13,9 @@ import yaml
 
 from transformer.config import scales
 from transformer.config.experiment import resolve
-from transformer.config.reading import hint, read_yaml, structured
 from transformer.config.schema import Config
 from transformer.files import InputError
+from transformer.reading import hint, read_yaml, structured
 
 CONFIG = Path("config.yaml")  # of the project's folder
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as short
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -82,11 +82,11 @@ def _wrong_key(mapping: dict, kind: Any) -> Any:
 
 def _within(kind: Any, step: str | int) -> Any:
     """Return the type at a key or an index of a type, without annotations and UNSET."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        inner = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == step)
+    if isinstance(kind, type):
+        inner = get_type_hints(kind, include_extras=True).get(step, Any)
     else:
-        inner = get_args(kind)[step if get_origin(kind) is tuple else -1]
-    while get_origin(inner) is Annotated or msgspec.UnsetType in get_args(inner):
+        inner = (get_args(kind) or [Any])[step if get_origin(kind) is tuple else -1]
+    while get_origin(inner) in (Annotated, NotRequired) or msgspec.UnsetType in get_args(inner):
         inner = get_args(inner)[0]
     return inner
 
