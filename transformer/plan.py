@@ -9,7 +9,7 @@ from typing import NamedTuple
 from transformer.config.experiment import Experiment, resolve
 from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of
 from transformer.files import InputError
-from transformer.model.cost import parameters, planned_flops
+from transformer.model.cost import SENTENCE, parameters, planned_flops
 from transformer.pipeline import Pipeline
 from transformer.records import read_json
 
@@ -38,6 +38,9 @@ GPUS = {
 # The big model on one A100 reached this: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README: 82,059
 # tokens a second in mixed precision. Eight A100s in MLPerf v0.7 reached 42 %.
 _UTILISATION = 0.33
+# Products' FLOPs in the time of one number of q + k under a tanh, in additive attention. On a processor as in the
+# record. On a GPU not measured: some 20 times four bytes between its memory and its cores, 70 FLOPs for each byte.
+_ADDITIVE = {"GPU": 6000, "core": 700}
 
 
 class Speed(NamedTuple):
@@ -58,6 +61,15 @@ def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
 def run_flops(run: Experiment) -> float:
     """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
     return planned_flops(run.model, run.training.source_tokens, run.training.target_tokens, run.training.steps)
+
+
+def run_hours(run: Experiment, speed: Speed) -> float:
+    """Return the hours of one training on one GPU or core."""
+    flops, model, training = run_flops(run), run.model, run.training
+    if model.attention == "additive":
+        pairs = SENTENCE * (training.source_tokens + 2 * training.target_tokens)
+        flops += _ADDITIVE[speed.unit] * training.steps * pairs * model.N * model.h * model.d_k
+    return flops / speed.flops_per_second / 3600
 
 
 def run_bytes(run: Experiment) -> int:

@@ -7,6 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.device import saved_bytes
+from transformer.model import attention as module
 from transformer.model.attention import Softmax, attention, dropout
 
 # Softmax.
@@ -37,6 +39,25 @@ def test_16_bit_heads_are_summed_in_32_bits():
         total = attention(*heads, None, False, 0.0)
     assert total.dtype == torch.float32
     torch.testing.assert_close(total, attention(*(x.float() for x in heads), None, False, 0.0), rtol=0, atol=0)
+
+
+def test_additive_scores_keep_no_sums_of_queries_and_keys(monkeypatch):
+    """In a batch of §5.1 they are gigabytes in each layer: for the gradient a few are computed again at a time."""
+    monkeypatch.setattr(module, "_SUMS", 2 * (2 * 3 * 7 * 4))  # two queries at a time
+    torch.manual_seed(1)
+    leaves = [torch.randn(*size, requires_grad=True) for size in ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 1), (3, 4))]
+    Q, K, V, additive = leaves
+    found = attention(Q, K, V, None, False, 0.0, additive=additive)
+    sums = torch.tanh(Q[:, :, :, None] + K[:, :, None])
+    expected = (sums * additive[:, None, None]).sum(-1).softmax(-1) @ V
+    torch.testing.assert_close(found, expected)
+    towards = torch.randn(found.shape)
+    gradients = (torch.autograd.grad((out * towards).sum(), leaves) for out in (found, expected))
+    torch.testing.assert_close(*gradients)
+    kept = saved_bytes(lambda: attention(Q, K, V, None, False, 0.0, additive=additive))
+    assert kept < sums.nbytes
+    with torch.inference_mode():
+        torch.testing.assert_close(attention(Q, K, V, None, False, 0.0, additive=additive), expected)
 
 
 # Dropout.

@@ -59,7 +59,7 @@ def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.S
     for name, names_of_runs in {**tables, "all": runs}.items():
         trainings = [runs[run] for run in names_of_runs]
         flops = sum(map(estimate.run_flops, trainings))
-        hours = flops / speed.flops_per_second / 3600
+        hours = sum(estimate.run_hours(run, speed) for run in trainings)
         row = {
             "": name,
             "runs": len(trainings),
@@ -78,7 +78,7 @@ def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.S
 
 def notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.Speed, units: int) -> str:
     """Return the notes under the table."""
-    hours = {run: estimate.run_flops(experiment) / speed.flops_per_second / 3600 for run, experiment in runs.items()}
+    hours = {run: estimate.run_hours(experiment, speed) for run, experiment in runs.items()}
     longest = max(hours, key=hours.get)
     lines = [
         f"Speed: {speed.source}",

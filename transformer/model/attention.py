@@ -8,10 +8,12 @@ Shapes: B sentences, L the longest sentence's length, n tokens of all sentences.
 """
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from transformer.config.experiment import Model
 from transformer.model.packed import BLOCK, Blocks, Moved, Packed
@@ -19,6 +21,7 @@ from transformer.model.packed import BLOCK, Blocks, Moved, Packed
 # cuDNN's kernel prepares itself for each new shape: a small model's steps of ever new shapes took ten times as long.
 torch.backends.cuda.enable_cudnn_sdp(False)
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
+_SUMS = 2**25  # of queries and keys, that additive scores hold at once
 _LOWEST = -80  # e^_LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
 
 # The kernels' tiles, forward and, with digits, backward, are the tables' blocks. The mask claims blocks of 128, because
@@ -95,8 +98,18 @@ def attention(
 
 
 def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
-    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k] (§3.2.1; Bahdanau et al., 2015). additive: [h, d_k]."""
-    return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
+    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k] (§3.2.1; Bahdanau et al., 2015). additive: [h, d_k].
+
+    The sums, [B, h, L_q, L_k, d_k], are gigabytes in a batch of §5.1: they exist for a few queries at a time, and are
+    computed again for the gradient.
+    """
+
+    def scores(Q: Tensor) -> Tensor:
+        return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
+
+    again = partial(checkpoint, scores, use_reentrant=False, preserve_rng_state=False)
+    score = again if torch.is_grad_enabled() else scores
+    return torch.cat([score(part) for part in Q.split(max(1, _SUMS // K.numel()), dim=2)], dim=2)
 
 
 def _block_attention(
