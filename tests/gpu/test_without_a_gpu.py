@@ -48,7 +48,11 @@ def trace(library: Path, part: str, model: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("model", "parameters", "most"), [("base", 193, 2200), ("big", 193, 2200), ("parser", 129, 1603)]
+    ("model", "parameters", "most"),
+    [
+        ("base", 193, 2200),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in [("big", 193, 2200), ("parser", 129, 1603)]),
+    ],
 )
 def test_a_step_that_is_not_compiled(library, model, parameters, most):
     """It waits for nothing, or trace.py would fail. The bound is what was counted: fewer operators are better."""

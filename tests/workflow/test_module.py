@@ -67,6 +67,7 @@ def files(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
+@pytest.mark.slow
 def test_another_workflow_makes_table_2_and_reads_it(checkout):
     """By the package of the checkout, in which nothing is written; config.yaml holds what the other does not say."""
     before, work = files(checkout), foreign(checkout, DEMO)
