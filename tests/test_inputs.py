@@ -65,6 +65,18 @@ def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 
 
+def test_beam_and_alpha_are_tried_where_the_scale_names_some():
+    """§6.1 chose them on the dev set, for base."""
+    ask = asked()
+    found = {scale: TABLES["table5"].files(ask.at(scale))["tuning"] for scale in ("demo", "paper")}
+    assert (found["demo"], [path.parts[-3:] for path in found["paper"]]) == (
+        [],
+        [("base", seed, "tuning.json") for seed in "123"],
+    )
+    options = ask.analysis_options(wildcards(analysis="tuning"))
+    assert options[4:] == ["--beams", 1, 4, 20, "--alphas", 0.0, 0.3, 0.6, 0.9, 1.2]
+
+
 def test_every_run_of_a_table_is_trained_once():
     pipeline = Pipeline(settings.read([], ["scale=multi30k"]))
     runs = all_runs(pipeline.config)

@@ -199,7 +199,7 @@ class Inputs:
         return ANALYSES[wildcards.analysis].reads(self.run(wildcards), self.data(wildcards))
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
-        settings = self.config["probes"] | self.at(wildcards.scale).entry.get("probes", {})
+        settings = self.at(wildcards.scale).probes
         options = ["--sentences", settings["sentences"], "--data", self.data(wildcards).folder]
         for name in ANALYSES[wildcards.analysis].settings:
             options += [f"--{name}", *(settings[name] if isinstance(settings[name], list) else [settings[name]])]

@@ -35,6 +35,11 @@ class Pipeline:
         own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in self.config["experiments"]}
         return own | {"base": self.entry["base"] | own["base"]}
 
+    @property
+    def probes(self) -> dict:
+        """Return the settings of the analyses at this scale."""
+        return self.config["probes"] | self.entry.get("probes", {})
+
     def paper(self, table: str) -> Path:
         """Return the file with the numbers that the paper printed."""
         return Path(self.project, f"workflow/paper/{table}.csv")

@@ -23,7 +23,7 @@ class _Analysis:
 
     function: str  # module:function in transformer.evaluation
     experiments: tuple[str, ...]
-    settings: tuple[str, ...]  # keys of `probes` in config.yaml, and options
+    settings: tuple[str, ...]  # keys of `probes` in config.yaml, and options; without one of them it is left out
     reads: Callable[[Run, Data], list[Path]] = lambda run, data: []  # besides the run's weights and the dev set
 
 
@@ -37,6 +37,7 @@ ANALYSES = {
         lambda run, data: [data.offsets("train", "source")],
     ),
     "smoothing": _Analysis("subject:smoothing", ("base", "smoothing-0.0", "smoothing-0.2"), ("beams",)),
+    "tuning": _Analysis("subject:tuning", ("base",), ("beams", "alphas")),
 }
 # Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
@@ -102,6 +103,7 @@ def _table_4_files(pipeline: Pipeline) -> Files:
     second = [run for run in runs if "elsewhere" in pipeline.tasks[run.task]]
     return {
         "constrained": pipeline.of_runs(runs, lambda run: run.scores("test", ".constrained")),
+        "dev": pipeline.of_runs(runs, lambda run: run.scores("dev")),
         "elsewhere": pipeline.of_runs(second, lambda run: run.scores("elsewhere", ".constrained")),
     }
 
@@ -133,7 +135,9 @@ def _training_files(pipeline: Pipeline) -> Files:
 
 
 def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    return [run for run in _runs_of_table_5(pipeline) if run.experiment in ANALYSES[analysis].experiments]
+    entry = ANALYSES[analysis]
+    experiments = entry.experiments if pipeline.probes.keys() >= set(entry.settings) else ()
+    return [run for run in _runs_of_table_5(pipeline) if run.experiment in experiments]
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:

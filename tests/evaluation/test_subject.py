@@ -27,6 +27,7 @@ from transformer.evaluation.subject import (
     open_subject,
     predict,
     smoothing,
+    tuning,
 )
 from transformer.files import InputError
 from transformer.model import weights
@@ -177,6 +178,14 @@ def test_smoothing_has_the_beams_of_the_subcommands(averages, place, tmp_path):
     assert low < found["perplexity"] < high
     tokens = sum(entry["tokens"] for entry in found["calibration"]["bins"])
     assert tokens == np.fromfile(place / "data" / "dev.target.offsets", dtype="<i8")[-1]
+
+
+def test_tuning_has_every_beam_with_every_alpha(place, tmp_path):
+    found = analyse(tuning, place, beams=[1, 5], alphas=[0.0, 0.9])
+    assert [(entry["beam"], entry["alpha"]) for entry in found["searches"]] == [(1, 0.0), (1, 0.9), (5, 0.0), (5, 0.9)]
+    for entry in found["searches"]:
+        search = {"beam": entry["beam"], "alpha": entry["alpha"]}
+        assert entry == search | by_commands(place / "run", (dev(place), dev(place)), tmp_path, **search)
 
 
 # Length --------------------------------------------------------------------------------------------------------------

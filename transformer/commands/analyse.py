@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from cyclopts.types import PositiveInt
+from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 
 from transformer.records import write_json
@@ -32,6 +32,7 @@ def analyse(
     times: list[PositiveInt] | None = None,
     quantile: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] = 1.0,
     beams: list[PositiveInt] | None = None,
+    alphas: list[NonNegativeFloat] | None = None,
 ) -> None:
     r"""Analyse a trained run, for the claims of Table 5 that need no other training.
 
@@ -40,7 +41,7 @@ def analyse(
             --output smoothing.json
 
     Args:
-        name: averaging, heads, lengths or smoothing
+        name: averaging, heads, lengths, smoothing or tuning
         run: folder of a trained run
         source: the dev set, raw text
         target: its references, line by line
@@ -52,7 +53,8 @@ def analyse(
         data: lengths: folder of the encoded training text
         times: lengths: multiples of the longest sentence in training
         quantile: lengths: the longest of this part of its sentences, the shortest ones
-        beams: smoothing: widths of the beam
+        beams: smoothing and tuning: widths of the beam
+        alphas: tuning: exponents of the length penalty
     """
     options = SimpleNamespace(**locals())
     module, function = ANALYSES[name].function.split(":")

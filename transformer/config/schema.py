@@ -43,6 +43,7 @@ Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an addr
 Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
+Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
 SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
 Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
@@ -113,6 +114,7 @@ class Probes(Keys):
     quantile: Annotated[float, Meta(gt=0, le=1), says("Part of them, the shortest, that counts there.")]
     sentences: Annotated[int, Meta(ge=10, le=1_000_000), says("Dev sentences that are measured, at most.")]
     choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
+    alphas: Maybe[Annotated[Alphas, says("Length penalties, each tried with each beam (§6.1).")]] = UNSET
 
 
 OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Table1)

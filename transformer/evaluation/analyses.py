@@ -122,7 +122,16 @@ class Smoothing(Analysis):
     calibration: Calibration
 
 
+class _Search(Beam):
+    alpha: Amount
+
+
+class Tuning(Analysis):
+    searches: list[_Search]
+
+
 PAYLOADS = {"averaging": Averaging, "heads": Heads, "lengths": GroupedByLength, "smoothing": Smoothing}  # by analysis
+PAYLOADS |= {"tuning": Tuning}
 
 
 class _Pair(TypedDict):  # a sentence and its translation

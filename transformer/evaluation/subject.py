@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, product
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from msgspec import structs
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.device import best_device
-from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing
+from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
 from transformer.files import InputError, draw, read_pairs, sha256
@@ -138,6 +138,16 @@ def smoothing(input: SimpleNamespace, params: SimpleNamespace) -> Smoothing:
         "beams": beams,
         "calibration": calibration(predictions.confidence, predictions.correct),
     }
+
+
+def tuning(input: SimpleNamespace, params: SimpleNamespace) -> Tuning:
+    """Measure BLEU with each of `params.beams` and each of `params.alphas`, as §6.1 chose both on the dev set."""
+    subject, searches = open_subject(input, params), []
+    for beam, alpha in product(params.beams, params.alphas):
+        decoding = structs.replace(subject.translator.decoding, beam=beam, alpha=alpha)
+        scored = subject.score(replace(subject.translator, decoding=decoding))
+        searches.append({"beam": beam, "alpha": alpha} | scored)
+    return subject.header | {"searches": searches}
 
 
 def calibration(confidence: np.ndarray, correct: np.ndarray) -> dict:

@@ -36,9 +36,12 @@ def parse_score(f1: float, task: str = "supervised", seed: int = 1, repaired: in
 @pytest.fixture
 def make(tmp_path):
     def make(*contents: dict, elsewhere: tuple = ()):
-        """Return our rows by task, and the table; constrained search is one better."""
-        better = [parse_score(each["scores"]["all"]["f1"] + 1) | {"run": each["run"]} for each in contents]
-        files = {"score": contents, "constrained": better, "elsewhere": elsewhere}
+        """Return our rows by task, and the table; constrained search is one better, and the dev set two worse."""
+        better, worse = (
+            [parse_score(each["scores"]["all"]["f1"] + more) | {"run": each["run"]} for each in contents]
+            for more in (1, -2)
+        )
+        files = {"score": contents, "constrained": better, "dev": worse, "elsewhere": elsewhere}
         options = {name: write_scores(tmp_path / name, *each) for name, each in files.items()}
         options |= {"paper": PAPER, "task": TASKS, "expected": ["x/parser/1"], "data_of_paper": True}
         _, rows, table = make_table(table4, "task", **options, elsewhere_label="GENTLE" if elsewhere else None)

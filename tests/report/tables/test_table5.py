@@ -8,6 +8,7 @@ from support.scored import make_table, said, score, shown, write_scores
 
 from transformer.evaluation.scores import RESAMPLES, TRAININGS
 from transformer.registry import ANALYSES, TABLE_5
+from transformer.report.tables.render import Grid
 from transformer.report.tables.table5 import COMPARED, read_claims, table5
 
 ROOT = Path(__file__).parents[3]
@@ -123,6 +124,16 @@ def test_half_of_the_heads_of_a_kind_are_compared_with_all(make):
     rows, _ = make(trained("base", 30), heads=[heads()])
     kinds = ("encoder", "decoder", "decoder to encoder")
     assert values(rows, "Heads are needed.") == {f"2 heads masked − all, {kind}": (-2.0, "seen here") for kind in kinds}
+
+
+def test_search_is_shown_by_beam_and_alpha_as_mean_over_seeds(make):
+    searches = [
+        measured("base", seed, searches=[point(bleu, beam=4, alpha=alpha, length_ratio=1) for alpha, bleu in bleus])
+        for seed, bleus in ((1, [(0.0, 25), (0.6, 26)]), (2, [(0.0, 25), (0.6, 27)]))
+    ]
+    _, table = make(trained("base", 30), tuning=searches)
+    (row,) = next(shown(grid) for grid in table.notes if isinstance(grid, Grid) and "Beam" in grid.rows[0])
+    assert (row["Beam"], row["BLEU, α 0"], row["BLEU, α 0.6"]) == ("4", "25.00 ± 0.00", "26.50 ± 0.71")
 
 
 def test_every_claim_is_tested_by_a_row_that_there_is():

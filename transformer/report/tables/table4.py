@@ -19,12 +19,13 @@ WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"  # how the 
 def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper; score, constrained (the same by constrained search) and elsewhere (on other trees): files. params:
-    task, by name what each parser learned from (`training`), is tested on (`label`), and whether it learned from trees
-    that no person made (`silver`); elsewhere_label, the name of the other trees, if any; expected; data_of_paper.
+    input: paper; score, constrained (the same by constrained search), dev and elsewhere (on other trees): files.
+    params: task, by name what each parser learned from (`training`), is tested on (`label`), and whether it learned
+    from trees that no person made (`silver`); elsewhere_label, the name of the other trees, if any; expected;
+    data_of_paper.
     """
     runs, tasks, elsewhere = _read_f1(input.score), params.task, params.elsewhere_label
-    others = {"constrained": _read_f1(input.constrained)}
+    others = {"constrained": _read_f1(input.constrained), "dev": _read_f1(input.dev)}
     if elsewhere:
         others["elsewhere"] = _read_f1(input.elsewhere)
     paper = cells.read_printed(input.paper)
@@ -62,6 +63,7 @@ _PARSER_COLUMNS = [
     ),
     Column("F1 without repair", cells.mean("f1_without_repair", 1), detail=True),
     Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
+    Column("F1, dev", cells.mean("f1_dev", 1), detail=True),  # by which §6.3 chooses dropout, rate and beam
     Column(
         "F1, EVALB",
         lambda row: cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"]),

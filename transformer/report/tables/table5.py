@@ -226,7 +226,7 @@ def _longer(files: pd.DataFrame) -> _Pairs:
 
 
 def _longest(files: pd.DataFrame) -> str:
-    return longest_of(files["quantile"].fillna(1).min() if "quantile" in files else 1)
+    return longest_of(files["quantile"].fillna(1).min())
 
 
 # By the name of the row in workflow/paper/table5.csv: the analysis, and what is compared in it.
@@ -250,6 +250,14 @@ def _averaging_grid(files: pd.DataFrame) -> Grid:
         for (experiment, count), same in _points(files, "averages").groupby(["experiment", "checkpoints"])
     ]
     return Grid(("Experiment",), rows)
+
+
+def _tuning_grid(files: pd.DataFrame) -> Grid:
+    rows: list[Row] = []
+    for beam, at_beam in _points(files, "searches").groupby("beam"):
+        by_alpha = at_beam.groupby("alpha")
+        rows.append({"Beam": str(beam)} | {f"BLEU, α {a:g}": cells.mean_cell(same, "bleu", 2) for a, same in by_alpha})
+    return Grid(("Beam",), rows)
 
 
 def _smoothing_grid(files: pd.DataFrame) -> Grid:
@@ -309,3 +317,4 @@ def _heads_grid(files: pd.DataFrame) -> Grid:
 
 
 _GRIDS = {"averaging": _averaging_grid, "smoothing": _smoothing_grid, "lengths": _lengths_grid, "heads": _heads_grid}
+_GRIDS |= {"tuning": _tuning_grid}
