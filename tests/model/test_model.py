@@ -41,15 +41,13 @@ def randomize(module: nn.Module) -> nn.Module:
 
 def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment):
     """tensor2tensor's relu_dropout. Numbers after the ReLU are all 1, and handed on as they are."""
-    shape = replace(experiment.model, d_model=64, d_ff=64)
-    for P_drop_relu, values in ((0.5, {0.0, 2.0}), (None, {1.0})):
-        layer = FeedForward(replace(shape, P_drop_relu=P_drop_relu) if P_drop_relu else shape)
+    for changes, values in (({"P_drop_relu": 0.5}, {0.0, 2.0}), ({}, {1.0})):
+        layer = FeedForward(replace(experiment.model, d_model=64, d_ff=64, **changes))
         for linear, weight, bias in ((layer.inner, torch.zeros(64, 64), 1), (layer.outer, torch.eye(64), 0)):
             linear.weight.data.copy_(weight)
             linear.bias.data.fill_(bias)
-        x = torch.rand(9, 64)
-        assert set(layer(x).flatten().tolist()) == values
-        assert set(layer.eval()(x).flatten().tolist()) == {1.0}
+        assert set(layer(torch.rand(9, 64)).flatten().tolist()) == values
+        assert set(layer.eval()(torch.rand(9, 64)).flatten().tolist()) == {1.0}
 
 
 # §3.4 and §3.5: embeddings and positions.
