@@ -14,7 +14,7 @@ RUN = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
 INSTALL = $(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX))
 SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 
-.PHONY: all test test-all test-cluster lint format lock
+.PHONY: all test test-all test-cluster rehearsal lint format lock
 
 # One line a job, from Snakemake's logger in workflow/logger; what the jobs say is in logs/.
 all: .venv/installed
@@ -36,6 +36,11 @@ test-all: .venv/installed
 # The tests on a Slurm cluster alone, which is made for them here; if packages are missing, they are skipped and say which.
 test-cluster: .venv/installed
 	$(RUN) pytest -m slow tests/cluster
+
+# Scale `paper` in small: every step from the download of archives, made here, to the page, which stays to be looked at.
+rehearsal: .venv/installed
+	$(RUN) pytest -m "" tests/workflow/test_rehearsal.py --basetemp rehearsal
+	@echo "Its page: rehearsal/project/results/paper/report.html"
 
 lint: .venv/installed
 	$(RUN) pytest tests/project/test_style.py

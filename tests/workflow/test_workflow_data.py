@@ -5,15 +5,13 @@ The archives are small; their members have the paths of WMT's. How servers misbe
 
 import gzip
 import hashlib
-import io
 import json
 import subprocess
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
+from support.archives import about, packed, plain, sgm, zipped
 from support.project import copy_project, snakemake
 from support.server import serve, serving, status
 
@@ -23,20 +21,6 @@ LINES, FILTERED = 7, 5  # of a corpus, and of a test set's shorter edition
 def sentences(name: str, count: int = LINES) -> list[str]:
     """Make text that is found nowhere else, with a character that other programs take for the end of a line."""
     return [f"Sentence {number} of {name},\u2028no & more." for number in range(1, count + 1)]
-
-
-def plain(lines: list[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def sgm(kind: str, lines: list[str]) -> bytes:
-    """Write WMT's test format, two sentences a document."""
-    documents = []
-    for start in range(0, len(lines), 2):
-        text = [line.replace("&", "&amp;") for line in lines[start : start + 2]]
-        segments = [f'<seg id="{number}">{line}</seg>' for number, line in enumerate(text, start=1)]
-        documents.append("\n".join([f'<doc sysid="x" docid="{start}-paper" genre="news">', *segments, "</doc>\n"]))
-    return f'<{kind}set setid="newstest2014" srclang="any">\n{"".join(documents)}</{kind}set>\n'.encode()
 
 
 def both(path: str, *languages: str, corpus: str = "") -> dict[str, bytes]:
@@ -71,31 +55,7 @@ MEMBERS = {
 }
 
 
-def packed(name: str, members: dict[str, bytes]) -> bytes:
-    """Pack a .tar or a .tgz, as its name says."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w" if name.endswith(".tar") else "w:gz") as archive:
-        for path, content in members.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, content in members.items():
-            archive.writestr(path, content)
-    return buffer.getvalue()
-
-
 ARCHIVES = {name: packed(name, members) for name, members in MEMBERS.items()}
-
-
-def about(data: bytes, *urls: str) -> dict:
-    """Return a download's entry in config.yaml."""
-    return {"urls": [*urls], "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
 @pytest.fixture

@@ -1,0 +1,105 @@
+"""The paper's scale in small, from the first download to the last table (support/rehearsal.py)."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import snakemake
+from support.rehearsal import FILTERED, FOREIGN, LINES, LOST, PAPER, make_rehearsal
+
+from transformer.config.scales import all_runs, downloads_of, parsing_of, tasks_of
+from transformer.registry import FIGURES, TABLES
+
+SMALL = ["--configfile", "rehearsal.yaml", "made.yaml"]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    return make_rehearsal(tmp_path_factory.mktemp("project", numbered=False))
+
+
+@pytest.fixture(scope="module")
+def results(project) -> Path:
+    result = snakemake(project, *SMALL)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr
+    return project / "results/paper"
+
+
+def rows(results: Path, table: str) -> list[dict[str, str]]:
+    """Return the rows of a table that have something of ours."""
+    found = csv.DictReader((results / f"tables/{table}.csv").read_text("utf-8").splitlines())
+    return [row for row in found if row.get("by", "ours") == "ours" and row.get("runs", "ours")]
+
+
+def blank(row: dict[str, str], *columns: str) -> list[str]:
+    return [column for column in columns if row[column] in ("", "nan")]
+
+
+def test_no_training_waits_for_what_only_scores_need(tmp_path):
+    """Nor for its download: at full size, where all rows are resolved, too."""
+    targets = [f"results/paper/runs/{run.task}/{run.experiment}/{run.seed}/run.json" for run in all_runs(PAPER)]
+    result = snakemake(make_rehearsal(tmp_path), "--dry-run", "--config", "scale=paper", "--", *targets)
+    assert result.returncode == 0, result.stdout + result.stderr
+    texts = {name for task in tasks_of(PAPER).values() for name in (*task["train"], task["dev"])}
+    texts |= {name for task in parsing_of(PAPER)["tasks"].values() for name in task.get("silver", {}).get("text", [])}
+    files = [file for name in texts for file in PAPER["corpora"][name].get("files", {}).values()]
+    assert set(re.findall(r"output: resources/downloads/(\S+)", result.stdout)) == set(downloads_of(files))
+    assert not re.search(r"newstest2014|rule (translate|score|analyse):", result.stdout)
+
+
+@pytest.mark.slow
+class TestResults:
+    def test_text_comes_through(self, project, results):
+        """With every character of a corpus, but the return before a line's end; the dirt is dropped."""
+        for language, side in (("en", 0), ("de", 1)):
+            text = (project / f"resources/corpora/commoncrawl.de-en.{language}").read_bytes().decode().split("\n")
+            assert len(text) == LINES + 1
+            assert [text[10 * place] for place in range(len(FOREIGN))] == [pair[side].rstrip("\r") for pair in FOREIGN]
+        german, french = (json.loads((results / f"data/en-{to}/train.json").read_text()) for to in ("de", "fr"))
+        assert german == {"read": 3 * LINES, "kept": 3 * (LINES - LOST)}
+        assert french["read"] == 5 * LINES
+        assert 4 * LINES < french["kept"] <= 5 * (LINES - LOST + 1)  # 81 words are few enough, but ratios are narrower
+
+    def test_the_page_has_everything(self, results):
+        page = (results / "report.html").read_text("utf-8")
+        assert all(re.search(f'id="?{part}\\b', page) for part in (*TABLES, *FIGURES))
+
+    def test_table_2(self, results):
+        base, big = rows(results, "table2")
+        for row in (base, big):
+            numbers = ("bleu", "sacrebleu", "low", "high", "difference", "steps", "seeds")
+            assert not blank(row, *(f"{task}_{number}" for task in ("en-de", "en-fr") for number in numbers))
+        assert not blank(base, "en-de_bleu_sd")
+
+    def test_table_3_has_tests(self, results, project):
+        found = {row["experiment"]: row for row in rows(results, "table3")}
+        trained = yaml.safe_load((project / "rehearsal.yaml").read_text("utf-8"))["scales"]["paper"]["rows"]
+        assert found.keys() == {*trained} & PAPER["experiments"].keys()
+        for name, row in found.items():
+            assert not blank(row, "perplexity", "bleu", "sacrebleu", "low", "high", "parameters", "from_paper")
+            assert name == "base" or not blank(row, "difference", "difference_low", "p", "here")
+        assert not blank(found["base"], "bleu_sd", "perplexity_sd")
+
+    def test_table_4(self, results):
+        found = rows(results, "table4")
+        assert [row["task"] for row in found] == ["supervised", "semi-supervised"]
+        for row in found:
+            assert not blank(row, "f1", "low", "high", "recall", "f1_constrained", "f1_dev", "repaired", "tagging")
+        assert json.loads((results / "data/semi-supervised/train.json").read_text())["silver"] > 0
+
+    def test_table_5_has_a_verdict_on_all_that_is_measured(self, results):
+        found = [row for row in rows(results, "table5") if row["verdict"] != "not run"]
+        assert not [row for row in found if blank(row, "value", "low", "high", "p") or row["verdict"] == "no verdict"]
+        compared = " ".join(row["compared"] for row in found)
+        averaged = [f"`base`, {PAPER['base']['averaged_checkpoints']}", "`big`, 20"]
+        for name in (*averaged, "2 × the longest", "3 × the longest", "`additive`", "heads masked", "beam 20"):
+            assert name in compared
+        assert "BLEU, α 0.6" in (results / "tables/table5.md").read_text("utf-8")
+
+    def test_what_choices_are_worth(self, results):
+        found = {row["choice"]: row for row in rows(results, "why")}
+        assert not blank(found[f"the {FILTERED} filtered sentences alone"], "bleu", "difference")
+        assert not [row for row in found.values() if blank(row, "bleu")]
