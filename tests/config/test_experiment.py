@@ -17,7 +17,6 @@ ROW = CONFIG["base"]
 OUTPUT = {"embedding_rows": 37, "output_rows": 31}
 PAPERS = {"norm": "post", "residual": True, "scaled": True, "attention": "dot", "tied": True, "warmup": True}
 PAPERS |= dict.fromkeys(["P_drop_relu", "max_length"], msgspec.UNSET)
-PAPERS |= dict.fromkeys(["P_drop_relu", "max_length"], msgspec.UNSET)
 
 
 @pytest.fixture

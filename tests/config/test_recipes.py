@@ -93,6 +93,14 @@ def test_a_recipe_can_be_trained_at_each_scale_and_once_laid_over_stays(scale):
     assert ({run.fidelity for run in runs}, again) == ({"tensor2tensor"}, config)
 
 
-def test_a_wrong_recipe_is_refused():
-    with pytest.raises(InputError, match=r"^config.yaml: base: unknown key 'p_drop'"):
-        settings.read([], ["recipe=tensor2tensor", "recipes={tensor2tensor: {base: {p_drop: 1}}}"])
+@pytest.mark.parametrize(
+    ("recipes", "line"),
+    [
+        ("{tensor2tensor: {base: {p_drop: 1}}}", "base: unknown key 'p_drop'"),
+        ("{tensro2tensor: {}}", r"recipes: expected one of recipes \(paper, tensor2tensor\), found 'tensro2tensor'"),
+        ("{tensor2tensor: {scale: demo}}", "recipes.tensor2tensor: .+ that a recipe may change, found 'scale'"),
+    ],
+)
+def test_a_wrong_recipe_is_refused(recipes, line):
+    with pytest.raises(InputError, match=rf"^config.yaml: {line}"):
+        settings.read([], ["recipe=tensor2tensor", f"recipes={recipes}"])

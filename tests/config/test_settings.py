@@ -173,15 +173,18 @@ def test_refused_in_one_line(folder, good, changes, line):
     assert re.fullmatch(re.escape(f"config.yaml: {line}").replace(r"\.\.\.", ".+"), str(refused.value))
 
 
+SMALL = ("no-residual-N-2",)  # the demo's base has N: 2 itself
+
+
 @pytest.mark.parametrize(
     ("base", "left_out"),
     [
-        ({"attention": "additive"}, {"additive", "unscaled", "unscaled-heads-1"}),
-        ({"norm": "pre", "P_drop": 0.2}, {"pre-norm"}),
+        ({"attention": "additive"}, {"additive", "unscaled", "unscaled-heads-1", *SMALL}),
+        ({"norm": "pre", "P_drop": 0.2}, {"pre-norm", "no-warmup-pre-norm", "post-norm-2N", *SMALL}),
     ],
 )
 @pytest.mark.parametrize("place", ["", f"{DEMO}/"])
-def test_claims_that_base_contradicts_or_has_are_not_trained(folder, good, place, base, left_out):
+def test_claims_that_base_contradicts_or_that_repeat_it_or_another_are_not_trained(folder, good, place, base, left_out):
     config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
     settings.accept(config)
     assert set(good["claims"]) - set(trained_claims(config)) == left_out

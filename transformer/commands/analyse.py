@@ -52,7 +52,7 @@ def analyse(
         choose: heads: sentences on which the next head to be masked is chosen
         data: lengths: folder of the encoded training text
         times: lengths: multiples of the longest sentence in training
-        quantile: lengths: the longest of this part of its sentences, the shortest ones
+        quantile: lengths: share of its sentences, shortest first, whose longest counts in `times`
         beams: smoothing and tuning: widths of the beam
         alphas: tuning: exponents of the length penalty
     """

@@ -65,11 +65,14 @@ def all_runs(config: dict) -> list[RunName]:
 
 
 def trained_claims(config: dict) -> list[str]:
-    """Return the rows of `claims` that test something: not those that contradict base, or change nothing of it."""
+    """Return the rows of `claims` that test something: none that contradicts base, or equals it or an earlier one."""
     scale = scale_of(config)
     base = config["base"] | scale["base"]
     rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
-    tested = [name for name, row in rows.items() if base | row != base and not contradiction(base | row)]
+    tested: dict[str, dict] = {}
+    for name, row in rows.items():
+        if base | row not in (base, *tested.values()) and not contradiction(base | row):
+            tested[name] = base | row
     return [name for name, row in rows.items() if name in tested or contradiction(row)]  # the latter is refused later
 
 

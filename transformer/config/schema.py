@@ -111,7 +111,9 @@ class Probes(Keys):
     checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
     beams: Annotated[Numbers, says("Beams of models with and without smoothing (§5.4).")]
     times: Annotated[Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
-    quantile: Annotated[float, Meta(gt=0, le=1), says("Part of them, the shortest, that counts there.")]
+    quantile: Annotated[
+        float, Meta(gt=0, le=1), says("Share of training sentences, shortest first, whose longest counts in `times`.")
+    ]
     sentences: Annotated[int, Meta(ge=10, le=1_000_000), says("Dev sentences that are measured, at most.")]
     choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
     alphas: Maybe[Annotated[Alphas, says("Length penalties, each tried with each beam (§6.1).")]] = UNSET

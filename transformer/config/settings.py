@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import yaml
 
 from transformer.config import scales
-from transformer.config.experiment import resolve
+from transformer.config.experiment import RECIPES, resolve
 from transformer.config.schema import Config
 from transformer.files import InputError
 from transformer.reading import hint, read_yaml, structured
@@ -83,6 +83,7 @@ def check(config: dict) -> None:
     """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
     structured(config, Config, CONFIG)
     _require_named(config["scales"], config["scale"], "scales", "scale")
+    _check_recipes(config["recipes"])
     for experiment in (*scales.TABLE_2, *scales.WHY):
         if experiment not in config["experiments"]:
             refuse("experiments", f"expected '{experiment}', which a table compares, found none")
@@ -106,6 +107,15 @@ def check(config: dict) -> None:
             found, twice = layers[experiment] * depth, 2 * layers["base"] * depth
             if found != twice:
                 refuse(where, f"{experiment}: N: expected {twice}, twice base's, found {found}")
+
+
+def _check_recipes(recipes: dict[str, dict]) -> None:
+    """Refuse a recipe that nothing asks for, and what would choose a recipe or scale once it is laid over."""
+    for recipe, changes in recipes.items():
+        _require_named(RECIPES, recipe, "recipes", "recipes")
+        for key in ("recipe", "recipes", "scale"):
+            if key in changes:
+                refuse(f"recipes.{recipe}", f"expected keys that a recipe may change, found '{key}'")
 
 
 def _check_scale(config: dict, where: str) -> None:

@@ -72,7 +72,7 @@ class GroupedByLength(Analysis):
 
 
 def longest_of(quantile: float) -> str:
-    """Return in words of which sentences in training `longest` is the length."""
+    """Name the sentences whose length is `longest`."""
     return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
 
 
