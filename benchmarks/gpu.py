@@ -6,10 +6,13 @@ with small models, which tries the checks and measures nothing.
 
 import itertools
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -164,7 +167,7 @@ def resume() -> dict:
 def curve() -> dict:
     """Train Multi30k's base for 300 steps; its loss must be as the record's seeds have it, after 250 to 300."""
     if not DATA.manifest.exists():
-        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k makes it)")
+        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k -- {DATA.manifest} makes it)")
     work = of_run(RECORD / "1", DATA.folder)
     losses: list[float] = []
     with TemporaryDirectory() as place:
@@ -183,7 +186,7 @@ def curve() -> dict:
 def decoding() -> dict:
     """Translate Multi30k's dev set with the record's model, and compare some with the processor's translations."""
     if not DATA.manifest.exists():
-        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k makes it)")
+        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k -- {DATA.manifest} makes it)")
     run = Run(RECORD / "1")
     experiment, options = load(run.experiment), load(run.decoding, Decoding)
     dev = open_text(DATA, "dev").source
@@ -197,9 +200,9 @@ def decoding() -> dict:
     found = search(model, rows, sentences, options)
     seconds = time.perf_counter() - started
     same = sum(a[0] == b[0] for a, b in zip(found, expected, strict=False))
-    if same < 45:
-        raise Failed(f"{same} of 50 translations are the processor's")
-    return {"sentences_per_second": len(sentences) / seconds, "same_of_50": same}
+    if same < 0.9 * len(expected):
+        raise Failed(f"{same} of {len(expected)} translations are the processor's")
+    return {"sentences_per_second": len(sentences) / seconds, "same_as_the_processors": [same, len(expected)]}
 
 
 def together() -> dict:
@@ -267,12 +270,16 @@ def run_all(checks: tuple[str, ...], limit: int, output: Path | None) -> int:
     for name in checks:
         started = time.perf_counter()
         command = [sys.executable, "-m", "benchmarks.gpu", name, "--alone"]
-        try:
-            result = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit)
-            answer = json.loads(result.stdout.splitlines()[-1]) if not result.returncode else None
-            found[name] = answer or {"failed": f"exit code {result.returncode}; its message is above"}
-        except subprocess.TimeoutExpired:
-            found[name] = {"failed": f"not done after {limit} s"}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+            try:
+                text, _ = process.communicate(timeout=limit)
+                answer = json.loads(text.splitlines()[-1]) if not process.returncode else None
+                found[name] = answer or {"failed": f"exit code {process.returncode}; its message is above"}
+            except subprocess.TimeoutExpired:
+                found[name] = {"failed": f"not done after {limit} s"}
+            finally:
+                with suppress(ProcessLookupError):  # what it has started must not slow the next check down
+                    os.killpg(process.pid, signal.SIGKILL)
         found[name]["seconds"] = round(time.perf_counter() - started, 1)
         with replacing(path) as file:
             json.dump(about | {"versions": provenance.versions(), "checks": found}, file, indent=1)

@@ -21,7 +21,7 @@ from transformer.device import best_device
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
-from transformer.training.batches import plan_batches
+from transformer.training.batches import longest_sentence, plan_batches
 from transformer.training.step import compute_dtype, rate
 
 
@@ -99,7 +99,8 @@ class Plain:
         experiment, text, training = self.workload.experiment, self.workload.text, self.workload.experiment.training
         betas = (training.beta1, training.beta2)
         adam = torch.optim.Adam(self.network.parameters(), betas=betas, eps=training.epsilon)
-        plans = (plan_batches(experiment.seed, epoch, text.lengths, self.workload.budgets) for epoch in count())
+        limits = self.workload.budgets, longest_sentence(experiment.training)
+        plans = (plan_batches(experiment.seed, epoch, text.lengths, *limits) for epoch in count())
         for number, indices in enumerate(chain.from_iterable(plans), start=1):
             lengths = text.lengths[:, indices]
             step = Step(lengths, int(lengths.max(axis=1).sum() * lengths.shape[1]))

@@ -11,6 +11,7 @@ from support.toy import make_data, make_experiment, make_run, random_lines, rand
 from benchmarks import decode, gpu, train, workload
 from benchmarks.loops import Step
 from transformer.config.experiment import Model
+from transformer.layout import Data
 from transformer.model import weights as checkpoints
 from transformer.training.batches import plan_batches
 
@@ -79,6 +80,18 @@ def test_a_gpus_first_minutes(tmp_path, capfd, limit, code, words):
     checks = json.loads((tmp_path / "gpu.json").read_text())["checks"]
     assert list(checks) == names
     assert [name for name in checks if "leftout" in checks[name]] == ([] if code else ["base"])
+
+
+@pytest.mark.slow
+def test_a_gpus_curve_and_translations_are_compared_with_the_records(data, run, tmp_path, monkeypatch):
+    """With a toy for a record: its own translations are right, and a loss far from what a log says is not."""
+    (tmp_path / "1").symlink_to(run)
+    monkeypatch.setattr(gpu, "RECORD", tmp_path)
+    monkeypatch.setattr(gpu, "DATA", Data(data))
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 300, "loss": 99.0}) + "\n")
+    with pytest.raises(gpu.Failed, match=r"loss .* recorded 99.000 to 99.000"):
+        gpu.curve()
+    assert gpu.decoding()["same_as_the_processors"] == [20, 20]
 
 
 @pytest.mark.slow

@@ -254,6 +254,13 @@ def test_tokens_and_flops_are_sums_over_the_plan(tmp_path):
     assert (last["source_tokens"], last["target_tokens"]) == (source.sum(), target.sum())
 
 
+def test_no_longer_pair_than_max_length_is_learned_from(tmp_path):
+    run = start(tmp_path, make_experiment(max_length=4))
+    learned = np.concatenate([*run.learner.batches_of(0)])
+    assert sorted(learned) == np.flatnonzero((TEXT.lengths <= 4).all(axis=0)).tolist()
+    assert 0 < len(learned) < len(TEXT.source)
+
+
 def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_path, caplog):
     long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
     expected = (long.lengths > 60).any(axis=0).sum()

@@ -19,6 +19,7 @@ from transformer.config.experiment import Model
 from transformer.model.packed import BLOCK, Blocks, Moved, Packed
 
 # cuDNN's kernel prepares itself for each new shape: a small model's steps of ever new shapes took ten times as long.
+# How it is with large ones was not measured.
 torch.backends.cuda.enable_cudnn_sdp(False)
 STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
 _SUMS = 2**25  # of queries and keys, that additive scores hold at once
