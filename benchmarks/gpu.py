@@ -26,7 +26,7 @@ from msgspec import structs
 from torch import Tensor
 
 from benchmarks import train
-from benchmarks.results import FOLDER
+from benchmarks.results import FOLDER, LeftOut
 from benchmarks.workload import Workload, of_paper, of_run, random_text
 from transformer import provenance
 from transformer.config.experiment import EOS, Decoding, load
@@ -54,21 +54,14 @@ LENGTHS = {"ragged": [1, 2, 128, 129, 64, 65, 63, 17, 250, 5], "one token": [1],
 
 
 class Failed(Exception):
-    """What a check found wrong."""
-
-
-class LeftOut(Exception):
-    """The reason why a check cannot be done here."""
+    """A fault that a check found."""
 
 
 def kernels() -> dict:
     """Compare a step's losses and gradient, in each form that a training takes, with equation 1 in float32."""
     device = best_device()
-    base = of_paper("base", 1).experiment.model
-    changes = {"N": 2, "P_drop": 0.0} | (
-        {} if device.type == "cuda" else {"d_model": 64, "d_ff": 64, "d_k": 8, "d_v": 8}
-    )
-    config = structs.replace(base, **changes)
+    width = {} if device.type == "cuda" else {"d_model": 64, "d_ff": 64, "d_k": 8, "d_v": 8}
+    config = structs.replace(of_paper("base", 1).experiment.model, N=2, P_drop=0.0, **width)
     torch.manual_seed(1)
     model, found = Transformer(config), {}
     for name, lengths in LENGTHS.items():
@@ -115,16 +108,8 @@ def small(steps: int) -> Workload:
     """Set up a training that saves every two steps."""
     work = of_paper("base", 2000)
     changes = {
-        "model": {
-            "N": 2,
-            "d_model": 64,
-            "d_ff": 64,
-            "h": 4,
-            "d_k": 16,
-            "d_v": 16,
-            "embedding_rows": 999,
-            "output_rows": 999,
-        },
+        "model": {"N": 2, "d_model": 64, "d_ff": 64, "h": 4, "d_k": 16, "d_v": 16}
+        | dict.fromkeys(("embedding_rows", "output_rows"), 999),
         "training": {"steps": steps, "source_tokens": 2000, "target_tokens": 2000, "checkpoint_every": 1},
         "running": {"evaluate_every": steps, "save_every": 2, "bleu_sentences": 0},
     }
@@ -164,10 +149,14 @@ def resume() -> dict:
     return {"killed_after": first, "dev_perplexity": perplexities}
 
 
-def curve() -> dict:
-    """Train Multi30k's base for 300 steps; its loss must be as the record's seeds have it, after 250 to 300."""
+def require_data() -> None:
     if not DATA.manifest.exists():
         raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k -- {DATA.manifest} makes it)")
+
+
+def curve() -> dict:
+    """Train Multi30k's base for 300 steps; its loss must be as the record's seeds have it, after 250 to 300."""
+    require_data()
     work = of_run(RECORD / "1", DATA.folder)
     losses: list[float] = []
     with TemporaryDirectory() as place:
@@ -185,8 +174,7 @@ def curve() -> dict:
 
 def decoding() -> dict:
     """Translate Multi30k's dev set with the record's model, and compare some with the processor's translations."""
-    if not DATA.manifest.exists():
-        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k -- {DATA.manifest} makes it)")
+    require_data()
     run = Run(RECORD / "1")
     experiment, options = load(run.experiment), load(run.decoding, Decoding)
     dev = open_text(DATA, "dev").source
@@ -285,12 +273,9 @@ def run_all(checks: tuple[str, ...], limit: int, output: Path | None) -> int:
             json.dump(about | {"versions": provenance.versions(), "checks": found}, file, indent=1)
         verdict = next((f"{word}: {found[name][key]}" for key, word in WORDS.items() if key in found[name]), "right")
         print(f"{name:9} {found[name]['seconds']:6.1f} s  {verdict}", flush=True)
-    failed = [name for name in found if "failed" in found[name]]
-    print(
-        f"{hardware}: {', '.join(failed)} failed" if failed else f"{hardware}: all that was tried is right",
-        path,
-        sep="; ",
-    )
+    failed, left_out = ([name for name in found if word in found[name]] for word in WORDS)
+    verdict = f"{', '.join(failed)} failed" if failed else "all that was tried is right"
+    print(f"{hardware}: {verdict}; left out: {', '.join(left_out) or 'nothing'}; {path}")
     return int(bool(failed))
 
 

@@ -29,10 +29,10 @@ _WORTH_CONVERTING = 128
 # Tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand.
 _CAPACITY_MULTIPLE = 128
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
-# How far a compiled step's losses, of 4,000 target tokens, and the norms of its gradients may lie from the uncompiled
+# How far a compiled step's losses, of so many target tokens, and the norms of its gradients may lie from the uncompiled
 # ones, as a part of them: more than two draws of dropout were apart (0.003 and 0.19), less than a wrong mask or a lost
 # gradient.
-_LOSS, _GRADIENT = 0.01, 0.9
+_LOSS, _TOKENS, _GRADIENT = 0.01, 4000, 0.9
 
 
 def rate(experiment: Experiment, step: int) -> float:
@@ -127,7 +127,7 @@ class Learner:
                 raise
             fault = origin(error)
         else:
-            loss = _LOSS * max(1.0, math.sqrt(4000 / self.text.lengths[1, piece].sum()))
+            loss = _LOSS * max(1.0, math.sqrt(_TOKENS / self.text.lengths[1, piece].sum()))
             names = ["smoothed loss", "plain loss", *(f"gradient of {n}" for n, _ in self.model.named_parameters())]
             parts = np.array([loss, loss, *[_GRADIENT] * len(self.parameters)])
             far = np.flatnonzero(~np.isclose(found, expected, rtol=parts, atol=0))
