@@ -5,9 +5,11 @@ Modules are imported only when their subcommand runs: PyTorch alone takes second
 
 import ast
 import logging
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import requires
 from importlib.util import find_spec
 
 import cyclopts
@@ -48,7 +50,7 @@ for name, place in COMMANDS.items():
 
 
 def main(argv: Iterable[str] | None = None) -> None:
-    """Run one subcommand; without one, list them. Exits with 2 on a bad command line, with 1 on bad input."""
+    """Run one subcommand; without one, list them. Exits with 2 on a bad command line, else with 1."""
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
         print("usage: python -m transformer COMMAND [--help] ...\n       python -m transformer --version\n")
@@ -75,7 +77,7 @@ def program() -> None:
 
 @contextmanager
 def _one_line_errors(name: str) -> Iterator[None]:
-    """End the program with one line where input is bad, a file cannot be read or written, or memory is short."""
+    """End with one line where input is bad, a file cannot be read or written, memory is short or a package missing."""
     try:
         yield
     except BrokenPipeError:
@@ -84,6 +86,18 @@ def _one_line_errors(name: str) -> Iterator[None]:
         if isinstance(error, RuntimeError) and not out_of_memory(error):
             raise
         sys.exit(f"transformer {name}: error: {reason(error)}")
+    except ImportError as error:
+        package = error.name or getattr(error.__cause__, "name", None) or ""  # the command line's own error has a cause
+        if not (extra := _extra(package)):
+            raise
+        expected = f'expected the packages of the extra "{extra}" (pip install "CHECKOUT[{extra}]")'
+        sys.exit(f"transformer {name}: error: {expected}, found no {package}")
+
+
+def _extra(package: str) -> str:
+    """Return in which part of the installation a package is, "" if in none (pyproject.toml)."""
+    pattern = re.compile(rf'{re.escape(package)}==.*extra == "(\w+)"')
+    return next((match[1] for line in requires("transformer") or [] if (match := pattern.match(line))), "")
 
 
 @contextmanager

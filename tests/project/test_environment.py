@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -24,8 +25,8 @@ CUDA = re.compile(r"(nvidia|cuda)-.*|triton")  # what torch's CUDA build asks fo
 def direct() -> list[Requirement]:
     """Return what pyproject.toml names: to build, to run and to test."""
     build, project = PYPROJECT["build-system"], PYPROJECT["project"]
-    lines = [*build["requires"], *project["dependencies"], *project["optional-dependencies"]["test"]]
-    return [Requirement(line) for line in lines]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    return [Requirement(line) for line in [*build["requires"], *project["dependencies"], *extras]]
 
 
 def pins(requirements: list[Requirement]) -> dict[str, str]:
@@ -53,9 +54,9 @@ def needs(package: str, extras: frozenset[str], python: str) -> frozenset[tuple[
     )
 
 
-def closure(python: str) -> set[str]:
-    """Return what pyproject.toml names and all that this needs, from the metadata of the packages installed here."""
-    todo = [(canonicalize_name(requirement.name), frozenset(requirement.extras)) for requirement in direct()]
+def closure(requirements: list[Requirement], python: str) -> set[str]:
+    """Return the packages and all that these need, from the metadata of what is installed here."""
+    todo = [(canonicalize_name(requirement.name), frozenset(requirement.extras)) for requirement in requirements]
     done = set()
     while todo:
         package = todo.pop()
@@ -71,7 +72,7 @@ def test_lock_has_the_versions_of_pyproject():
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_lock_has_all_that_is_needed_and_nothing_else(python: str):
-    assert sorted(closure(python)) == sorted(lock())
+    assert sorted(closure(direct(), python)) == sorted(lock())
 
 
 def test_installed_versions_are_those_of_the_lock():
@@ -96,3 +97,42 @@ def test_whatever_is_imported_is_named_in_pyproject():
     packages, named = importlib.metadata.packages_distributions(), pins(direct()).keys()
     foreign = roots - {"transformer", "benchmarks", "support"} - sys.stdlib_module_names
     assert [root for root in foreign if not set(map(canonicalize_name, packages.get(root, []))) & named] == []
+
+
+WITHOUT = """
+import runpy, sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing}:
+            raise ModuleNotFoundError("no " + name, name=name)
+sys.meta_path.insert(0, Missing())
+sys.argv = ["transformer", *{arguments}]
+runpy.run_module("transformer", run_name="__main__")
+"""
+
+
+def run_without_extras(*arguments: str, text: str = "") -> subprocess.CompletedProcess:
+    """Run a subcommand as if only what `dependencies` names, and what that needs, were installed."""
+    there = closure([Requirement(line) for line in PYPROJECT["project"]["dependencies"]], PYTHONS[0])
+    packages = importlib.metadata.packages_distributions().items()
+    missing = {module for module, of in packages if not set(map(canonicalize_name, of)) & {*there, "transformer"}}
+    program = WITHOUT.format(missing=missing, arguments=list(arguments))
+    return subprocess.run([sys.executable, "-c", program], input=text, cwd=ROOT, capture_output=True, encoding="utf-8")
+
+
+def test_the_smallest_installation_translates():
+    run = "results/record/multi30k/runs/en-de/base/1"
+    result = run_without_extras("translate", "--run", run, text="Two dogs play in the snow.\n")
+    assert (result.stdout, result.returncode) == ("Zwei Hunde spielen im Schnee.\n", 0), result.stderr
+
+
+@pytest.mark.parametrize(("command", "extra", "package"), [
+    (["score", "--hyp", "README.md", "--ref", "README.md"], "workflow", "tabulate"),
+    (["explain", "table2", "base", "en-de"], "report", "pandas"),
+    (["serve", "--run", "results/record/multi30k/runs/en-de/base/1"], "serve", "uvicorn"),
+])  # fmt: skip
+def test_a_missing_extra_is_named(command, extra, package):
+    result = run_without_extras(*command)
+    expected = f'expected the packages of the extra "{extra}" (pip install "CHECKOUT[{extra}]"), found no {package}'
+    assert result.stderr.splitlines()[-1] == f"transformer {command[0]}: error: {expected}"
+    assert result.returncode == 1

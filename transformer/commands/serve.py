@@ -5,7 +5,6 @@ from pathlib import Path
 import torch
 from cyclopts.types import Port, PositiveInt
 
-from transformer.files import InputError
 from transformer.layout import Run
 from transformer.translation.export import Format, export_run
 
@@ -39,13 +38,8 @@ def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
         port: 0 takes one that is free
         threads: processor threads; one is enough for a sentence of a small model
     """
-    try:
-        from transformer.report.page import live
-    except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
-            raise
-        expected = 'expected the packages of the extra "serve" (pip install "CHECKOUT[serve]")'
-        raise InputError(f"{expected}, found no {error.name}") from None
+    from transformer.report.page import live  # whose packages not every installation has
+
     torch.set_num_threads(threads)
     with live.listening(port) as listener:
         trial = live.Trial(run)

@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -149,11 +148,7 @@ def test_only_this_machine_may_ask_by_its_own_name(address):
         socket.create_connection(("127.0.0.2", port), timeout=20)
 
 
-def test_what_cannot_be_served_is_named(run, address, monkeypatch):
+def test_what_cannot_be_served_is_named(run, address):
     port = urlsplit(address).port
     expected = f"port {port}: cannot be listened on: Address already in use; --port 0 takes one that is free"
     assert error("serve", "--run", run, "--port", port) == expected
-    monkeypatch.delitem(sys.modules, "transformer.report.page.live")
-    monkeypatch.delattr("transformer.report.page.live", raising=False)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert error("serve", "--run", run, "--port", "0").endswith("found no uvicorn")
