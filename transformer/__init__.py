@@ -10,7 +10,22 @@
     commands/            what people and rules call
 
 layout.py names all files, records.py says what is in them, registry.py lists tables and figures, inputs.py says what
-each job of the workflow reads. `python -m transformer` lists the commands.
+each job of the workflow reads. `python -m transformer` lists the commands. From Python, `load` opens a trained model.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformer.translation.translator import Translator
+
 __version__ = "0.9.0"
+
+
+def load(folder: str) -> "Translator":
+    """Open the folder of a trained run, or an export, to translate, to score translations and to see attention.
+
+    The model is on a GPU if there is one; TRANSFORMER_DEVICE=cpu does without. Raises transformer.files.InputError.
+    """
+    from transformer.translation.translator import open_translator  # here, as torch takes seconds
+
+    return open_translator(folder)

@@ -1,13 +1,15 @@
 """`translate` answers lines as they arrive, and files in bulk."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
-from support.commands import do
-from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model
+from support.commands import do, error
+from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model, write_text
 
+import transformer
 from transformer.commands import translate
 from transformer.commands.translate import PIECE, arriving
 from transformer.files import LONGEST_LINE
@@ -70,3 +72,30 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
         assert b"standard input: line 5: 2001 subwords, at most" in process.stderr.read()
     assert process.returncode == 1
     assert b"".join(answers) == (tmp_path / "out").read_bytes()
+
+
+def test_options_of_other_toolkits(run, tmp_path):
+    """n best in Moses' form; in JSON with scores and tokens; all are those of the interface."""
+    lines, source = ["ab cd", "", "ef"], tmp_path / "text"
+    write_text(source, lines)
+    words = ["translate", "--run", run, "--input", source, "--output", tmp_path / "out", "--beam", 2, "--alpha", 1]
+    do(*words, "--n-best", 2)
+    expected = transformer.load(run).translate(lines, beam=2, alpha=1, n_best=2)
+    found = [line.split(" ||| ") for line in (tmp_path / "out").read_text("utf-8").splitlines()]
+    every = [(number, one) for number, best in enumerate(expected) for one in (best, *best.others)]
+    assert found == [[str(number), one.text, f"{one.score:.4f}"] for number, one in every]
+    do(*words, "--json", "--n-best", 2)
+    answers = list(map(json.loads, (tmp_path / "out").read_text("utf-8").splitlines()))
+    assert answers == [
+        {"source": line, "translations": best.ranked()} for line, best in zip(lines, expected, strict=True)
+    ]
+    assert error(*words, "--n-best", 3) == "n_best: expected 1 to the beam's 2, found 3"
+
+
+def test_a_terminal_hears_once_what_the_model_was_trained_on(run, tmp_path, monkeypatch, caplog):
+    words = ["translate", "--run", run, "--input", write_text(tmp_path / "text", ["ab"]), "--output", tmp_path / "out"]
+    do(*words)
+    assert caplog.messages == []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    do(*words)
+    assert caplog.messages[0] == "en-de/base/1, en to de. Data: toy: sentences to copy."

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from support.commands import do, error
@@ -15,15 +16,17 @@ from support.toy import (
     write_text,
 )
 
+import transformer
 from transformer.config.experiment import EOS, PAD
 from transformer.data.corpus import Subwords
-from transformer.evaluation.analyses import Attention, token_names
+from transformer.evaluation.analyses import Attention
 from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import POSITIONS, pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import save
 from transformer.records import read_json
+from transformer.report.figures.attention import grids
 
 SOURCE, TARGET = random_sentences(1, 2, longest=9)
 
@@ -67,11 +70,11 @@ def test_names_of_tokens_make_the_words_again(tmp_path):
     vocabulary = Subwords(make_vocabulary(tmp_path / "vocabulary.model"))
     text = "ab cdefij ij opmn"
     (ids,) = vocabulary.encode([text])
-    tokens = token_names(vocabulary, ids)
+    tokens = vocabulary.names(ids)
     assert tokens[-1] == "<EOS>"
     assert " ".join(tokens[:-1]).replace("@@ ", "") == text
     assert any(token.endswith("@@") for token in tokens)
-    assert token_names(vocabulary, [PAD]) == ["<start>"]
+    assert vocabulary.names([PAD]) == ["<start>"]
 
 
 @pytest.fixture
@@ -106,3 +109,22 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
             assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
     assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
     assert "at most 1 tokens, found none" in error(*command(run, text, "--longest", 1))
+
+
+def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):
+    """A row of each grid for a query; without a translation the model's own is shown."""
+    words = ["attend", "ab cd", "--run", run, "--threads", 1, "--output", tmp_path / "own.json"]
+    do(*words)
+    own = read_json(tmp_path / "own.json", Attention)
+    best = transformer.load(run).translate(["ab cd"])[0]
+    assert own["sentences"][0]["target"] == [*best.tokens, "<EOS>"]
+    do(*words, "--target", "ef gh", "--layer", 1, "--head", 2)
+    (pair,) = read_json(tmp_path / "own.json", Attention)["sentences"]
+    assert "".join(pair["target"]).replace("@@", "") == "efgh<EOS>"
+    assert {path.suffix for path in tmp_path.glob("own.*")} == {".json", ".svg", ".png", ".pdf"}
+    figure = grids(own | {"sentences": [pair]}, 1, 2)
+    for axes, kind in zip(figure.axes, ("encoder", "decoder", "cross"), strict=True):
+        np.testing.assert_allclose(axes.images[0].get_array(), pair[kind][0][1])
+        assert len(axes.get_yticklabels()) == len(pair["source" if kind == "encoder" else "target"])
+    assert error(*words, "--layer", 3) == "layer: expected 1 to 2, found 3"
+    assert error(*words, "--text", "x") == "expected a sentence or --text, and not both"

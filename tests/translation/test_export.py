@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from support.commands import do, error
 from support.toy import random_lines, write_text
 
+import transformer
 from transformer.config.experiment import Decoding, load, save
 from transformer.files import sha256
 from transformer.model import weights as checkpoints
 from transformer.translation.export import MANIFEST
-from transformer.translation.translator import open_translator
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -111,8 +111,7 @@ def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, ch
     monkeypatch.setattr("builtins.input", lambda: text)
     with redirect_stdout(StringIO()) as printed:
         exec(code.replace(example, repr(text)), {})
-    model = checkpoints.load_model(copy / "average.safetensors", experiment.model)
-    assert printed.getvalue() == open_translator(copy, model, {}).translate([text])[0] + "\n"
+    assert printed.getvalue() == transformer.load(copy).translate([text])[0].text + "\n"
 
 
 @pytest.mark.usefixtures("library")

@@ -24,7 +24,6 @@ from support.toy import (
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.corpus import Subwords, learn
 from transformer.files import InputError
-from transformer.model import weights as checkpoints
 from transformer.translation.marian import marian_tokens, save_marian
 from transformer.translation.translator import open_translator
 
@@ -167,8 +166,7 @@ def exported(run, tmp_path):
 
 def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, exported):
     """The same greedy translations, in ids and, for the library's tokeniser, in words."""
-    model = checkpoints.load_model(run / "average.safetensors", load(run / "experiment.yaml").model)
-    ours, lines = open_translator(run, model, {"beam": 1}), random_lines(99, 100)
+    ours, lines = open_translator(run, changes={"beam": 1}), random_lines(99, 100)
     tokenizer = library.AutoTokenizer.from_pretrained(exported)
     assert isinstance(tokenizer, library.MarianTokenizer)
     sentences = [tokenizer(line)["input_ids"] for line in lines]
@@ -176,7 +174,7 @@ def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, ex
     expected = [ids for ((ids, _),) in ours.search(sentences)]
     assert len(set(map(tuple, expected))) > 50
     limits = [len(sentence) + ours.decoding.extra_length for sentence in sentences]
-    names = marian_tokens(ours.vocabulary, model.config.embedding_rows)
+    names = marian_tokens(ours.vocabulary, ours.model.config.embedding_rows)
     for written in (
         generated(library.MarianMTModel.from_pretrained(exported), sentences, max(limits)),
         translated(exported, names, len(ours.vocabulary), sentences, max(limits)),
@@ -191,7 +189,7 @@ def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, ex
 
 def test_tokenizers_agree_on_prepared_text(library, run, exported):
     """They agree on unknown characters, too, and on escaped tokens and language codes."""
-    ours = open_translator(run, None, {})
+    ours = open_translator(run)
     lines = ["ab  cd", "", "ab-cd's “ef” <pad> </s> <unk>", ">>ab<< cd", "日本 gh & ij", *random_lines(5, 50)]
     tokenizer = library.MarianTokenizer.from_pretrained(exported)
     prepared = [ours.source.tokenize(line) for line in lines]

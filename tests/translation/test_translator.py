@@ -1,34 +1,49 @@
 """Raw text to raw text: every line answered in its place, whatever it is decoded together with."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from support.toy import DECODING, PREPARATION, make_vocabulary, random_lines, random_model
+from support.toy import (
+    DECODING,
+    PREPARATION,
+    logits,
+    make_experiment,
+    make_vocabulary,
+    random_lines,
+    random_model,
+)
 
+import transformer
 from transformer.config.experiment import EOS, UNK
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
+from transformer.files import InputError
 from transformer.model.packed import POSITIONS
-from transformer.translation.translator import Translator, by_length, search
+from transformer.model.transformer import attention_weights
+from transformer.translation.search import length_penalty
+from transformer.translation.translator import Translation, Translator, by_length, search
 
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     vocabulary = Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"))
     languages = (Moses(language, PREPARATION) for language in ("en", "de"))
-    return Translator(random_model(1), vocabulary, *languages, DECODING)
+    return Translator(random_model(1), vocabulary, *languages, DECODING, make_experiment())
 
 
 LINES = random_lines(5, 20)
+RECORDED = Path(__file__).parents[2] / "results/record/multi30k/runs/en-de/base/1"
 
 
 def test_each_line_has_the_translation_that_it_gets_alone(translator):
     """Decoding starts with the longest; blank lines stay blank; neither batches nor threads change a translation."""
-    alone = {line: translator.translate([line])[0] for line in LINES}
+    alone = {line: translator.translate([line])[0].text for line in LINES}
     assert len(set(alone.values())) > 10
     lines = ["", *LINES[:5], "  \t", *LINES[5:], ""]
     before = torch.get_num_threads()
@@ -36,11 +51,66 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
     try:
         for batch_tokens in (1, 10_000):
             other = replace(translator, decoding=structs.replace(DECODING, batch_tokens=batch_tokens))
-            assert other.translate(lines) == [alone.get(line, "") for line in lines]
+            assert [best.text for best in other.translate(lines)] == [alone.get(line, "") for line in lines]
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
-    assert translator.translate(["", " "]) == ["", ""]
+    assert translator.translate(["", " "]) == [Translation("", 0.0, [], [])] * 2
+
+
+def test_n_best_beam_and_alpha(translator):
+    """They change one call alone, as the decoding would; the others follow the best, each once."""
+    found = translator.translate(LINES, beam=4, alpha=1.0, n_best=4)
+    other = replace(translator, decoding=structs.replace(DECODING, beam=4, alpha=1.0))
+    for best, ranked in zip(found, other.search(other.encode(LINES), 4), strict=True):
+        assert [(one.ids, one.score) for one in (best, *best.others)] == ranked
+        assert best.tokens == translator.vocabulary.names(best.ids)
+        assert [one["text"] for one in best.ranked()] == translator.decode([ids for ids, _ in ranked])
+    assert max(len(best.others) for best in found) == 3  # short sentences may have fewer
+    assert translator.translate(LINES)[0] == translator.translate(LINES, beam=DECODING.beam, alpha=DECODING.alpha)[0]
+
+
+def test_score_of_a_translation_is_the_searchs_times_its_penalty():
+    model, texts = transformer.load(RECORDED), ["Two dogs play in the snow.", "A man", "A girl in a red dress sings."]
+    best = model.translate(texts)
+    for one, score in zip(best, model.score(list(zip(texts, best, strict=True))), strict=True):
+        assert score.tokens == [*one.tokens, "<EOS>"]
+        total = one.score * length_penalty(len(score.tokens), model.decoding.alpha)
+        assert sum(score.log_probabilities) == pytest.approx(total, abs=1e-4)
+
+
+def test_score_of_a_text_is_that_of_the_models_logits(translator):
+    pairs = list(zip(LINES, reversed(LINES), strict=True))
+    for (source, target), score in zip(pairs, translator.score(pairs), strict=True):
+        given, expected = translator.vocabulary.encode([source, target])
+        table = logits(translator.model, given, expected[:-1]).log_softmax(1)
+        np.testing.assert_allclose(score.log_probabilities, table[range(len(expected)), expected], atol=1e-5)
+
+
+def test_attention_is_that_of_the_model(translator):
+    best = translator.translate(LINES[:1])[0]
+    found, given = translator.attention(LINES[0], best), translator.attention(LINES[0], "ab cd")
+    assert (found.target, found.shifted) == ([*best.tokens, "<EOS>"], ["<start>", *best.tokens])
+    expected = attention_weights(translator.model, translator.encode(LINES[:1])[0], [*best.ids, EOS])
+    for kind, weights in expected.items():
+        np.testing.assert_array_equal(getattr(found, kind), weights)
+        np.testing.assert_array_equal(getattr(translator.attention(LINES[0]), kind), weights)
+    assert given.cross.shape == (2, 2, len(given.target), len(given.source))
+
+
+REFUSED = {
+    "beam": (lambda model: model.translate(["ab"], beam=0), "decoding: .*beam"),
+    "n_best": (lambda model: model.translate(["ab"], n_best=9), "n_best: expected 1 to the beam's 3, found 9"),
+    "long": (lambda model: model.translate(["ab", "ab " * 2000]), "text 2: 2001 subwords, at most"),
+    "a long target": (lambda model: model.score([("ab", "ab " * 2000)]), "text 1: 2001 subwords, at most"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_done_is_named(translator, case):
+    call, message = REFUSED[case]
+    with pytest.raises(InputError, match=message):
+        call(translator)
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100), st.sampled_from([1, 16]))

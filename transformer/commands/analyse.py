@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 
+from transformer.files import InputError
 from transformer.records import write_json
 from transformer.registry import ANALYSES
 
@@ -63,36 +64,57 @@ def analyse(
 
 
 def attend(
+    sentence: str | None = None,
+    /,
     *,
     run: Path,
-    text: Path,
-    count: PositiveInt,
-    longest: PositiveInt,
-    output: Path,
+    target: str | None = None,
+    layer: PositiveInt | None = None,
+    head: PositiveInt | None = None,
+    text: Path | None = None,
+    count: PositiveInt = 1,
+    longest: PositiveInt = 80,
+    output: Path = Path("attention.json"),
     weights: Path | None = None,
     figures: str = "{}",
     threads: PositiveInt | None = None,
 ) -> None:
-    r"""Write the attention weights of all heads of a trained run in some sentences, as JSON.
+    r"""Write the attention weights of all heads of a trained run in a sentence, as pictures and JSON, or in a text's.
+
+        python -m transformer attend "A king sees a dog." --run results/demo/runs/en-de/base/1
+
+    draws attention.svg, .png and .pdf: the encoder, the decoder, and between the two, where a translation's words stand
+    beside those of the sentence that they come from. The data are in attention.json.
 
         python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
             --count 6 --longest 24 --output attention.json
 
     Args:
-        run: folder of a trained run
-        text: sentences, one a line
+        sentence: your own
+        run: folder of a trained run, or an export
+        target: its translation; the model's own if not given
+        layer: which one is drawn, from 1; five sixths of the way up if not given
+        head: which one is drawn, from 1; the mean of all if not given
+        text: without a sentence: sentences, one a line, and no picture
         count: how many of them are chosen
         longest: tokens that one of them has at most
-        output: the JSON to write
+        output: the JSON to write; pictures have its name
         weights: the average if not given
         figures: JSON: by name of figure its text, and the words from and to
         threads: processor threads; all if not given
     """
     options = SimpleNamespace(**locals() | {"figures": json.loads(figures)})
-    from transformer.evaluation.analyses import attention
+    from transformer.evaluation.analyses import attention, own_sentence
 
-    measured = _measure(attention, options)
-    _write(measured, output, f"{len(measured['sentences'])} sentences")
+    if (sentence is None) == (text is None):
+        raise InputError("expected a sentence or --text, and not both")
+    measured = _measure(attention if text else own_sentence, options)
+    if text is None:
+        from transformer.report.figures.attention import grids
+        from transformer.report.figures.style import save_pictures
+
+        save_pictures(grids(measured, layer, head), output.with_suffix(""))
+    _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "and .svg, .png, .pdf")
 
 
 def _measure(analysis: Callable, options: SimpleNamespace) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The command `translate`: raw text, by beam search (§6.1)."""
 
+import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -8,16 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
-from cyclopts.types import PositiveInt
+from cyclopts.types import NonNegativeFloat, PositiveInt
+from msgspec.structs import asdict
 
-from transformer.config.experiment import load
-from transformer.device import best_device
 from transformer.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
-from transformer.layout import Run
-from transformer.model.weights import load_model
-from transformer.records import parse_json
-from transformer.translation.translator import TooLong, open_translator
+from transformer.records import parse_json, run_name
+from transformer.translation.translator import TooLong, Translation, open_translator
 
+logger = logging.getLogger(__name__)
 TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
 PIECE = 2**18  # bytes read at once from standard input: about as many lines
 
@@ -27,6 +27,10 @@ def translate(
     run: Path,
     weights: Path | None = None,
     decoding: str = "{}",
+    beam: PositiveInt | None = None,
+    alpha: NonNegativeFloat | None = None,
+    n_best: PositiveInt | None = None,
+    json: bool = False,
     input: Path | None = None,
     output: Path | None = None,
     threads: PositiveInt | None = None,
@@ -41,27 +45,46 @@ def translate(
         run: folder of a trained run, or an export
         weights: RUN/average.safetensors if not given
         decoding: JSON: changes to RUN/decoding.yaml
+        beam: hypotheses that are kept; the run's if not given
+        alpha: exponent of the length penalty; the run's if not given
+        n_best: so many translations of each sentence, as lines of Moses' form: number ||| translation ||| score
+        json: one line of JSON a sentence: source, and translations with text, score and tokens, the best first
         input: text; standard input if not given
         output: file of the translations; standard output if not given
         threads: processor threads; all if not given
     """
     torch.set_num_threads(threads or os.cpu_count())
-    changes, files = parse_json(decoding, dict[str, Any], "--decoding"), Run(run)
+    translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))
+    asked = {"beam": beam, "alpha": alpha, "n_best": n_best or 1}
+    if sys.stderr.isatty():  # not in a job's log
+        about = translator.experiment
+        logger.info("%s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)
+        logger.info("It knows only sentences like those that it has learned from.")
     reading = open_input(input) if input else nullcontext(sys.stdin.buffer)
     writing = replacing(output, "wb") if output else nullcontext(sys.stdout.buffer)
     with reading as source, writing as target:
         read = groups(split_lines(source), TOGETHER, len) if input else arriving(source)
-        model = load_model(weights or files.average, load(files.experiment).model).to(best_device())
-        translator, name, before = open_translator(run, model, changes), input or "standard input", 0
+        name, before = input or "standard input", 0
         for group in read:
             lines = list(decode_lines(group, name, before + 1))
             try:
-                translations = translator.translate(lines, before)
+                translations = translator.translate(lines, **asked)
             except TooLong as error:
-                raise InputError(f"{name}: {error}") from None
-            target.write("".join(line + "\n" for line in translations).encode())  # UTF-8, whatever the locale
+                raise InputError(f"{name}: line {before + error.number}: {error.problem}") from None
+            for number, (line, best) in enumerate(zip(lines, translations, strict=True), start=before):
+                answer = _json(line, best) if json else _moses(number, best) if n_best else best.text + "\n"
+                target.write(answer.encode())  # UTF-8, whatever the locale
             target.flush()
             before += len(lines)
+
+
+def _json(source: str, best: Translation) -> str:
+    return json.dumps({"source": source, "translations": best.ranked()}, ensure_ascii=False) + "\n"
+
+
+def _moses(number: int, best: Translation) -> str:
+    """Write n best as Moses does: the sentence's number, from 0, the translation, its score."""
+    return "".join(f"{number} ||| {one.text} ||| {one.score:.4f}\n" for one in (best, *best.others))
 
 
 def arriving(file: BinaryIO) -> Iterator[list[bytes]]:

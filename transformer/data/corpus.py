@@ -5,6 +5,7 @@ tags (§6.3) are symbols, each with an id of its own: after the special ids and 
 needs to cover the first rows only.
 """
 
+import html
 import io
 import itertools
 import multiprocessing
@@ -35,6 +36,8 @@ CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over,
 SPECIAL = 3  # PAD, EOS and UNK
 _SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
+CONTINUED = "@@"  # ends the name of a subword whose word goes on in the next
+_TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
 SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 
 _assigned: list[Callable[[list], object]] = []  # a worker process's task
@@ -142,6 +145,13 @@ class Subwords:
     def decode(self, sentences: list[list[int]]) -> list[str]:
         """Turn ids, with or without EOS, into tokenised sentences."""
         return self.processor.decode(sentences)
+
+    def names(self, ids: list[int]) -> list[str]:
+        """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
+        named = [_TOKEN_NAMES.get(token) or html.unescape(self.pieces[token].removeprefix(SPACE)) for token in ids]
+        begins = [token in _TOKEN_NAMES or self.pieces[token].startswith(SPACE) for token in [*ids, EOS]]
+        goes_on = [token not in _TOKEN_NAMES and not begun for token, begun in zip(ids, begins[1:], strict=True)]
+        return [name + CONTINUED * more for name, more in zip(named, goes_on, strict=True)]
 
     @cached_property
     def symbols(self) -> dict[str, int]:

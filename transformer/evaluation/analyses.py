@@ -7,7 +7,6 @@ unsmoothed cross-entropy over target tokens, in nats, with the reference as the 
 Torch is imported when it is needed: reading the files needs none.
 """
 
-import html
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
@@ -15,18 +14,14 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 from msgspec.structs import asdict
 
-from transformer.config.experiment import EOS, PAD, load
-from transformer.data.corpus import SPACE, Subwords
+from transformer.config.experiment import Experiment
 from transformer.files import InputError, draw, read_lines
-from transformer.layout import Run
 from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, run_name
 
 if TYPE_CHECKING:
-    from transformer.model.transformer import Transformer
+    from transformer.translation.translator import PairAttention
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
-CONTINUED = "@@"  # ends a token whose word goes on in the next
-_TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
 _UNIT = 1000  # attention weights are rounded to parts of it
 
 _HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
@@ -168,14 +163,9 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     input: `text`, one sentence a line; `weights`, the average if None. params: `run`, a folder; `figures`, by name the
     text and the words; `count` sentences of the text, at equal distances, from those with at most `longest` tokens.
     """
-    from transformer.device import best_device
-    from transformer.model.weights import load_model
     from transformer.translation.translator import open_translator
 
-    run = Run(params.run)
-    experiment = load(run.experiment)
-    model = load_model(input.weights or run.average, experiment.model).to(best_device())
-    translator = open_translator(run.folder, model, {})
+    translator = open_translator(params.run, input.weights)
     lines = list(read_lines(input.text))
     lengths = map(len, translator.encode(lines))
     short = [number for number, length in enumerate(lengths) if 1 < length <= params.longest]  # 1 is a blank line
@@ -190,43 +180,33 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     ]
     if not sentences:
         raise InputError(f"{input.text}: expected a sentence of at most {params.longest} tokens, found none")
-    sources = translator.encode([sentence["text"] for sentence in sentences])
-    return {
-        "run": run_name(asdict(experiment)),
-        "label": experiment.label,
-        "layers": experiment.model.N,
-        "heads": experiment.model.h,
-        "sentences": [
-            sentence | describe_pair(model, translator.vocabulary, source, target)
-            for sentence, source, ((target, _),) in zip(sentences, sources, translator.search(sources), strict=True)
-        ],
-    }
+    translations = translator.translate([sentence["text"] for sentence in sentences])
+    pairs = [translator.attention(pair["text"], best) for pair, best in zip(sentences, translations, strict=True)]
+    return described(translator.experiment, [one | rounded(pair) for one, pair in zip(sentences, pairs, strict=True)])
 
 
-def describe_pair(model: "Transformer", vocabulary: Subwords, source: list[int], target: list[int]) -> dict[str, Any]:
-    """Return the tokens and the weights of a `_Pair`, rounded. Raises InputError if a weight is no finite number."""
-    from transformer.model.transformer import attention_weights
+def own_sentence(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
+    """Return the weights of all heads in the `sentence` and its translation, the `target` or, if None, the run's."""
+    from transformer.translation.translator import open_translator
 
-    target = [*target, EOS]
-    taken = attention_weights(model, source, target)
-    if not all(of_kind.isfinite().all() for of_kind in taken.values()):
+    translator = open_translator(params.run, input.weights)
+    pair = rounded(translator.attention(params.sentence, params.target))
+    return described(translator.experiment, [{"title": params.sentence, "figures": {}} | pair])
+
+
+def described(experiment: Experiment, sentences: list[dict[str, Any]]) -> Attention:
+    """Return sentences with the name and the size of the model that reads them."""
+    model = experiment.model
+    sizes = {"layers": model.N, "heads": model.h}
+    return {"run": run_name(asdict(experiment)), "label": experiment.label, **sizes, "sentences": sentences}
+
+
+def rounded(pair: "PairAttention") -> dict[str, Any]:
+    """Return a `_Pair`'s tokens and weights, rounded. Raises InputError if a weight is no finite number."""
+    weights = {kind: getattr(pair, kind) for kind in KINDS}
+    if not all(np.isfinite(of_kind).all() for of_kind in weights.values()):
         raise InputError("attention: expected finite weights, found others")
-    return {
-        "source": token_names(vocabulary, source),
-        "target": token_names(vocabulary, target),
-        "shifted": token_names(vocabulary, [PAD, *target[:-1]]),
-        **{kind: _short(of_kind.tolist()) for kind, of_kind in taken.items()},
-    }
-
-
-def token_names(vocabulary: Subwords, ids: list[int]) -> list[str]:
-    """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
-    pieces = [_TOKEN_NAMES.get(token) or vocabulary.processor.id_to_piece(token) for token in ids]
-    begins = [token in _TOKEN_NAMES or piece.startswith(SPACE) for token, piece in zip(ids, pieces, strict=True)]
-    return [
-        html.unescape(piece.removeprefix(SPACE)) + ("" if next_begins or token in _TOKEN_NAMES else CONTINUED)
-        for token, piece, next_begins in zip(ids, pieces, [*begins[1:], True], strict=True)
-    ]
+    return pair._asdict() | {kind: _short(of_kind.tolist()) for kind, of_kind in weights.items()}
 
 
 def _short(values: list | float) -> list | float:

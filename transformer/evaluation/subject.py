@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from msgspec import structs
 
-from transformer.config.experiment import Experiment, load
+from transformer.config.experiment import Experiment
 from transformer.data.corpus import TOKEN, TokenArray
-from transformer.device import best_device
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
@@ -21,7 +20,7 @@ from transformer.files import InputError, draw, read_pairs, sha256
 from transformer.layout import Data, Run
 from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
-from transformer.model.weights import average, load_model, require
+from transformer.model.weights import average, require
 from transformer.records import averaged_steps
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
@@ -53,7 +52,8 @@ class Subject:
 
     def score(self, translator: Translator) -> dict:
         """Translate the sources and score them with `bleu_of`."""
-        return bleu_of(translator.translate(self.sources), self.references, self.experiment.target)
+        hypotheses = [best.text for best in translator.translate(self.sources)]
+        return bleu_of(hypotheses, self.references, self.experiment.target)
 
 
 def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
@@ -66,8 +66,8 @@ def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
     origin = describe(run.folder, None)
     pairs = list(enumerate(read_pairs(input.source, input.target), start=1))
     numbers, drawn = zip(*draw(pairs, len(pairs), params.sentences), strict=True)
-    experiment = load(run.experiment)
-    translator = open_translator(run.folder, load_model(run.average, experiment.model).to(best_device()), {})
+    translator = open_translator(run.folder)
+    experiment = translator.experiment
     header = {"run": origin, "language": experiment.target, "sentences": len(drawn)}
     header |= {"target_sha256": sha256(input.target)}
     subject = Subject(run, header, experiment, translator, *map(list, zip(*drawn, strict=True)))
@@ -237,7 +237,7 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
     entries = []
     for times, group in groups:
-        hypotheses = list(islice(translations, len(group)))
+        hypotheses = [best.text for best in islice(translations, len(group))]
         tokens = sum(sentence.tokens for sentence in group) / len(group)
         bleu = bleu_of(hypotheses, [sentence.reference for sentence in group], subject.experiment.target)
         entries.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)

@@ -1,24 +1,27 @@
-"""Translation of raw text in one language to raw text in the other."""
+"""A trained model between raw texts: it translates, scores translations and shows attention."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from msgspec.structs import asdict
 
-from transformer.config.experiment import EOS, Decoding, load
+from transformer.config.experiment import EOS, PAD, Decoding, Experiment, load
 from transformer.data.corpus import Subwords
+from transformer.device import best_device
 from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.packed import POSITIONS, pack
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import Transformer, attention_weights
+from transformer.model.weights import load_model
 from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.translation.search import Decoder, Scored, beam_search
 
@@ -30,7 +33,46 @@ _THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a sma
 
 
 class TooLong(InputError):
-    """A line of a text with more subwords than the model has positions for."""
+    """A text with more subwords than the model has positions for."""
+
+    def __init__(self, number: int, tokens: int, most: int):
+        self.number, self.problem = number, f"{tokens} subwords, at most {most} can be translated"
+        super().__init__(f"text {number}: {self.problem}")
+
+
+class Translation(NamedTuple):
+    """A translation, the best that beam search found; `others` are the next best."""
+
+    text: str
+    score: float  # its log-probability over the length penalty (§6.1)
+    tokens: list[str]  # subwords; @@ ends one whose word goes on
+    ids: list[int]  # of the tokens
+    others: Sequence["Translation"] = ()
+
+    def ranked(self) -> list[dict[str, Any]]:
+        """Return text, score and tokens of all, best first, for JSON."""
+        return [{"text": one.text, "score": one.score, "tokens": one.tokens} for one in (self, *self.others)]
+
+
+class Score(NamedTuple):
+    """The log-probability of each token of a translation, EOS included, given those before it and the source."""
+
+    tokens: list[str]
+    log_probabilities: list[float]
+
+
+class PairAttention(NamedTuple):
+    """The weights of all heads in a sentence and its translation: arrays [layer, head, query, key] (§3.2.1).
+
+    A query of the decoder stands at the token of `target` that it writes, a key at the one of `shifted` that it read.
+    """
+
+    source: list[str]
+    target: list[str]
+    shifted: list[str]
+    encoder: np.ndarray  # source to source
+    decoder: np.ndarray  # target to shifted
+    cross: np.ndarray  # target to source
 
 
 @dataclass(frozen=True)
@@ -42,17 +84,63 @@ class Translator:
     source: "Moses"
     target: "Moses"
     decoding: Decoding
+    experiment: Experiment
 
-    def translate(self, lines: list[str], before: int = 0) -> list[str]:
-        """Return one translation per line, in order; a blank line stays blank. Raises TooLong, after `before` lines."""
-        full = [index for index, line in enumerate(lines) if line.strip()]
-        sentences = self.encode([lines[index] for index in full])
-        for index, sentence in zip(full, sentences, strict=True):
-            if len(sentence) > self.longest:
-                line = f"line {before + index + 1}: {len(sentence)} subwords, at most {self.longest} can be translated"
-                raise TooLong(line)
-        texts = dict(zip(full, self.decode([ids for ((ids, _),) in self.search(sentences)]), strict=True))
-        return [texts.get(index, "") for index in range(len(lines))]
+    def translate(
+        self, texts: list[str], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
+    ) -> list[Translation]:
+        """Translate raw sentences by beam search (§6.1); a blank one stays blank. Raises TooLong.
+
+        beam, alpha: width and exponent of the length penalty; the run's, if None. n_best: find so many translations,
+        or fewer, of each sentence.
+        """
+        changes = {name: value for name, value in (("beam", beam), ("alpha", alpha)) if value is not None}
+        decoding = changed(self.decoding, changes)
+        if not 1 <= n_best <= decoding.beam:
+            raise InputError(f"n_best: expected 1 to the beam's {decoding.beam}, found {n_best}")
+        full = [index for index, text in enumerate(texts) if text.strip()]
+        sentences = self.encode([texts[index] for index in full])
+        _refuse_longer(sentences, [index + 1 for index in full], self.longest)
+        results = [Translation("", 0.0, [], [])] * len(texts)
+        for index, ranked in zip(full, self.search(sentences, n_best, decoding), strict=True):
+            plain = self.decode([ids for ids, _ in ranked])
+            named = [
+                Translation(text, score, self.vocabulary.names(ids), ids)
+                for text, (ids, score) in zip(plain, ranked, strict=True)
+            ]
+            results[index] = named[0]._replace(others=named[1:])
+        return results
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[tuple[str, str | Translation]]) -> list[Score]:
+        """Return the log-probabilities of given translations of raw sentences. Raises TooLong."""
+        sources = self.encode([source for source, _ in pairs])
+        targets = [self._target_ids(target) for _, target in pairs]
+        longest = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
+        _refuse_longer(longest, range(1, len(pairs) + 1), POSITIONS)
+        device, results = self.model.embedding.weight.device, [Score([], [])] * len(pairs)
+        for batch in by_length(longest, POSITIONS):
+            labels = [np.array(targets[index]) for index in batch]
+            shifted = [np.append(PAD, ids[:-1]) for ids in labels]
+            outputs = self.model(pack([np.array(sources[index]) for index in batch], device), pack(shifted, device))
+            logits, expected = outputs @ self.model.output_weight().T, torch.from_numpy(np.concatenate(labels))
+            losses = F.cross_entropy(logits, expected.to(device), reduction="none").cpu()
+            for index, of_sentence in zip(batch, losses.split([len(ids) for ids in labels]), strict=True):
+                results[index] = Score(self.vocabulary.names(targets[index]), (-of_sentence).tolist())
+        return results
+
+    def attention(self, source: str, target: str | Translation | None = None) -> PairAttention:
+        """Return all heads' weights in a raw sentence and its translation, the model's own if None is given."""
+        ids = self._target_ids(target or self.translate([source])[0])
+        (given,) = self.encode([source])
+        weights = {kind: each.numpy() for kind, each in attention_weights(self.model, given, ids).items()}
+        return PairAttention(*map(self.vocabulary.names, (given, ids, [PAD, *ids[:-1]])), **weights)
+
+    def _target_ids(self, target: str | Translation) -> list[int]:
+        """Return the ids of a translation, which ends in EOS."""
+        if isinstance(target, Translation):
+            return [*target.ids, EOS]
+        return self.vocabulary.encode([self.target.tokenize(target)])[0]
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         """Return plain sentences of the source language as token ids, each ending in EOS."""
@@ -66,8 +154,9 @@ class Translator:
         """Return the most tokens that a sentence may have, EOS included: a translation may be `extra_length` longer."""
         return POSITIONS - self.decoding.extra_length
 
-    def search(self, sentences: list[list[int]], n: int = 1) -> list[list[Scored]]:
-        return _search_n_best(self.model, len(self.vocabulary), sentences, self.decoding, weights=self.weights, n=n)
+    def search(self, sentences: list[list[int]], n: int = 1, decoding: Decoding | None = None) -> list[list[Scored]]:
+        decoding = decoding or self.decoding
+        return _search_n_best(self.model, len(self.vocabulary), sentences, decoding, weights=self.weights, n=n)
 
     @cached_property
     def weights(self) -> Weights:
@@ -75,18 +164,34 @@ class Translator:
         return Weights(self.model)
 
 
-def open_translator(run: Path, model: Transformer, changes: dict) -> Translator:
-    """Return a translator with the `model`, the run folder's other files, and `changes` to its decoding."""
+def _refuse_longer(sentences: Sequence[list[int]], numbers: Iterable[int], most: int) -> None:
+    for number, sentence in zip(numbers, sentences, strict=True):
+        if len(sentence) > most:
+            raise TooLong(number, len(sentence), most)
+
+
+def open_translator(
+    folder: str | Path, weights: Path | None = None, changes: Mapping[str, Any] | None = None
+) -> Translator:
+    """Open a run's folder or an export on a GPU, or else the processor, with `changes` to its decoding.
+
+    weights: the run's average if None. Raises InputError.
+    """
     from transformer.data.tokenization import Moses  # here, as above
 
-    files = Run(run)
+    files = Run(folder)
     experiment = load(files.experiment)
-    decoding = Decoding.read(asdict(load(files.decoding, Decoding)) | changes, "decoding")
+    decoding = changed(load(files.decoding, Decoding), changes or {})
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if vocabulary.symbols:
-        raise InputError(f"{run}: expected a translator, found a parser")
+        raise InputError(f"{folder}: expected a translator, found a parser")
     source, target = (Moses(language, experiment.preparation) for language in (experiment.source, experiment.target))
-    return Translator(model, vocabulary, source, target, decoding)
+    model = load_model(weights or files.average, experiment.model).to(best_device())
+    return Translator(model, vocabulary, source, target, decoding, experiment)
+
+
+def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
+    return Decoding.read(asdict(decoding) | changes, "decoding") if changes else decoding
 
 
 def search(*arguments: Any, **options: Any) -> list[Scored]:

@@ -17,7 +17,6 @@ from support.serving import PATIENCE, answering, ask, make_trial, question, serv
 from support.toy import random_lines, write_text
 
 from transformer.config.experiment import EOS
-from transformer.evaluation.analyses import token_names
 from transformer.model.transformer import attention_weights
 from transformer.report.page.live import BODY, LONGEST, Trial
 
@@ -67,8 +66,8 @@ def test_scores_and_attention_are_the_models(address, trial):
     assert scores == pytest.approx([score for _, score in ranked], rel=1e-5)
     assert len(scores) == translator.decoding.beam
     target, (sentence,) = [*ranked[0][0], EOS], found["attention"]["sentences"]
-    assert sentence["source"] == token_names(translator.vocabulary, source)
-    assert sentence["target"] == token_names(translator.vocabulary, target)
+    assert sentence["source"] == translator.vocabulary.names(source)
+    assert sentence["target"] == translator.vocabulary.names(target)
     for kind, expected in attention_weights(translator.model, source, target).items():
         values = np.array(sentence[kind])
         assert values.shape == (found["attention"]["layers"], found["attention"]["heads"], *expected.shape[2:])

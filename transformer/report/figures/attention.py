@@ -10,16 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from transformer.evaluation.analyses import CONTINUED, Attention
+from transformer.data.corpus import CONTINUED
+from transformer.evaluation.analyses import KINDS, Attention
 from transformer.files import InputError
 from transformer.records import read_json
 from transformer.report.figures import COLORS
-from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
+from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, new
 
 _FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
 _SPACING = LINE_INCHES * 1.15  # from word to word
 _CELL = 0.06  # width of one head's mark on a word
+_SQUARE = 0.16  # inches of one weight in a grid
 _READING = f"The stronger a line, the larger the weight; those below {_FAINTEST} are left out. "
 _READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
@@ -53,11 +55,16 @@ class ShownSentence(NamedTuple):
 def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
     attention = read_json(input.attention, Attention)
     entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
-    number = math.floor(5 * attention["layers"] / 6 + 0.5)  # to all layers as 5 is to the paper's 6
+    number = _layer(attention)
     words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
     where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
     where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
     return ShownSentence(words, weights, where, entry["figures"][figure])
+
+
+def _layer(attention: Attention) -> int:
+    """Return the layer that is to all layers as 5 is to the paper's 6."""
+    return math.floor(5 * attention["layers"] / 6 + 0.5)
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -172,3 +179,28 @@ def draw_attention(
             if weight >= _FAINTEST:
                 corner = ends[1] + _CELL * number, y - _SPACING * 0.45
                 axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
+
+
+def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
+    """Draw the first sentence's weights as three grids, a row for each query: encoder, decoder, between the two.
+
+    layer, head: from 1; if None, the layer of the other figures and the mean of all heads. Raises InputError.
+    """
+    layer = layer or _layer(attention)
+    for name, asked, most in (("layer", layer, attention["layers"]), ("head", head or 1, attention["heads"])):
+        if asked > most:
+            raise InputError(f"{name}: expected 1 to {most}, found {asked}")
+    (entry,) = attention["sentences"]
+    sides = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
+    keys = [len(entry[columns]) for _, columns in sides.values()]
+    size = sum(keys) * _SQUARE + 3.5, max(keys) * _SQUARE + 1.6
+    figure, panels = new(*size, ncols=3, gridspec_kw={"width_ratios": keys})
+    for axes, (kind, (rows, columns)) in zip(panels, sides.items(), strict=True):
+        heads = np.array(entry[kind][layer - 1], dtype=float)
+        axes.imshow(heads.mean(axis=0) if head is None else heads[head - 1], cmap="Blues", vmin=0, vmax=1)
+        axes.set_xticks(range(len(entry[columns])), entry[columns], rotation=90, parse_math=False)
+        axes.set_yticks(range(len(entry[rows])), entry[rows], parse_math=False)
+        axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+        axes.set_title(KINDS[kind], loc="left")
+    figure.suptitle(f"Layer {layer}, {f'head {head}' if head else 'mean of all heads'}: rows look at columns")
+    return figure

@@ -93,12 +93,16 @@ def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
 
 
 def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
-    """Write OUTPUT.pdf, .svg and .png, the same bytes each time, and the texts as OUTPUT.json."""
-    figure, caption, alt = drawing
+    """Write OUTPUT.pdf, .svg and .png, and the texts as OUTPUT.json."""
+    save_pictures(drawing.figure, output)
+    about = Description(title=title, caption=drawing.caption, alt=drawing.alt, inches=drawing.figure.get_figwidth())
+    write_json(f"{output}.json", about, indent=1, ensure_ascii=False)
+
+
+def save_pictures(figure: Figure, output: str | Path) -> None:
+    """Write OUTPUT.pdf, .svg and .png, the same bytes each time."""
     # The order counts: each time, the layout comes a little closer to its limit.
     for kind, metadata in {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}.items():
         # The salt makes ids within the SVG, which would differ each time without it.
         with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
             figure.savefig(file, format=kind, metadata=metadata)
-    about = Description(title=title, caption=caption, alt=alt, inches=figure.get_figwidth())
-    write_json(f"{output}.json", about, indent=1, ensure_ascii=False)

@@ -21,12 +21,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from transformer.config.experiment import load
-from transformer.device import best_device
-from transformer.evaluation.analyses import describe_pair
+from transformer.evaluation.analyses import described, rounded
 from transformer.files import InputError, environment, reason
-from transformer.layout import Run
-from transformer.model.weights import load_model
 from transformer.records import parse_json, run_name
 from transformer.report.figures import COLORS
 from transformer.translation.translator import open_translator
@@ -44,14 +40,12 @@ class Trial:
     """The averaged model of a run, or an exported one, to try."""
 
     def __init__(self, folder: Path):
-        run = Run(folder)
-        self.experiment = load(run.experiment)
-        model = load_model(run.average, self.experiment.model).to(best_device())
-        self.translator = open_translator(folder, model, {})
+        self.translator = open_translator(folder)
+        self.experiment = self.translator.experiment
 
     def answer(self, text: str) -> dict[str, Any]:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
-        translator, model = self.translator, self.experiment.model
+        translator = self.translator
         line = text.replace("\r", " ").replace("\n", " ")
         words, most = len(translator.source.tokenize(line).split()), self.experiment.preparation.max_words
         if not 0 < words <= most:
@@ -60,13 +54,9 @@ class Trial:
         longest = min(LONGEST, translator.longest)
         if len(source) > longest:
             raise InputError(f"expected a sentence of at most {longest} subwords, found {len(source):,}")
-        (ranked,) = translator.search([source], translator.decoding.beam)
-        texts = translator.decode([ids for ids, _ in ranked])
-        best = describe_pair(translator.model, translator.vocabulary, source, ranked[0][0])
-        return {
-            "translations": [{"text": text, "score": score} for text, (_, score) in zip(texts, ranked, strict=True)],
-            "attention": {"layers": model.N, "heads": model.h, "sentences": [{"title": text} | best]},
-        }
+        (best,) = translator.translate([line], n_best=translator.decoding.beam)
+        pair = {"title": text} | rounded(translator.attention(line, best))
+        return {"translations": best.ranked(), "attention": described(self.experiment, [pair])}
 
     def page(self) -> str:
         template = environment(Path(__file__).parent / "templates").get_template("serve.html")
