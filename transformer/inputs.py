@@ -176,10 +176,23 @@ class Inputs:
 
     # ------------------------------------------------------------------ training, search and scores (§5, §6)
 
-    def experiment(self, wildcards: _Wildcards) -> str:
-        """Return as JSON what config.yaml says of one run."""
+    def experiment(self, wildcards: _Wildcards, output: list[str]) -> str:
+        """Return as JSON what config.yaml says of one run. As this takes `output`, Snakemake ignores its changes."""
+        return json.dumps(self.parts_of_run(wildcards))
+
+    def identity(self, wildcards: _Wildcards) -> str:
+        """Return the same without `running`, on which no result depends: another one makes the run anew."""
+        return json.dumps({key: part for key, part in self.parts_of_run(wildcards).items() if key != "running"})
+
+    def initial_weights(self, wildcards: _Wildcards) -> list[str]:
+        """Return the weights that a training begins with, if any: a file, which may be another run's."""
+        rows = self.parts_of_run(wildcards)["rows"]
+        named = [row["initial_weights"] for row in rows if "initial_weights" in row]
+        return named[-1:]
+
+    def parts_of_run(self, wildcards: _Wildcards) -> dict:
         run = RunName(wildcards.task, wildcards.experiment, int(wildcards.seed))
-        return json.dumps(parts(at(self.config, wildcards.scale), run))
+        return parts(at(self.config, wildcards.scale), run)
 
     def decoding(self, wildcards: _Wildcards) -> str:
         if wildcards.experiment == PARSER:

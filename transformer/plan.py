@@ -74,7 +74,8 @@ def run_hours(run: Experiment, speed: Speed) -> float:
 
 def run_bytes(run: Experiment) -> int:
     """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
-    copies = STATES * STATE + run.training.averaged_checkpoints + 1  # a link gives the last checkpoint its second name
+    checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
+    copies = STATES * STATE + checkpoints + 1  # a link gives the last checkpoint its second name
     return copies * WEIGHT * parameters(run.model)
 
 

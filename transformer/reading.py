@@ -38,6 +38,29 @@ def read_yaml(path: str | Path) -> Any:
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 
 
+def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
+    """Return a problem behind the name and line of the text of YAML that says most of its place, the last of several.
+
+    A problem begins with the place, whose keys dots and colons join.
+    """
+    unknown = re.match("(?:(.*?): )?unknown key '(.+?)'", problem)
+    place = ".".join(filter(None, unknown.groups())) if unknown else problem
+    found = [(*_reach(yaml.compose(text, _Loader), place), name) for name, text in sources]
+    depth, line, name = max(reversed(found), key=lambda one: one[0], default=(0, 0, ""))
+    return f"{name}, line {line}: {problem}" if depth else problem
+
+
+def _reach(node: yaml.Node | None, place: str, depth: int = 0, line: int = 1) -> tuple[int, int]:
+    """Return how many keys of a place are there below a node, and the line of the last one."""
+    entries = node.value if isinstance(node, yaml.MappingNode) else []
+    if isinstance(node, yaml.SequenceNode):
+        entries = [(yaml.ScalarNode("", str(index), item.start_mark), item) for index, item in enumerate(node.value)]
+    for key, value in sorted(entries, key=lambda entry: -len(str(entry[0].value))):  # a name may have dots
+        if within := re.match(rf"{re.escape(str(key.value))}(?:\.|: |$)", place):
+            return _reach(value, place[within.end() :], depth + 1, key.start_mark.line + 1)
+    return depth, line
+
+
 def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
     """Return the content as a struct. Raises InputError, which begins with `where`."""
     try:

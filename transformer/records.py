@@ -62,7 +62,9 @@ class Trained(TypedDict):  # run.json: a finished training
     dev_bleu: NotRequired[float | None]
     starts: Annotated[list[Start], Meta(min_length=1)]
     steps: Positive
+    planned_steps: NotRequired[Positive]  # more, of a training that ended early
     data_sha256: Checksum
+    initial_sha256: NotRequired[Checksum]  # of the weights that it began with
     parameters: Positive
     commit: str
     hardware: str
@@ -147,6 +149,7 @@ class WeightsHeader(TypedDict, total=False):
     digest: Checksum  # of the training
     step: Count
     steps: AveragedSteps
+    dev_perplexity: float  # of a checkpoint, where it may end the training
     rounded: bool  # int8 weights, not those that were trained
 
 

@@ -16,7 +16,7 @@ CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("u
 ROW = CONFIG["base"]
 OUTPUT = {"embedding_rows": 37, "output_rows": 31}
 PAPERS = {"norm": "post", "residual": True, "scaled": True, "attention": "dot", "tied": True, "warmup": True}
-PAPERS |= dict.fromkeys(["P_drop_relu", "max_length"], msgspec.UNSET)
+PAPERS |= dict.fromkeys(["P_drop_relu", "max_length", "patience", "initial_weights"], msgspec.UNSET)
 
 
 @pytest.fixture

@@ -96,11 +96,11 @@ def test_a_recipe_can_be_trained_at_each_scale_and_once_laid_over_stays(scale):
 @pytest.mark.parametrize(
     ("recipes", "line"),
     [
-        ("{tensor2tensor: {base: {p_drop: 1}}}", "base: unknown key 'p_drop'"),
+        ("{tensor2tensor: {base: {p_drop: 1}}}", "recipes.tensor2tensor.base: unknown key 'p_drop'"),
         ("{tensro2tensor: {}}", r"recipes: expected one of recipes \(paper, tensor2tensor\), found 'tensro2tensor'"),
         ("{tensor2tensor: {scale: demo}}", "recipes.tensor2tensor: .+ that a recipe may change, found 'scale'"),
     ],
 )
 def test_a_wrong_recipe_is_refused(recipes, line):
-    with pytest.raises(InputError, match=rf"^config.yaml: {line}"):
+    with pytest.raises(InputError, match=f"^--config: {line}"):
         settings.read([], ["recipe=tensor2tensor", f"recipes={recipes}"])

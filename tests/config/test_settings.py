@@ -160,7 +160,7 @@ NAMES = [
     ({f"{DEMO}/probes": {"beams": [4, 4]}}, "scales.demo.probes: beams: expected each item once, found [4, 4]"),
     ({f"{BOTH}/silver/path": "trees.test"}, f"{BOTH}.test: expected ..., found 'ptb-test', which ... 'trees.test'"),
     ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected base among them, with which the others are compared"),
-    ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8"),
+    ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8; ... `rows`"),
 ]
 
 
@@ -208,12 +208,32 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
         settings.read(["wrong.yaml"], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "entries", "line"),
+    [
+        ("experiments:\n  base: {}\n  mine: {P_dropp: 0}\n", [], "wrong.yaml, line 3: experiments.mine: unknown key"),
+        ("claims:\n  a: {}\nscales:\n  demo:\n    depth: 0\n", [], "wrong.yaml, line 5: scales.demo.depth: expected"),
+        ("scales: {demo: {rows: [bas]}}\n", ["scale=dem"], "--config: scale: expected one of"),
+        ("corpora:\n  a.b:\n    files:\n      en.x: {}\n", [], "wrong.yaml, line 3: corpora.a.b.files: expected"),
+        ("scales: {demo: {seeds: [1, -1]}}\n", [], "wrong.yaml, line 1: scales.demo.seeds.1: expected"),
+        ("base: {N: 0}\n", ["base={N: 1, h: 0}"], "--config: base.h: expected"),
+        ("probs: 1\n", [], "wrong.yaml, line 1: unknown key 'probs'"),
+    ],
+)
+def test_the_file_and_the_line_that_are_wrong(folder, text, entries, line):
+    """The last file that says it counts, though config.yaml has the place, too."""
+    (folder / "wrong.yaml").write_text(text)
+    with pytest.raises(InputError, match=f"^{re.escape(line)}"):
+        settings.read(["wrong.yaml"], entries)
+
+
 def test_snakemake_and_plan_print_the_same_line(tmp_path):
     """Real processes. `snakemake`, which does not look for modules here by itself, finds this copy's package."""
     project = copy_project(tmp_path)
     own_corpus(project)
     (project / "wrong.yaml").write_text("scales: {mine: {tasks: {en-cs: {dev: mine-train}}}}\n")
-    line = "config.yaml: scales.mine.tasks.en-cs.dev: expected a corpus that is not learned from, found 'mine-train'"
+    line = "scales.mine.tasks.en-cs.dev: expected a corpus that is not learned from, found 'mine-train'"
+    line = f"wrong.yaml, line 1: {line}"
     files = ["--configfile", "own.yaml", "wrong.yaml"]
     snakemake = run(project, "snakemake", "-n", "--cores", "1", *files)
     plan = run(project, "python", "-m", "transformer", "plan", *files)

@@ -90,7 +90,7 @@ def test_a_second_run_has_nothing_to_do(small):
 
 
 def test_a_changed_beam_trains_nothing_and_cosmetic_edits_prepare_nothing_either(project):
-    (project / "beam.yaml").write_text("decoding: {beam: 5}\n")
+    (project / "beam.yaml").write_text("decoding: {beam: 5}\nrunning: {log_every: 7}\n")
     again = rules(snakemake(project, "--dry-run", "--configfile", "beam.yaml").stdout)
     assert "translate" in again
     assert "train" not in again

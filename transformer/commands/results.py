@@ -54,7 +54,7 @@ def record(
     chosen, runs = set(weights or ()), []
     for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
         trained = read_json(run.record, Trained)
-        if load(run.experiment).digest(trained["data_sha256"]) == trained["digest"]:
+        if load(run.experiment).digest(trained["data_sha256"], trained.get("initial_sha256")) == trained["digest"]:
             runs.append(run)
         else:
             logger.warning("left out: %s, whose settings have changed since it was trained", run.folder)

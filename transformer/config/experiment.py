@@ -29,6 +29,7 @@ Steps = Annotated[int, Meta(ge=1, le=1_000_000_000)]  # the paper's longest trai
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]  # the paper's batches have 25,000
 Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus has more
 Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
+FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
 
@@ -112,7 +113,16 @@ class Training(Section):
     beta2: Annotated[_Probability, says("Decay of the mean of the squared gradient.")]
     epsilon: Annotated[float, Meta(gt=0, le=1), says("Added to the denominator; YAML needs the point in 1.0e-9.")]
     warmup: Annotated[bool, says("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
+    # Not in older files:
     max_length: Annotated[Small, says("Subwords of a side that is learned from, at most.")] | UnsetType = UNSET
+    patience: (
+        Annotated[Small, says("Checkpoints without a better dev perplexity that end a training; those after it go.")]
+        | UnsetType
+    ) = UNSET
+    initial_weights: (
+        Annotated[FilePath, says("Weights to begin with: average.safetensors of a run with the same vocabulary.")]
+        | UnsetType
+    ) = UNSET
 
     def __post_init__(self):
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
@@ -175,11 +185,13 @@ class Experiment(Section):
     preparation: Preparation
     running: Running
 
-    def digest(self, data_sha256: str) -> str:
-        """Return a training's identity: the hash of all that changes its result, and of the data it learns from."""
+    def digest(self, data_sha256: str, initial_sha256: str | None = None) -> str:
+        """Return a training's identity: the hash of all that changes its result, of its data and initial weights."""
         training = given(self) | {"data": data_sha256}  # without defaults: a new option changes no older training
         for key in ("label", "running"):  # no training depends on them
             del training[key]
+        if initial_sha256:  # wherever they lie
+            training["training"] |= {"initial_weights": initial_sha256}
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
 
 
@@ -205,7 +217,8 @@ def resolve(parts: dict) -> Experiment:
         by = parts.pop(divisor)
         for key in filter(row.__contains__, keys):
             if row[key] % by:
-                raise InputError(f"{parts['experiment']}: {key}: {row[key]} cannot be divided by {by}")
+                other = "; give another, or leave the experiment out of the scale's `rows`"
+                raise InputError(f"{parts['experiment']}: {key}: {row[key]} cannot be divided by {by}{other}")
             row[key] //= by
     model, training = ([field.name for field in msgspec.structs.fields(section)] for section in (Model, Training))
     parts |= {"model": {key: row.pop(key) for key in model if key in row}}

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from transformer.config.experiment import (
     RECIPES,
     Decoding,
+    FilePath,
     Large,
     Many,
     Model,
@@ -36,7 +37,6 @@ Name = Annotated[str, Meta(pattern=f"^{NAME}", title="a name")]  # part of a pat
 ScaleName = Annotated[str, Meta(pattern=rf"^(?!record\Z){NAME}", title="a name")]  # results/record is kept in git
 RowName = Annotated[str, Meta(pattern=rf"^(?!parser\Z){NAME}", title="a name")]  # the parser's is in `parsing`
 Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\Z", title="a language's code")]  # after a file's dot
-Path = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", title="64 hexadecimal digits")]
 Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digits")]
 Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address")]
@@ -170,7 +170,7 @@ class Silver(Keys):
     """Trees that another parser made: in a file (`path`), or here by the parser of another task (the other keys)."""
 
     repeat: Annotated[Large, says("How often the treebanks come for each time that these trees do.")]
-    path: Maybe[Annotated[Path, says("A file on this machine with a tree on each line.")]] = UNSET
+    path: Maybe[Annotated[FilePath, says("A file on this machine with a tree on each line.")]] = UNSET
     text: Maybe[Annotated[Names, says("Corpora whose English text is parsed.")]] = UNSET
     parser: Maybe[Annotated[Name, says("The task whose parser makes the trees.")]] = UNSET
     sentences: Maybe[Annotated[Many, says("Lines that are parsed, at most, drawn evenly.")]] = UNSET
@@ -251,7 +251,7 @@ class Source(Keys):
     """A file: a `download` or a `path`."""
 
     download: Maybe[Annotated[Name, says("One of `downloads`.")]] = UNSET
-    path: Maybe[Annotated[Path, says("A file on this machine.")]] = UNSET
+    path: Maybe[Annotated[FilePath, says("A file on this machine.")]] = UNSET
 
     FORMS: ClassVar = ("path", "download")
 
@@ -319,7 +319,7 @@ class Config(Keys):
 
     scale: Annotated[Name, says("The one of `scales` that is built.")]
     mirror: Annotated[str, says('Folder that is read as <mirror>/<host>/<path> instead of the network, or "".')]
-    results: Annotated[Path, says("Folder of the results: those of a scale lie in a folder of its name.")]
+    results: Annotated[FilePath, says("Folder of the results: those of a scale lie in a folder of its name.")]
     partial: Annotated[bool, says("Whether tables and page are made from the finished runs, with gaps for others.")]
     recipe: Annotated[Literal[tuple(RECIPES)], says("The paper's settings, or those of its authors' code.")]
     recipes: Annotated[dict[Name, dict[str, Any]], says("What a recipe other than the paper's lays over all of this.")]

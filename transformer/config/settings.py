@@ -5,8 +5,9 @@ Needs no torch: Snakemake imports it at each start, and each of its jobs does.
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import yaml
@@ -15,7 +16,7 @@ from transformer.config import scales
 from transformer.config.experiment import RECIPES, resolve
 from transformer.config.schema import Config
 from transformer.files import InputError
-from transformer.reading import hint, read_yaml, structured
+from transformer.reading import hint, located, read_yaml, structured
 
 CONFIG = Path("config.yaml")  # of the project's folder
 
@@ -25,7 +26,8 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     if not CONFIG.exists():
         raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
     config: dict = {}
-    for file in (CONFIG, *files):
+    files, given = [CONFIG, *files], {}
+    for file in files:
         content = read_yaml(file)
         if not isinstance(content, dict):
             raise InputError(f"{file}: expected a mapping, found {type(content).__name__}")
@@ -33,23 +35,24 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     for entry in entries:
         key, equals, value = entry.partition("=")
         try:
-            config = _laid_over(config, {key: yaml.safe_load(value)})
+            given |= {key: yaml.safe_load(value)}
         except yaml.YAMLError:
             equals = ""
         if not equals:
             raise InputError(f"--config: expected key=value, the value in YAML, found {entry}")
-    _complete(config)
+    config = _laid_over(config, given)
+    _complete(config, files, given)
     return config
 
 
-def accept(config: dict, files: Iterable[str | Path] = ()) -> None:
+def accept(config: dict, files: Iterable[str | Path] = (), given: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Check what Snakemake has made of files and command line. Exits with one line where that is refused."""
     if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
         config["partial"] = config["partial"] == "true"
     try:
         for file in files:
             read_yaml(file)  # Snakemake takes the last of equal keys
-        _complete(config)
+        _complete(config, files, given)
     except InputError as error:
         sys.exit(str(error))
 
@@ -66,12 +69,27 @@ def _laid_over(below: Any, above: Any) -> Any:
     return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
 
 
-def _complete(config: dict) -> None:
-    """Check a configuration, lay its recipe over it, and check what comes out."""
-    check(config)
-    if changes := config["recipes"].get(config["recipe"]):
-        config.update(_laid_over(config, changes))
+def _complete(config: dict, files: Iterable[str | Path], given: Mapping[str, Any]) -> None:
+    """Check a configuration, lay its recipe over it, and check what comes out. Errors name file and line."""
+    within = ""
+    try:
         check(config)
+        if changes := config["recipes"].get(config["recipe"]):
+            config.update(_laid_over(config, changes))
+            within = f"recipes.{config['recipe']}."
+            check(config)
+    except InputError as error:
+        sources = [(_near(file), Path(file).read_bytes()) for file in files]
+        sources += [("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6))] if given else []
+        problem = within + str(error).removeprefix(f"{CONFIG}: ")
+        found = located(problem, sources).replace("--config, line 1: ", "--config: ")
+        raise InputError(str(error) if found == problem else found) from None
+
+
+def _near(file: str | Path) -> str:
+    """Return the path of a file from here where it lies below, as Snakemake has absolute ones."""
+    path = Path(file).absolute()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else file)
 
 
 def refuse(where: str, problem: str) -> NoReturn:

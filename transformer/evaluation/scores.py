@@ -37,7 +37,7 @@ RUN = (  # the columns of a run in a frame
 )
 _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
 # bleu: the variant that `paper` names; processes: of the last start.
-SCORE = (*_OF_SCORE, "bleu", "sacrebleu", "processes", "file", "name", "paper", "variants")
+SCORE = (*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants")
 SEED = 12345
 RESAMPLES = 1000
 TRAININGS = 50  # draws of seed noise with each draw of sentences: with one, p near 0.05 would be luck
@@ -97,6 +97,7 @@ def _read_score(path: str) -> dict[str, Any]:
         raise InputError(f"{path}, scores: missing key 'sacrebleu'")
     row = {key: score["run"][key] for key in RUN} | {key: score[key] for key in _OF_SCORE}
     row |= {name: metric["score"] for name, metric in by_metric.items()} | {"bleu": by_metric[paper]["score"]}
+    row |= {"planned_steps": score["run"].get("planned_steps", row["steps"])}
     row |= {"processes": score["run"]["starts"][-1]["processes"]}
     return row | {"file": path, "name": run_name(score["run"]), "paper": paper, "variants": by_metric}
 

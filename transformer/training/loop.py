@@ -8,9 +8,10 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from transformer import provenance
 from transformer.config.experiment import Experiment, load
 from transformer.data.corpus import Manifest, Subwords
 from transformer.device import available_memory, joined, locked
-from transformer.files import InputError
+from transformer.files import InputError, sha256
 from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
@@ -27,7 +28,7 @@ from transformer.process import Interrupted, StopSignals
 from transformer.records import read_json, write_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
 from transformer.training.log import Evaluation, Logger
-from transformer.training.states import Progress, States, publish
+from transformer.training.states import Progress, States, best, dev_perplexities, publish
 from transformer.training.step import Learner, Update
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
     """Train the rest of a run, together with other processes; rank 0 publishes it. memory: GiB; None: measured."""
     experiment = load(run.experiment)
     data_sha256 = read_json(data.manifest, Manifest)["sha256"]
-    digest = experiment.digest(data_sha256)
+    initial_sha256 = _initial_sha256(experiment, data)
+    digest = experiment.digest(data_sha256, initial_sha256)
     folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
         if world.agree(folder.record.exists()):
@@ -59,9 +61,19 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
             training = TrainingRun(experiment, text, evaluation, digest, folder, available)
             training.train(stop, provenance.commit())
             if world.rank == 0:
-                training.record(data_sha256)
+                training.record(data_sha256, initial_sha256)
         if world.rank == 0:
             publish(run, folder, data.vocabulary, experiment.training.averaged_checkpoints)
+
+
+def _initial_sha256(experiment: Experiment, data: Data) -> str | None:
+    """Return the checksum of the weights that a training begins with, if any. Refuses those of another vocabulary."""
+    if not (initial := experiment.training.initial_weights):
+        return None
+    vocabulary = Run(Path(initial).parent).vocabulary
+    if vocabulary.exists() and vocabulary.read_bytes() != data.vocabulary.read_bytes():
+        raise InputError(f"initial_weights: {initial}: expected the vocabulary {data.vocabulary}, found {vocabulary}")
+    return sha256(Path(initial))
 
 
 class TrainingRun:
@@ -93,13 +105,18 @@ class TrainingRun:
             progress = asdict(self.states.restore(digest))
         self.world.broadcast(self.states.tensors.values())
         self.progress = Progress(**self.world.agree(progress))
+        self.perplexities: dict[int, float] = {}  # by the steps of checkpoints, where they may end the training
+        if self.training.patience:
+            if self.world.rank == 0:
+                self.forget(lambda step: step > self.progress.step)  # those steps are done again
+            self.perplexities = self.world.agree(dev_perplexities(folder))
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
         """Train to the last step, saving on the way.
 
         Raises Interrupted, with everything saved, when any process was asked to stop; TrainingError on other errors.
         """
-        if self.progress.step < self.training.steps:
+        if not self.finished():
             self.progress.starts.append(self.circumstances(commit))
         started, before = time.monotonic(), self.progress.seconds
         log = Logger(self.experiment, self.progress, self.folder, writes=self.world.rank == 0)
@@ -119,7 +136,7 @@ class TrainingRun:
                     self.evaluate(log)
                     log.step(known)
                     self.save(stopped)
-                if stopped and self.progress.step < self.training.steps:
+                if stopped and not self.finished():
                     # Nobody leaves before rank 0 has saved: torchrun would end it half-way.
                     signal = next(filter(None, self.world.gather(stop.received)))
                     raise Interrupted(f"{signal}: saved at step {self.progress.step}")
@@ -130,7 +147,10 @@ class TrainingRun:
         progress = self.progress
         while (left := self.training.steps - progress.step) > 0:
             batches = self.learner.batches_of(progress.epoch)
-            yield from batches[progress.position : progress.position + left]
+            for indices in batches[progress.position : progress.position + left]:
+                if self.finished():
+                    return
+                yield indices
             if progress.position == len(batches):
                 progress.epoch, progress.position = progress.epoch + 1, 0
 
@@ -158,20 +178,29 @@ class TrainingRun:
         return self.reached(running.evaluate_every) or self.reached(running.save_every) or self.checkpoint_due()
 
     def reached(self, every: int) -> bool:
-        return self.progress.step % every == 0 or self.progress.step == self.training.steps
+        return self.progress.step % every == 0 or self.finished()
+
+    def finished(self) -> bool:
+        """Tell whether this is the last step, or the dev perplexity has not improved for long."""
+        later = sum(step > best(self.perplexities) for step in self.perplexities)
+        return self.progress.step == self.training.steps or 0 < (self.training.patience or 0) <= later
 
     def checkpoint_due(self) -> bool:
-        """Tell whether the weights of this step are among those to be averaged."""
+        """Tell whether the weights of this step are among those to be averaged, or with `patience` may be."""
         every, left = self.training.checkpoint_every, self.training.steps - self.progress.step
-        return left % every == 0 and left // every < self.training.averaged_checkpoints
+        among = self.training.patience or left // every < self.training.averaged_checkpoints
+        return left % every == 0 and bool(among)
 
     def evaluate(self, log: Logger) -> None:
         """Compute dev perplexity, and BLEU if it is wanted, when they are due."""
-        if not self.reached(self.experiment.running.evaluate_every):
+        deciding = bool(self.training.patience) and self.checkpoint_due()
+        if not (deciding or self.reached(self.experiment.running.evaluate_every)):
             return
         learner, started = self.learner, time.monotonic()
         scores = {"dev_perplexity": self.evaluation.perplexity(learner.model, learner.dtype)}
-        if self.evaluation.sentences:
+        if deciding:
+            self.perplexities[self.progress.step] = scores["dev_perplexity"]
+        if self.evaluation.sentences and self.reached(self.experiment.running.evaluate_every):
             scores["dev_bleu"] = self.evaluation.bleu(learner.model)
         self.progress.dev_perplexity, self.progress.dev_bleu = scores["dev_perplexity"], scores.get("dev_bleu")
         log.write(scores)
@@ -184,9 +213,20 @@ class TrainingRun:
         progress = self.progress
         if self.checkpoint_due():
             header = {"digest": progress.digest, "step": progress.step}
+            if self.training.patience:
+                header["dev_perplexity"] = self.perplexities[progress.step]
             checkpoints.save(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
+            if self.training.patience:
+                kept = sorted(step for step in self.perplexities if step <= best(self.perplexities))
+                self.forget(lambda step: step < kept[-self.training.averaged_checkpoints :][0])
         if self.reached(self.experiment.running.save_every) or stopped:
             self.states.save(progress)
+
+    def forget(self, gone: Callable[[int], bool]) -> None:
+        """Delete the checkpoints of these steps."""
+        for path in self.folder.checkpoints.glob("*.safetensors"):
+            if gone(int(path.stem)):
+                path.unlink()
 
     def circumstances(self, commit: str) -> dict:
         """Describe this start: the code, hardware and settings that its numbers depend on."""
@@ -204,12 +244,14 @@ class TrainingRun:
             "versions": provenance.versions(),
         } | ({"compiler_error": learner.compiler_error} if learner.compiler_error else {})
 
-    def record(self, data_sha256: str) -> None:
+    def record(self, data_sha256: str, initial_sha256: str | None = None) -> None:
         """Write run.json, with which a run is finished."""
         names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
         last = self.progress.starts[-1]
         entries = {name: getattr(self.experiment, name) for name in names} | asdict(self.progress)
         entries |= {"steps": self.progress.step, "data_sha256": data_sha256}
+        entries |= {"initial_sha256": initial_sha256} if initial_sha256 else {}
+        entries |= {"planned_steps": self.training.steps} if self.progress.step < self.training.steps else {}
         entries |= {"parameters": sum(parameter.numel() for parameter in self.learner.parameters)}
         entries |= {"commit": last["commit"], "hardware": last["hardware"], "finished": provenance.now()}
         write_json(self.folder.record, entries, indent=1)

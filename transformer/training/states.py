@@ -15,7 +15,7 @@ from transformer.files import InputError, replacing
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
-from transformer.records import Amount, Count, Unusable
+from transformer.records import Amount, Count, Unusable, read_weights
 
 logger = logging.getLogger(__name__)
 
@@ -80,15 +80,30 @@ class States:
         return Progress(digest)
 
 
+def dev_perplexities(run: Run) -> dict[int, float]:
+    """Return the dev perplexity of each checkpoint by its step, where it may end the training (`patience`)."""
+    headers = (read_weights(path)[1] for path in run.checkpoints.glob("*.safetensors"))
+    return {header["step"]: header["dev_perplexity"] for header in headers if "dev_perplexity" in header}
+
+
+def best(perplexities: dict[int, float]) -> int:
+    """Return the step with the lowest perplexity, the first of equal ones."""
+    return min(sorted(perplexities), key=perplexities.get, default=0)
+
+
 def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     """Put a finished training's outputs into the run's folder, by renames, with the average (§6.1); run.json last."""
     aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
-    kept = sorted(trained.checkpoints.glob("*.safetensors"))
-    if len(kept) != averaged:
+    kept, perplexities = sorted(trained.checkpoints.glob("*.safetensors")), dev_perplexities(trained)
+    if perplexities:
+        kept = [trained.checkpoint(step) for step in sorted(perplexities) if step <= best(perplexities)][-averaged:]
+    elif len(kept) != averaged:
         raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(kept)}")
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
-    shutil.copytree(trained.checkpoints, aside, copy_function=_link)
+    aside.mkdir()
+    for path in kept:
+        _link(path, aside / path.name)
     aside.rename(run.checkpoints)
     last.unlink(missing_ok=True)
     _link(kept[-1], last)

@@ -20,6 +20,7 @@ from transformer.files import origin, out_of_memory
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
+from transformer.model.weights import load_model
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, plan_batches
 from transformer.training.loss import Losses, batch_losses, compiled
 
@@ -97,6 +98,8 @@ class Learner:
         if self.model.embedding.new_word is not None:
             new_word = vocabulary.new_word(experiment.model.embedding_rows)
             self.model.embedding.new_word.copy_(torch.tensor(new_word))
+        if initial := experiment.training.initial_weights:
+            self.model.load_state_dict(load_model(initial, experiment.model).state_dict())
         self.adam = adam(self.model, experiment.training)
         # All gradients are one tensor, for one sum over all processes, with three numbers at its end: smoothed loss,
         # plain loss, processes to stop. Each parameter's `grad` is a view of it.

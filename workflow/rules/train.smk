@@ -12,6 +12,7 @@ rule experiment:
         "../../environment.yml"
     params:
         parts=ask.experiment,
+        identity=ask.identity,
     shell:
         "python -m transformer resolve --experiment {params.parts:q} --output {output:q} 2>&1 | tee {log:q}"
 
@@ -21,6 +22,7 @@ rule experiment:
 rule train:
     input:
         RUN.experiment,
+        ask.initial_weights,
         about=DATA.manifest,
         arrays=rules.encode.output,
     output:

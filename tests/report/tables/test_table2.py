@@ -78,5 +78,5 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(make):
     long = score(55.0, task="en-fr", steps=7000)
     _, table = make(score(36.25), long)
     assert detail(table)[-1]["Steps"] == "6,000 / 7,000"
-    with pytest.raises(InputError, match=r"expected scores of one steps, found 7000 in .* and 6000 in "):
+    with pytest.raises(InputError, match=r"expected scores of one planned_steps, found 7000 in .* and 6000 in "):
         make(long, score(55.0, task="en-fr", seed=2))

@@ -82,5 +82,5 @@ def test_rows_of_the_papers_table_are_experiments_of_the_configuration():
 
 @pytest.mark.parametrize(("key", "value"), [("task", "en-fr"), ("steps", 400), ("parameters", 9)])
 def test_scores_that_do_not_belong_there(make, key, value):
-    with pytest.raises(InputError, match=f"expected scores of one {key}, found "):
+    with pytest.raises(InputError, match=rf"expected scores of one (planned_)?{key}, found "):
         make({}, score(30.0), score(30.0, seed=2, **{key: value}))

@@ -29,7 +29,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     """
     runs = read_scores(input.score)
     for _, seeds in runs.groupby(["task", "experiment"]):
-        require_one("steps", seeds)
+        require_one("planned_steps", seeds)
     stated = pd.read_csv(input.stated)
     paper = [row | _counted(row["model"], input.settings, stated) for row in read_systems(input.paper)]
     frame = systems(paper, runs, params.label, params.data_of_paper)
@@ -121,7 +121,7 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
             values["low"], values["high"] = limits(cells.mean_draws(seeds))
             values["paper"] = float(papers.get(row["model"], {}).get(f"{task}_bleu", "nan"))
             values["difference"] = values["bleu"] - values["paper"] if data_of_paper else float("nan")
-            values |= {"steps": str(seeds["steps"].iloc[0]), "seeds": len(seeds), "runs": " ".join(seeds["name"])}
+            values |= {"steps": str(round(seeds["steps"].mean())), "seeds": len(seeds), "runs": " ".join(seeds["name"])}
             row |= {f"{task}_{name}": value for name, value in values.items()}
         rows.append(row)
     frame = pd.DataFrame(rows, columns=["model", "by", "label", *columns, "note"])

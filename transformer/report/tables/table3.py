@@ -81,7 +81,7 @@ def read_last(scores: list[str]) -> pd.DataFrame:
     runs = read_scores(scores)
     require_one("task", runs)
     for _, of_experiment in runs.groupby("experiment"):
-        require_one("steps", of_experiment)
+        require_one("planned_steps", of_experiment)
         require_one("parameters", of_experiment)
     return runs
 
@@ -96,6 +96,7 @@ def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
     """Put together a row per experiment, the paper's first; `difference` is from base, `from_paper` from the paper."""
     means = cells.over_seeds(runs, "experiment", _AVERAGED, ["parameters", "steps"])
+    means["steps"] = runs.groupby("experiment")["steps"].mean().round()
     differences = from_base(runs)
     tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
     tested = ["difference", "difference_low", "difference_high", "p"]

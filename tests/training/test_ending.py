@@ -1,0 +1,89 @@
+"""A training that ends when its dev perplexity no longer improves, and one that begins with another's weights."""
+
+import json
+import math
+
+import pytest
+import torch
+from support.toy import make_data, make_experiment, make_run, model_config, random_lines, start
+from torch.testing import assert_close
+
+from transformer import cli
+from transformer.layout import Run
+from transformer.model import weights
+from transformer.model.transformer import Transformer
+from transformer.process import StopSignals
+from transformer.training.states import best, dev_perplexities, publish
+
+pytestmark = pytest.mark.usefixtures("on_the_processor")
+EARLY = {"steps": 60, "rate": 3.0, "patience": 2, "averaged_checkpoints": 2}
+
+
+def test_the_best_step_is_the_first_of_equal_ones():
+    assert best({6: 2.0, 2: 3.0, 4: 2.0}) == 4
+    assert best({}) == 0
+
+
+def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, monkeypatch):
+    """Dev perplexities by hand: 4, 3, 2, 5, 6 at steps 2 to 10; an interruption at step 7 changes nothing."""
+    given = dict(zip(range(2, 61, 2), [4.0, 3.0, 2.0, 5.0, 6.0, *[1.0] * 25], strict=True))
+    for name, stops in (("whole", []), ("interrupted", [7])):
+        for stop in [*stops, math.inf]:
+            run = start(tmp_path / name, make_experiment(running={"evaluate_every": 1000}, **EARLY))
+            batches = run.batches
+
+            def until_killed(batches=batches, run=run, stop=stop):
+                for batch in batches():
+                    if run.progress.step == stop:
+                        raise InterruptedError
+                    yield batch
+
+            run.batches = until_killed
+            monkeypatch.setattr(type(run.evaluation), "perplexity", lambda *_, run=run: given[run.progress.step])
+            if stop < math.inf:
+                with pytest.raises(InterruptedError):
+                    run.train(StopSignals(), "commit")
+            else:
+                run.train(StopSignals(), "commit")
+                run.record("data")
+    whole, interrupted = (Run(tmp_path / name) for name in ("whole", "interrupted"))
+    assert dev_perplexities(whole) == dev_perplexities(interrupted) == {4: 3.0, 6: 2.0, 8: 5.0, 10: 6.0}
+    record = json.loads(whole.record.read_text())
+    assert (record["steps"], record["planned_steps"], record["dev_perplexity"]) == (10, 60, 6.0)
+    for run in (whole, interrupted):
+        published = Run(run.folder / "published")
+        published.folder.mkdir()
+        (run.folder / "vocabulary").touch()
+        publish(published, run, run.folder / "vocabulary", 2)
+        assert sorted(int(path.stem) for path in published.checkpoints.iterdir()) == [4, 6]
+        assert weights.load(published.average)[1]["steps"] == [4, 6]
+        assert weights.load(published.last)[1]["step"] == 6
+    assert Run(whole.folder / "published").average.read_bytes() == published.average.read_bytes()
+
+
+def test_a_training_begins_with_other_weights(tmp_path):
+    torch.manual_seed(7)
+    other = Transformer(model_config())
+    weights.save(tmp_path / "other.safetensors", other.state_dict(), {"digest": "d", "step": 1})
+    run = start(tmp_path / "run", make_experiment(initial_weights=str(tmp_path / "other.safetensors")))
+    for name, tensor in run.learner.model.state_dict().items():
+        assert_close(tensor, other.state_dict()[name], rtol=0, atol=0)
+    plain = make_experiment(seed=1)
+    begun = make_experiment(seed=1, initial_weights="a")
+    assert begun.digest("data", "sum") == make_experiment(seed=1, initial_weights="b").digest("data", "sum")
+    assert len({plain.digest("data"), begun.digest("data", "sum"), begun.digest("data", "other")}) == 3
+
+
+def test_a_whole_run_goes_on_from_another(tmp_path):
+    """By the command; a vocabulary of other subwords is refused."""
+    data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
+    first, second = (tmp_path / name for name in ("first", "second"))
+    average = Run(first).average
+    for folder, changes in ((first, {}), (second, {"initial_weights": str(average), "rate": 0.5})):
+        make_run(folder, make_experiment(**changes))
+        cli.main(["train", str(folder), "--data", str(data), "--threads", "1"])
+    assert len(json.loads(Run(second).record.read_text())["initial_sha256"]) == 64
+    Run(first).vocabulary.write_bytes(b"other")
+    make_run(second, make_experiment(initial_weights=str(average), rate=0.6))
+    with pytest.raises(SystemExit, match=r"initial_weights: .*: expected the vocabulary .*, found "):
+        cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
