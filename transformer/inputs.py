@@ -141,6 +141,11 @@ class Inputs:
         """Return an input function: the plain text of one side of a split, or if None, of the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
+    def tried(self, wildcards: _Wildcards) -> Paths:
+        """Return the target sides that are only looked at while the training text is prepared: of dev and test."""
+        splits = ("dev", "test") if wildcards.split == "train" else ()
+        return flatten(self.at(wildcards.scale).text(wildcards.task, split, "target") for split in splits)
+
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return [self.task(wildcards)[side] for side in ("source", "target")]
 

@@ -55,7 +55,8 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
-    assert translator.translate(["", " "]) == [Translation("", 0.0, [], [])] * 2
+    unseen = ["", " ", "\0", "\u200b", "\ufeff", "\u00ad", "\u2581"]
+    assert translator.translate(unseen) == [Translation("", 0.0, [], [])] * len(unseen)
 
 
 def test_n_best_beam_and_alpha(translator):

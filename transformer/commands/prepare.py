@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 
 from transformer.config.experiment import Preparation
-from transformer.files import InputError, replacing, sha256, write_columns
+from transformer.files import InputError, read_lines, replacing, sha256, write_columns
 from transformer.layout import SIDES, Data
 from transformer.records import parse_json, read_json, write_json
 
@@ -110,6 +110,7 @@ def tokenize(
     processes: PositiveInt,
     output: Path,
     clean: bool = False,
+    test: list[Path] = [],  # noqa: B006
 ) -> None:
     """Clean and tokenise one split of a task (§5.1): OUTPUT.source.tok, OUTPUT.target.tok, and OUTPUT.json with counts.
 
@@ -124,8 +125,9 @@ def tokenize(
         processes: the result does not depend on their number
         output: path without ending
         clean: drop empty, long and unequal pairs (training data)
+        test: target sides that are only tried: how much of their text is lost in tokenising and detokenising
     """
-    from transformer.data.tokenization import write_tokenized
+    from transformer.data.tokenization import left_out, no_rules, write_tokenized
 
     if len(source) != len(target):
         raise InputError(f"{len(source)} source files, but {len(target)} target files")
@@ -134,7 +136,24 @@ def tokenize(
     how = Preparation.read(parse_json(preparation, dict, "--preparation"), "preparation")
     counts = write_tokenized(list(zip(source, target, strict=True)), texts, languages, how, clean, processes)
     write_json(data.counts(split), counts)
-    print(f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs")
+    said = [f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
+    said += [f"left out: {left_out(counts)}"] if clean else []
+    said += [_ceiling(path, languages[1], how) for path in test]
+    print("; ".join(said))
+    for problem in filter(None, map(no_rules, languages if clean else ())):
+        print(f"! {problem}")
+
+
+def _ceiling(path: Path, language: str, how: Preparation) -> str:
+    """Say how many lines tokenising and detokenising changes, and what a perfect translation would score therefore."""
+    from transformer.data.tokenization import Moses, composed
+    from transformer.evaluation.bleu import bleu_scores
+
+    moses, lines = Moses(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
+    back = [moses.detokenize(moses.tokenize(line)) for line in lines]
+    lost = sum(line != other for line, other in zip(lines, back, strict=True))
+    ceiling = bleu_scores(back, lines, language)["sacrebleu"]["score"]
+    return f"{lost:,} of {len(lines):,} lines of {path.name} are lost in tokenising: sacreBLEU is {ceiling:.1f} at most"
 
 
 def vocabulary(

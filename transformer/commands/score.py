@@ -38,8 +38,10 @@ def score(
         weights: what it translated with; RUN/average.safetensors if not given
         json: a file for all metrics, checksums, the account of --run and each resampled BLEU
     """
-    from transformer.evaluation.bleu import PAPER, marks, paper_reference, paper_tokens, scores
+    from transformer.data.tokenization import language_of, no_rules
+    from transformer.evaluation.bleu import PAPER, marks, missing_tokenizer, paper_reference, paper_tokens, scores
 
+    code, lang = lang, language_of(lang)
     about = describe(run, weights)
     sides = [list(side) for side in zip(*read_pairs(hyp, ref), strict=True)]
 
@@ -64,6 +66,8 @@ def score(
     for name, path, side in (("hyp", hyp, sides[0]), ("ref", ref, sides[1])):
         content |= {name: path, f"{name}_sha256": sha256(path), f"{name}_marks": marks(side)}
     print(_listing(content))
+    for problem in filter(None, (missing_tokenizer(lang), no_rules(code))):
+        print(f"! {problem}")
     if json:
         _write(json, content | {"run": about}, draws)
 

@@ -145,6 +145,10 @@ class Preparation(Section):
     max_piece_length: (
         Annotated[int, Meta(ge=2, le=512), says("Characters of a subword, at most; if not given, 16.")] | UnsetType
     ) = UNSET
+    whole_words: (
+        Annotated[bool, says("Whether text is in NFC, and marks, joiners and apostrophes stay in their words.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Running(Section):

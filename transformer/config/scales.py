@@ -125,7 +125,9 @@ def preparation_of(config: dict, task: str) -> dict:
     """Return the preparation of a task's text: the common one, under the scale's, under a translation task's own."""
     scale = scale_of(config)
     own = scale["tasks"].get(task, {})
-    return config["preparation"] | scale.get("preparation", {}) | {key: own[key] for key in OF_TASK if own.get(key)}
+    how = config["preparation"] | scale.get("preparation", {}) | {key: own[key] for key in OF_TASK if own.get(key)}
+    # False is as if not given: so digests of trainings that are older than the key stay.
+    return {key: value for key, value in how.items() if key != "whole_words" or value}
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:

@@ -8,9 +8,11 @@ needs to cover the first rows only.
 import html
 import io
 import itertools
+import logging
 import multiprocessing
 import os
 import signal
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -25,10 +27,11 @@ import numpy as np
 import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.files import InputError, draw, groups, read_lines, replacing
+from transformer.files import LONGEST_LINE, InputError, draw, groups, read_lines, replacing
 from transformer.process import at_once
 from transformer.records import Checksum, Count
 
+logger = logging.getLogger(__name__)
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 OFFSET = np.dtype("<i8")
 CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
@@ -37,6 +40,8 @@ SPECIAL = 3  # PAD, EOS and UNK
 _SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 CONTINUED = "@@"  # ends the name of a subword whose word goes on in the next
+LINE = 4192  # bytes: SentencePiece passes over longer lines, and over those with RESERVED
+RESERVED = "\u2585"
 _TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
 SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 
@@ -70,11 +75,16 @@ def learn(
     longest: characters of a subword, at most; if None, SentencePiece's 16, which splits long German words. The same
     texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
     """
-    model = io.BytesIO()
+    model, long, reserved = io.BytesIO(), False, 0
+    for line in itertools.chain.from_iterable(map(read_lines, texts)):
+        long |= len(line) > LINE // 4  # characters, of four bytes at most
+        reserved += RESERVED in line
+    if reserved:
+        logger.warning("%s lines have U+2585, which is SentencePiece's own: it is learned as a space", reserved)
     try:
         with at_once():
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=evenly(texts, sentences),
+                sentence_iterator=(line.replace(RESERVED, " ") for line in evenly(texts, sentences)),
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=size,
@@ -89,6 +99,7 @@ def learn(
                 control_symbols=[_SYMBOL + symbol for symbol in symbols],
                 num_threads=1,
                 **({"max_sentencepiece_length": longest} if longest else {}),
+                **({"max_sentence_length": LONGEST_LINE} if long else {}),
                 minloglevel=2,  # errors; it would warn that a million lines are many
             )
     except RuntimeError as error:
@@ -105,6 +116,11 @@ def find_symbols(text: Path, rows: int) -> list[str]:
     if room < 0:
         raise InputError(f"{text}: expected {rows - SPECIAL} different symbols at most, found {len(symbols)}")
     return [*symbols, *map(UNUSED.format, range(room))]
+
+
+def blank(line: str) -> bool:
+    """Return whether nothing of a line is seen: spaces, controls, U+200B and its like, and SentencePiece's space."""
+    return all(char == SPACE or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in line)
 
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:

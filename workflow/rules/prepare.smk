@@ -5,6 +5,7 @@ rule tokenize:
     input:
         source=ask.side("source"),
         target=ask.side("target"),
+        test=ask.tried,
     output:
         DATA.tokens("{split}", "source"),
         DATA.tokens("{split}", "target"),
@@ -22,11 +23,13 @@ rule tokenize:
     params:
         languages=ask.languages,
         preparation=ask.preparation,
-        clean=lambda wildcards: "--clean" if wildcards.split == "train" else "",
+        clean=lambda wildcards, input: (
+            ["--clean", "--test", *input.test] if wildcards.split == "train" else []
+        ),
         output=subpath(output[2], strip_suffix=".json"),
     shell:
         "python -m transformer tokenize --source {input.source:q} --target {input.target:q}"
-        " --languages {params.languages:q} --preparation {params.preparation:q} {params.clean}"
+        " --languages {params.languages:q} --preparation {params.preparation:q} {params.clean:q}"
         " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
 
 

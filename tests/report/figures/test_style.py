@@ -41,6 +41,19 @@ def test_files_are_the_same_each_time(tmp_path):
     assert about == Description(title="T", caption="C", alt="A", inches=2)
 
 
+def test_letters_are_drawn_in_a_font_that_has_them_or_named(tmp_path, caplog):
+    """DejaVu Sans, in which most text is, lacks ᶁ, which STIX has; without both, a line names what is a box."""
+    figure, axes = new(2, 1)
+    axes.set(title="aᶁ\n我", xlabel="a")
+    save_drawing(Drawing(figure, "C", "A"), "T", tmp_path / "name")
+    assert axes.title.get_family()[:2] == ["DejaVu Sans", "STIXGeneral"]
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("transformer")]
+    assert [line.removeprefix(str(tmp_path)) for line in lines] in (
+        ["/name: no font here has 我: install one, such as Noto (fonts-noto-core, -cjk)"],
+        [],  # where a font has it
+    )
+
+
 def linear(color: str) -> np.ndarray:
     parts = np.array(to_rgba(color)[:3])
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)

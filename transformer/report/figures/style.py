@@ -1,5 +1,7 @@
 """The style of all figures, as matplotlib's defaults, whatever a matplotlibrc says; and reproducible files."""
 
+import logging
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -7,11 +9,14 @@ from typing import Any, NamedTuple
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.text import Text
 
 from transformer.files import replacing
 from transformer.records import Description, write_json
 from transformer.report.figures import COLORS
 
+logger = logging.getLogger(__name__)
 COLUMN_INCHES = 3.5  # one column of a two-column page
 PAGE_INCHES = 7.2  # both
 LINE_INCHES = 0.125  # from one line of SMALL text to the next
@@ -21,12 +26,15 @@ GREY = "#767676"  # the background; 4.5 : 1 against white, as text must
 
 SMALL, MEDIUM = 7.0, 8.0  # points: ticks, legends, notes; and labels, titles
 
+FONT = "DejaVu Sans"  # comes with matplotlib: the same everywhere
+_BOXES = "Last Resort High-Efficiency"  # a box for every letter
+
 matplotlib.rcdefaults()
 matplotlib.rcParams.update(
     dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), MEDIUM)
     | dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL)
     | {
-        "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
+        "font.family": FONT,
         "legend.frameon": False,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -92,6 +100,20 @@ def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
     return f" {why}, and so not shown: {names}." if names else ""
 
 
+def write_in_other_fonts(figure: Figure) -> list[str]:
+    """Give texts with letters that FONT lacks fonts that have some of them; return the letters that none has."""
+    written = filter(str.isprintable, set("".join(text.get_text() for text in figure.findobj(Text))))
+    missing, fonts = set(map(ord, written)) - get_font(findfont(FONT)).get_charmap().keys(), [FONT]
+    for font in sorted(fontManager.ttflist, key=lambda font: font.name) if missing else ():
+        plain = (font.style, font.weight) == ("normal", 400) and font.name != _BOXES
+        if plain and (found := missing & get_font(font.fname).get_charmap().keys()):
+            missing -= found
+            fonts.append(font.name)
+    for text in figure.findobj(Text) if fonts[1:] else ():
+        text.set_family(fonts)
+    return list(map(chr, sorted(missing)))
+
+
 def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, and the texts as OUTPUT.json."""
     save_pictures(drawing.figure, output)
@@ -101,8 +123,12 @@ def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
 
 def save_pictures(figure: Figure, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, the same bytes each time."""
+    if missing := write_in_other_fonts(figure):
+        found = " ".join(missing[:10])
+        logger.warning("%s: no font here has %s: install one, such as Noto (fonts-noto-core, -cjk)", output, found)
     # The order counts: each time, the layout comes a little closer to its limit.
     for kind, metadata in {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}.items():
         # The salt makes ids within the SVG, which would differ each time without it.
         with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
             figure.savefig(file, format=kind, metadata=metadata)

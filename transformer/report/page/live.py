@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from transformer.data.tokenization import count_words
 from transformer.evaluation.analyses import described, rounded
 from transformer.files import InputError, environment, reason
 from transformer.records import parse_json, run_name
@@ -47,7 +48,8 @@ class Trial:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
         translator = self.translator
         line = text.replace("\r", " ").replace("\n", " ")
-        words, most = len(translator.source.tokenize(line).split()), self.experiment.preparation.max_words
+        how = self.experiment.preparation
+        words, most = count_words(translator.source.tokenize(line), how), how.max_words
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
         (source,) = translator.encode([line])

@@ -1,0 +1,203 @@
+"""Languages that Moses was not made for: text comes back, pairs are kept, and scores mean something."""
+# ruff: noqa: RUF001
+
+import json
+import re
+import unicodedata
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from support.commands import do
+from support.toy import write_text
+
+from transformer.commands import prepare
+from transformer.config.experiment import Preparation
+from transformer.data.corpus import Subwords, blank, learn
+from transformer.data.tokenization import Moses, count_words, fault, language_of, no_rules
+from transformer.evaluation.bleu import cut, marks, missing_tokenizer, moses_tokens, scores, tokenizer_of, warnings
+from transformer.layout import Data
+
+MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
+WHOLE = replace(MOSES, whole_words=True)
+PLAIN = replace(WHOLE, normalize_punctuation=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [
+        *[("fr-FR", "fr"), ("EN", "en"), ("en-US", "en"), ("pt_BR", "pt"), ("zh_TW", "zh"), ("DE", "de"), ("uk", "uk")],
+        *[
+            ("zh-Hant-HK", "zh"),
+            ("deu_Latn", "de"),
+            ("cmn_Hans", "zh"),
+            ("jpn", "ja"),
+            ("yue", "zh"),
+            ("sr-Latn", "sr"),
+        ],
+    ],
+)
+def test_a_language_has_one_code(code, language):
+    assert language_of(code) == language
+    line = "L'homme n'est-il pas là, z.B. am 3. Mai?"
+    assert Moses(code, WHOLE).tokenize(line) == Moses(language, WHOLE).tokenize(line)
+    assert moses_tokens([line], code) == moses_tokens([line], language)
+
+
+def test_a_code_without_rules_is_named():
+    assert no_rules("pt_BR") is None
+    assert no_rules("xx-YY").startswith("xx-YY: Moses has no rules of a language 'xx'")
+
+
+COME_BACK = [
+    ("uk", "П'ять хлопців з'їли м'ясо на подвір'ї."),
+    ("tr", "İzmir'e 3'üncü kez gidiyoruz."),
+    ("nl", "Ze komt 's avonds met de auto's van haar collega's."),
+    ("de", "Wie geht's dir? Ich hab's vergessen."),
+    ("ca", "L'home no és d'aquí, col·lega."),
+    ("ga", "Tá m'athair san óstán, a d'ith sé."),
+    ("it", "Un po' di tempo, dell'arte e c'è."),
+    ("fr-FR", "L'homme n'est pas là aujourd'hui, dit M. Dupont."),
+    ("fa", "بچه‌ها در باغ بازی می‌کنند."),
+    ("hi", "बच्चे बगीचे में ज़ोर-ज़ोर से हँस रहे हैं।"),
+    ("th", "เด็กๆ กำลังเล่นอยู่ในสวน"),
+    ("km", "ក្មេងៗ\u200bកំពុង\u200bលេង\u200bក្នុង\u200bសួន។"),
+    ("my", "ကလေးများသည် ပန်းခြံတွင် ကစားနေကြသည်။"),
+    ("lo", "ເດັກນ້ອຍກຳລັງຫຼິ້ນຢູ່ໃນສວນ."),
+    ("zh", "下个星期我们要去山上看雪，你想一起去吗？"),
+    ("ja", "「冷たい水が飲みたい」と彼女は言った。（笑）"),
+    ("ko", "저는 학교에 갑니다. 밥을 먹었어요?"),
+    ("en", "The 👨‍👩‍👧 and 👍🏽 and 🇩🇪 are here!"),
+    ("de", unicodedata.normalize("NFD", "Die Mädchen grüßen den König über die Brücke.")),
+    ("cs", "On má 3 psy a koček je 5."),
+    # Languages of which no fault was reported.
+    ("ar", "هل تريد ماءً باردًا؟ نعم، من فضلك."),
+    ("ur", "کیا آپ ٹھنڈا پانی چاہتے ہیں؟ جی ہاں۔"),
+    ("he", 'כוחות צה"ל וארה"ב הגיעו.'),
+    ("hy", "Երեխաները խաղում են այգում։"),
+    ("am", "ልጆቹ በአትክልቱ ውስጥ ይጫወታሉ።"),
+    ("bn", "শিশুরা বাগানে খেলছে।"),
+    ("vi", unicodedata.normalize("NFD", "Bọn trẻ đang chơi trong vườn.")),
+    ("sw", "Ng'ombe wangu ana ng'ambo."),
+    ("uz", "O'zbekiston go'zal."),
+    ("mt", "L-ors ta' Ġanni qed jilgħab."),
+]
+
+
+@pytest.mark.parametrize("preparation", [WHOLE, PLAIN, replace(WHOLE, escape=False)], ids=["usual", "plain", "bare"])
+@pytest.mark.parametrize(("code", "line"), COME_BACK)
+def test_text_comes_back(code, line, preparation):
+    moses = Moses(code, preparation)
+    words = moses.tokenize(line)
+    assert moses.detokenize(words) == unicodedata.normalize("NFC", line)
+    assert moses.tokenize(moses.detokenize(words)) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [("uk", "П’ять «добрих» слів"), ("zh", "他说：“你好。”……我——用 iPhone 手机！"), ("ja", "「え？」１２３！")],
+)
+def test_signs_of_other_scripts_come_back_if_they_are_not_normalised(code, line):
+    moses = Moses(code, PLAIN)
+    assert moses.detokenize(moses.tokenize(line)) == line
+
+
+def test_czech_that_the_library_fails_at():
+    for preparation in (MOSES, WHOLE):
+        assert Moses("cs", preparation).detokenize("a' - mail").replace(" ", "") == "a'-mail"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("The children play in the garden .", "孩子们在花园里玩耍，妈妈坐在树下看书。", None),
+        ("My brother bought a new red bicycle yesterday .", "弟は昨日、新しい自転車を買いました。", None),
+        ("The children are playing .", "เด็กๆกำลังเล่นอยู่ในสวน", None),
+        (" ".join(["word"] * 80), "字" * 150, None),
+        ("one", "字" * 30, "unequal"),
+        (" ".join(["word"] * 80), "字" * 170, "long"),
+        ("A word", "\u200b", "blank"),
+        ("", "字", "blank"),
+    ],
+)
+def test_which_pairs_are_left_out(source, target, expected):
+    assert fault(source, target, WHOLE) == fault(target, source, WHOLE) == expected
+
+
+def test_words_are_counted_as_ever_without_whole_words():
+    assert count_words("孩子们在花园里玩耍 ，", MOSES) == 2
+    assert count_words("孩子们在花园里玩耍 ，", WHOLE) == 6
+
+
+def test_preparation_says_what_is_lost(tmp_path, capsys):
+    files = {"train": (["a b", "c", ""], ["字字", "字" * 30, "字"]), "dev": (["a"], ["他说“好”"])}
+    paths = {(split, side): write_text(tmp_path / f"{split}.{side}", text)
+             for split, sides in files.items() for side, text in zip(("en", "zh"), sides, strict=True)}  # fmt: skip
+    how = json.dumps(msgspec.to_builtins(WHOLE))
+    options = {"languages": ("en", "xx"), "preparation": how, "processes": 1, "output": tmp_path / "data/train"}
+    prepare.tokenize(
+        source=[paths["train", "en"]], target=[paths["train", "zh"]], clean=True, test=[paths["dev", "zh"]], **options
+    )
+    line, other = capsys.readouterr().out.splitlines()
+    assert (
+        "kept 1 of 3 pairs; left out: 1 with a blank side, 0 too long (max_words), 1 too unequal (max_ratio); " in line
+    )
+    assert re.search(r"; 1 of 1 lines of dev.zh are lost in tokenising: sacreBLEU is \d+\.\d at most$", line)
+    assert other.startswith("! xx: Moses has no rules")
+    counts = json.loads(Data(tmp_path / "data").counts("train").read_text())
+    assert counts == {"read": 3, "kept": 1, "blank": 1, "long": 0, "unequal": 1}
+
+
+HYPOTHESES = ["我弟弟昨天在商店买了一辆红色的新自行车，他很高兴。", "孩子们在花园里玩，母亲坐在树下看书。"]
+REFERENCES = ["我弟弟昨天在商店里买了一辆新的红色自行车，他非常高兴。", "孩子们在花园里玩耍，妈妈坐在树下看书。"]
+
+
+@pytest.mark.parametrize(
+    ("code", "tokenizer"),
+    [
+        *[("zh_CN", "zh"), ("cmn_Hans", "zh"), ("ja", "char"), ("ko", "char"), ("th", "char"), ("km", "char")],
+        *[("my", "char"), ("lo", "char"), ("bod_Tibt", "char")],
+    ],
+)
+def test_scores_of_languages_without_spaces(code, tokenizer):
+    assert tokenizer_of(code) == tokenizer
+    found = scores(HYPOTHESES, REFERENCES, code)
+    for name in ("sacrebleu", "sacrebleu_lc", "tokenized", "tokenized_lc", "plain_quotes", "normalized"):
+        assert found[name]["score"] == pytest.approx(61.1167, abs=1e-4)  # as `sacrebleu --tokenize zh` says
+        assert f"|tok:{tokenizer}" in found[name]["signature"]
+    assert 15 < found["ter"]["score"] < 50
+    assert cut(["他说"], code) == ["他 说"]
+
+
+def test_a_tokeniser_that_is_not_installed_is_named(tmp_path, capsys):
+    assert missing_tokenizer("zh") is missing_tokenizer("de") is missing_tokenizer("th") is None
+    side = write_text(tmp_path / "text", ["弟は昨日、新しい自転車を買いました。"])
+    do("score", "--hyp", side, "--ref", side, "--lang", "ja-JP")
+    assert "! ja-mecab is not installed (pip install 'sacrebleu[ja]')" in capsys.readouterr().out
+
+
+def test_decomposed_text_scores_as_composed():
+    line = "Die Mädchen grüßen den König über die Brücke."
+    found = scores([line], [unicodedata.normalize("NFD", line)], "DE")
+    assert all(found[name]["score"] == pytest.approx(100) for name in found if name not in ("paper", "ter"))
+    assert found["compound_split"]["signature"] == scores([line], [line], "de")["compound_split"]["signature"]
+
+
+@pytest.mark.parametrize(("hypothesis", "reference"), [(HYPOTHESES[0], "Ja"), ("", "Ja"), ("بچه‌ها", "Ja"), ("Ja", "")])
+def test_what_has_no_capitals_is_not_in_lower_case(hypothesis, reference):
+    assert not warnings(marks([hypothesis]), marks([reference]), 1)
+
+
+@pytest.mark.parametrize("line", ["\0", "\u200b", "\ufeff", "\u00ad", "\u2581", " \u2581\u200d \t", "", "\u3000"])
+def test_what_nobody_sees_is_a_blank_line(line):
+    assert blank(Moses("de", WHOLE).tokenize(line))
+    assert not blank(f"{line}a")
+
+
+def test_long_lines_and_a_reserved_character_are_learned_from(tmp_path, caplog):
+    long = write_text(tmp_path / "long", ["ab cd " * 1000 + letter for letter in "xyz"])
+    learn([long], 20, 100, tmp_path / "model")
+    assert Subwords(tmp_path / "model").decode(Subwords(tmp_path / "model").encode(["x y z"])) == ["x y z"]
+    learn([write_text(tmp_path / "text", ["ab \u2585 x", "cd"])], 12, 100, tmp_path / "model")
+    assert Subwords(tmp_path / "model").decode(Subwords(tmp_path / "model").encode(["x"])) == ["x"]
+    assert [record.getMessage()[:26] for record in caplog.records] == ["1 lines have U+2585, which"]
