@@ -100,6 +100,7 @@ def test_attention_is_that_of_the_model(translator):
 
 
 REFUSED = {
+    "no list": (lambda model: model.translate("ab"), "texts: expected a list of sentences, found one: 'ab'"),
     "beam": (lambda model: model.translate(["ab"], beam=0), "decoding: .*beam"),
     "n_best": (lambda model: model.translate(["ab"], n_best=9), "n_best: expected 1 to the beam's 3, found 9"),
     "long": (lambda model: model.translate(["ab", "ab " * 2000]), "text 2: 2001 subwords, at most"),

@@ -75,7 +75,7 @@ class PairAttention(NamedTuple):
     cross: np.ndarray  # target to source
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Translator:
     """A trained model, and the steps between it and plain text."""
 
@@ -94,6 +94,8 @@ class Translator:
         beam, alpha: width and exponent of the length penalty; the run's, if None. n_best: find so many translations,
         or fewer, of each sentence.
         """
+        if isinstance(texts, str):
+            raise InputError(f"texts: expected a list of sentences, found one: {texts!r}")
         changes = {name: value for name, value in (("beam", beam), ("alpha", alpha)) if value is not None}
         decoding = changed(self.decoding, changes)
         if not 1 <= n_best <= decoding.beam:
