@@ -114,7 +114,7 @@ def attend(
         from transformer.report.figures.style import save_pictures
 
         save_pictures(grids(measured, layer, head), output.with_suffix(""))
-    _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "and .svg, .png, .pdf")
+    _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
 
 
 def _measure(analysis: Callable, options: SimpleNamespace) -> dict[str, Any]:

@@ -201,6 +201,6 @@ def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
         axes.set_xticks(range(len(entry[columns])), entry[columns], rotation=90, parse_math=False)
         axes.set_yticks(range(len(entry[rows])), entry[rows], parse_math=False)
         axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-        axes.set_title(KINDS[kind], loc="left")
+        axes.set_title(KINDS[kind].replace(" to ", "\nto "), loc="left")
     figure.suptitle(f"Layer {layer}, {f'head {head}' if head else 'mean of all heads'}: rows look at columns")
     return figure
