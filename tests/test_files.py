@@ -14,7 +14,6 @@ from transformer.files import (
     GROUP,
     LONGEST_LINE,
     InputError,
-    count_lines,
     groups,
     read_lines,
     read_pairs,
@@ -105,12 +104,6 @@ def test_every_text_survives(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("text") / "text"
     path.write_bytes(b"".join(line.encode() + b"\r\n" for line in lines))
     assert list(read_lines(path)) == lines
-    assert count_lines(path) == len(lines)
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\n", b"\xff\n\n", b"a\n" * 10**6 + b"b"])
-def test_lines_are_counted_whatever_they_hold(write, content):
-    assert count_lines(write(content)) == len(content.splitlines())
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"caf\xe9"])

@@ -34,6 +34,7 @@ SHARE = 0.7  # the planned part of the memory; the rest is for short-lived tenso
 # Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also room for three copies of weight
 # and moments while a state is saved (safetensors makes two). A GPU has the weights in 16 bits, too.
 PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
+_THREADS = 16  # of each processor, at most: ten thousand of two never finish a step
 _TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
 
 
@@ -82,7 +83,14 @@ def reason_unusable(messages: list[str]) -> tuple[str, str]:
     return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda})", remedy
 
 
-# Memory.
+# Memory, and threads.
+
+
+def use_threads(count: int | None) -> None:
+    """Compute with so many processor threads; None: one for each processor."""
+    if (count or 0) > (most := _THREADS * os.cpu_count()):
+        raise InputError(f"--threads: expected {most} at most, {_THREADS} for each processor, found {count}")
+    torch.set_num_threads(count or os.cpu_count())
 
 
 def available_memory(device: torch.device, threads: int) -> int:
@@ -169,15 +177,28 @@ def watched() -> Iterator[None]:
         raise ConnectionError(f"another process of this training has ended; its message says why ({reason})") from error
 
 
+def _variable(name: str, least: int, most: int) -> int:
+    """Return the number in one of torchrun's environment variables."""
+    text = os.environ.get(name, "nothing")
+    if not (text.isdecimal() and least <= int(text) <= most):
+        raise InputError(f"{name}: expected a number from {least} to {most}, as torchrun sets it, found {text}")
+    return int(text)
+
+
 @contextmanager
 def joined() -> Iterator[World]:
-    """Join the world that torchrun's environment variables describe. Raises InputError if GPUs are too few."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    """Join the world of torchrun's environment variables. Raises InputError if they are wrong, or GPUs too few."""
+    size = _variable("WORLD_SIZE", 1, 100_000) if "WORLD_SIZE" in os.environ else 1
     device = best_device()
     if size == 1:
         yield World(0, 1, device)
         return
-    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    rank, local = (_variable(name, 0, size - 1) for name in ("RANK", "LOCAL_RANK"))
+    address = os.environ.get("MASTER_ADDR", ""), _variable("MASTER_PORT", 1, 65_535)
+    try:
+        socket.getaddrinfo(*address)
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"MASTER_ADDR: expected rank 0's machine, found {address[0] or 'nothing'}: {error}") from error
     if device.type == "cpu":
         dist.init_process_group("gloo", timeout=_TIMEOUT)
     elif local < torch.cuda.device_count():

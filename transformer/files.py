@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -31,10 +32,10 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
     r"""Open a file to write ("w": UTF-8 with `\n` line ends, or "wb"): `path` is old or new, never partial."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # which nobody can lay a link at
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
-        with naming(path), open(temporary, mode, **text) as file:
+        with naming(path), open(temporary, mode.replace("w", "x"), **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -112,15 +113,21 @@ def printable(message: object) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(message))
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory. Raises InputError."""
+def read_lines(path: str | Path, digest: "hashlib._Hash | None" = None) -> Iterator[str]:
+    r"""Yield the lines of a UTF-8 file without their ends (`\n` or `\r\n`), in constant memory. Raises InputError.
+
+    digest: takes the same bytes in, as a pipe cannot be read again.
+    """
     with open_input(path) as file:
-        yield from decode_lines(split_lines(file), path)
+        yield from decode_lines(split_lines(file, digest), path)
 
 
-def split_lines(file: IO[bytes]) -> Iterator[bytes]:
+def split_lines(file: IO[bytes], digest: "hashlib._Hash | None" = None) -> Iterator[bytes]:
     """Yield the lines of a binary file, in constant memory: of one that is too long, a piece that is longer yet."""
-    return iter(partial(file.readline, LONGEST_LINE + 1), b"")
+    for line in iter(partial(file.readline, LONGEST_LINE + 1), b""):
+        if digest:
+            digest.update(line)
+        yield line
 
 
 def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> Iterator[str]:
@@ -151,16 +158,6 @@ def groups(items: Iterable, most: int, size: Callable[[Any], int]) -> Iterator[l
         yield group
 
 
-def count_lines(path: str | Path) -> int:
-    """Count the lines that `read_lines` yields, without decoding them."""
-    lines, block = 0, b"\n"
-    with open_input(path) as file:
-        while found := file.read(2**20):
-            block = found
-            lines += block.count(b"\n")
-    return lines + (not block.endswith(b"\n"))
-
-
 def draw(items: Iterable, total: int, most: int) -> Iterator:
     """Yield at most `most` of the `total` items, at equal distances: the same ones each time."""
     for number, item in enumerate(items):
@@ -168,15 +165,18 @@ def draw(items: Iterable, total: int, most: int) -> Iterator:
             yield item
 
 
-def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+def read_pairs(source: str | Path, target: str | Path, *digests: "hashlib._Hash") -> Iterator[tuple[str, str]]:
     """Yield the lines of two files side by side. Raises InputError if the files are empty or of unequal length."""
-    left = right = None
-    for left, right in zip_longest(read_lines(source), read_lines(target)):  # each file once: it may be a pipe
-        if left is None or right is None:
-            found = f"{source} has {count_lines(source)}, {target} has {count_lines(target)}"
+    paths, number = (source, target), 0
+    sides = [read_lines(*each) for each in zip_longest(paths, digests)]  # each file once: it may be a pipe
+    for number, pair in enumerate(zip_longest(*sides), start=1):
+        if None in pair:
+            rest = number + sum(1 for side in sides for _ in side)  # of the longer one; the other has ended
+            counts = [number - 1 if line is None else rest for line in pair]
+            found = ", ".join(f"{path} has {count}" for path, count in zip(paths, counts, strict=True))
             raise InputError(f"expected as many lines on both sides, found: {found}")
-        yield left, right
-    if left is None:
+        yield pair
+    if not number:
         raise InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
 
 

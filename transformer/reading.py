@@ -31,6 +31,9 @@ def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(path, "rb") as file:
+            if (text := file.read()).lstrip()[:1] in (b"{", b"["):  # JSON, which has tabs where YAML has none
+                return yaml.load(text.replace(b"\t", b" "), _Loader)
+            file.seek(0)
             return yaml.load(file, _Loader)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror.lower()}") from None

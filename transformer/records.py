@@ -79,6 +79,10 @@ class RunRecord(Trained):
     decoding: dict[str, Any]
 
 
+class Exported(TypedDict):  # export.json
+    sha256: dict[str, Checksum]  # by name of file
+
+
 class Variant(TypedDict):  # by one metric
     score: float
     signature: str

@@ -68,6 +68,12 @@ def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
     project = shutil.copytree(small, tmp_path / "project")
     shutil.copytree(recorded / RECORD, project / RECORD)
     (project / "results/small" / BASE / "average.safetensors").unlink()
+    notes = project / RECORD / BASE / "NOTES.txt"
+    notes.write_text("mine")
+    result = transformer(project, "record", "small", "--to", str(RECORD))
+    assert (result.returncode, notes.read_text()) == (1, "mine")
+    assert f"{BASE}/NOTES.txt: expected a file of an older record, found another" in result.stderr
+    notes.unlink()
     before = {path: path.read_bytes() for path in (project / RECORD / BASE).iterdir()}
     result = transformer(project, "record", "small", "--to", str(RECORD))
     assert result.returncode == 1

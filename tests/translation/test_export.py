@@ -66,8 +66,19 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     for to in (mine, mine.parent):
         message = error("export", "--run", run, "--to", to)
         assert message == f"{to}: expected nothing or an older export, found something without export.json"
+    (mine.parent / MANIFEST).write_text("{}")
+    assert error("export", "--run", run, "--to", mine.parent) == f"{mine.parent}/{MANIFEST}: missing key 'sha256'"
     assert mine.read_text() == "years of work\n"
     do("export", "--run", run, "--to", folder)
+    for name, make in (("NOTES.md", Path.touch), (".git", Path.mkdir), ("link", lambda path: path.symlink_to(mine))):
+        make(folder / name)
+        lost = f"{folder}/{name}: expected a file with its SHA-256 in export.json, found another; it would be lost"
+        assert error("export", "--run", run, "--to", folder) == lost
+        (folder / name).rmdir() if name == ".git" else (folder / name).unlink()
+    card = (folder / "run.json").read_text()
+    (folder / "run.json").write_text("changed")
+    assert error("export", "--run", run, "--to", folder).startswith(f"{folder}/run.json: expected a file with its ")
+    (folder / "run.json").write_text(card)
     before = {path.name: sha256(path) for path in folder.iterdir()}
     shutil.copytree(run, copy)
     tensors, about = checkpoints.load(run / "average.safetensors")

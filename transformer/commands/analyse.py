@@ -1,7 +1,6 @@
 """The commands `analyse` and `attend`: what Table 5 and Figures 3 to 5 measure on trained models."""
 
 import json
-import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -118,9 +117,9 @@ def attend(
 
 
 def _measure(analysis: Callable, options: SimpleNamespace) -> dict[str, Any]:
-    import torch  # here, as it takes seconds
+    from transformer.device import use_threads  # here, as torch takes seconds
 
-    torch.set_num_threads(options.threads or os.cpu_count())
+    use_threads(options.threads)
     return analysis(options, options)
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ from cyclopts.validators import Number
 from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write_columns
 from transformer.layout import SIDES
 from transformer.parsing import treebanks
-from transformer.parsing.trees import Tree, bracketed, clean, encode_tree, from_brackets, one_a_line, words
+from transformer.parsing.trees import WORD, Tree, bracketed, clean, encode_tree, from_brackets, one_a_line, words
 from transformer.parsing.trees import phrases as constituents
 from transformer.records import Parses, parse_json, read_parses, write_json
 
@@ -150,21 +149,20 @@ def parse(
         json: a file for the repairs, by line, and the score of each line
         threads: processor threads; all if not given
     """
-    import torch
-
     from transformer.data.corpus import evenly
+    from transformer.device import use_threads
     from transformer.parsing.parser import open_parser, penn_words
 
     if most and not input:
         raise InputError(f"--most: expected with --input, found {most} without")
-    torch.set_num_threads(threads or os.cpu_count())
+    use_threads(threads)
     if most:
         lines = evenly(input, most)
     elif input:
         lines = chain.from_iterable(map(read_lines, input))
     else:
         lines = decode_lines(split_lines(sys.stdin.buffer), "standard input")
-    sentences = (list(map(from_brackets, line.split())) if tokenized else penn_words(line) for line in lines)
+    sentences = (list(map(from_brackets, WORD.findall(line))) if tokenized else penn_words(line) for line in lines)
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
     if output is None:

@@ -64,9 +64,8 @@ def record(
         kept = Run(to / "runs" / run.name)
         _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
     for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
-        target = to / path.relative_to(results.folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        with replacing(to / path.relative_to(results.folder), "wb") as file:
+            file.write(path.read_bytes())
     with replacing(to / "config.yaml") as file:
         yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
     print(f"{to}: {len(runs)} runs of {results.folder}")
@@ -74,6 +73,10 @@ def record(
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     """Copy a run's small files, and when all are there, put them in the place of older ones."""
+    ours = (run.vocabulary.name, run.average.name)
+    for old in target.folder.iterdir() if target.folder.exists() else ():
+        if old.suffix not in SMALL and old.name not in ours:
+            raise InputError(f"{old}: expected a file of an older record, found another; it would be lost")
     aside = Run(target.folder.with_name(f".{target.folder.name}.part"))
     if aside.folder.exists():  # of an attempt that failed
         shutil.rmtree(aside.folder)

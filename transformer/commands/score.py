@@ -1,12 +1,13 @@
 """Scores of translations and of parses, for readers and as score files (transformer/records.py)."""
 
+import hashlib
 import json as json_module
 from pathlib import Path
 
 from tabulate import tabulate
 
 from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
-from transformer.files import InputError, read_lines, read_pairs, replacing, sha256
+from transformer.files import InputError, read_lines, read_pairs, replacing
 from transformer.records import read_parses
 
 PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # what papers report (docs/bleu.md)
@@ -43,7 +44,8 @@ def score(
 
     code, lang = lang, language_of(lang)
     about = describe(run, weights)
-    sides = [list(side) for side in zip(*read_pairs(hyp, ref), strict=True)]
+    digests = hashlib.sha256(), hashlib.sha256()
+    sides = [list(side) for side in zip(*read_pairs(hyp, ref, *digests), strict=True)]
 
     def scored(hypotheses: list[str], references: list[str]) -> dict:
         return {"sentences": len(references), "scores": scores(hypotheses, references, lang)}
@@ -63,8 +65,8 @@ def score(
         if None in chosen:
             raise InputError(f"{path}, line {chosen.index(None) + 1}: expected a reference of the whole, found another")
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
-    for name, path, side in (("hyp", hyp, sides[0]), ("ref", ref, sides[1])):
-        content |= {name: path, f"{name}_sha256": sha256(path), f"{name}_marks": marks(side)}
+    for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
+        content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
     print(_listing(content))
     for problem in filter(None, (missing_tokenizer(lang), no_rules(code))):
         print(f"! {problem}")
@@ -74,7 +76,7 @@ def score(
 
 def _listing(content: dict) -> str:
     """List the metrics that papers report, each with its signature; a line for each subset; warnings."""
-    from transformer.evaluation.bleu import PAPER, warnings
+    from transformer.evaluation.bleu import PAPER, TER_WORDS, warnings
 
     lines = [f"{content['sentences']:,} sentences"]
     for name in PRINTED:
@@ -85,6 +87,8 @@ def _listing(content: dict) -> str:
         results = ", ".join(f"{metric} {part['scores'][metric]['score']:.2f}" for metric in PRINTED)
         lines.append(f"{part['sentences']:,} sentences ({name}): {results}")
     lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
+    if "ter" not in content["scores"]:
+        lines.append(f"! TER is left out: expected at most {TER_WORDS} words in each line, found more")
     return "\n".join([*lines, "--json has all measures and all digits; docs/bleu.md says which is for what."])
 
 
@@ -116,13 +120,14 @@ def evalb(
     """
     from transformer.parsing.brackets import SHORT, bracket_scores, compare, read_gold_and_test, unparsed
 
-    pairs = list(read_gold_and_test(gold, test))
+    digests = hashlib.sha256(), hashlib.sha256()
+    pairs = list(read_gold_and_test(gold, test, *digests))
     sentences = [compare(*pair, number, gold_tags) for number, pair in enumerate(pairs, start=1)]
     content = {
         "gold": gold,
-        "gold_sha256": sha256(gold),
+        "gold_sha256": digests[0].hexdigest(),
         "test": test,
-        "test_sha256": sha256(test),
+        "test_sha256": digests[1].hexdigest(),
         "by": "gold tags" if gold_tags else "evalb",
         "scores": bracket_scores(sentences),
         "errors": [{"line": each.number, "why": each.why} for each in sentences if each.status == "error"],

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import torch
 from cyclopts.types import Port, PositiveInt
 
+from transformer.device import use_threads
 from transformer.layout import Run
 from transformer.translation.export import Format, export_run
 
@@ -40,7 +40,7 @@ def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
     """
     from transformer.report.page import live  # whose packages not every installation has
 
-    torch.set_num_threads(threads)
+    use_threads(threads)
     with live.listening(port) as listener:
         trial = live.Trial(run)
         server = live.server(trial.page(), trial.answer)

@@ -53,12 +53,10 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
         threads: processor threads of each process
         memory: memory of each process in GiB; measured if not given
     """
-    import torch
-
-    from transformer.device import end
+    from transformer.device import end, use_threads
     from transformer.training.loop import TrainingError, train_and_publish
 
-    torch.set_num_threads(threads)
+    use_threads(threads)
     folder = Run(run)
     with StopSignals() as stop:  # up to the last word: torchrun sends TERM to all as soon as one of them has ended
         try:

@@ -2,17 +2,16 @@
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import torch
 from cyclopts.types import NonNegativeFloat, PositiveInt
 from msgspec.structs import asdict
 
+from transformer.device import use_threads
 from transformer.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
 from transformer.records import parse_json, run_name
 from transformer.translation.translator import TooLong, Translation, open_translator
@@ -53,7 +52,7 @@ def translate(
         output: file of the translations; standard output if not given
         threads: processor threads; all if not given
     """
-    torch.set_num_threads(threads or os.cpu_count())
+    use_threads(threads)
     translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))
     asked = {"beam": beam, "alpha": alpha, "n_best": n_best or 1}
     if sys.stderr.isatty():  # not in a job's log

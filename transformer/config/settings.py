@@ -53,6 +53,10 @@ def accept(config: dict, files: Iterable[str | Path] = (), given: Mapping[str, A
         for file in files:
             read_yaml(file)  # Snakemake takes the last of equal keys
         _complete(config, files, given)
+        for folder in map(Path, (f"{config['results']}/{config['scale']}", "resources/corpora", "logs")):
+            for place in (folder, *folder.parents):
+                if place.is_file():
+                    raise InputError(f"{place}: expected a folder or none, found a file")
     except InputError as error:
         sys.exit(str(error))
 

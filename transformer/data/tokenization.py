@@ -31,15 +31,17 @@ composed = partial(
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
 _SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # a pattern's character classes and the brackets of its groups
+# A rule that looks for a quote behind every dot of a row, and its equal that reads the row once.
+_LINEAR = {r'(\.+)"(\s*[^<])': (r'(\.+)((")(\s*[^<]))?', r"\3\1\4")}
 
 
-class _Normalizer(MosesPunctNormalizer):
+class Normalizer(MosesPunctNormalizer):
     """sacremoses' punctuation normaliser, made fast: it tries a rule only on text with a character that it needs."""
 
     def __init__(self, language: str):
         super().__init__(language)
         self.rules = []  # each with a character that text must have for it to match
-        for pattern, new in self.substitutions:
+        for pattern, new in (_LINEAR.get(pattern, (pattern, new)) for pattern, new in self.substitutions):
             literal = _SYNTAX.sub("", pattern).replace(r"\r", "\r")
             mark = "  " if pattern == " +" else MARK.search(literal).group()
             self.rules.append((mark, re.compile(pattern), new))
@@ -93,7 +95,7 @@ class Moses:
 
     def __init__(self, code: str, preparation: Preparation):
         self.preparation, language = preparation, language_of(code)
-        self.normalizer = _Normalizer(language)
+        self.normalizer = Normalizer(language)
         self.tokenizer = _Tokenizer(language, bool(preparation.whole_words))
         # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
         self.detokenizer = MosesDetokenizer("sk" if language == "cs" else language)

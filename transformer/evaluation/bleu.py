@@ -11,9 +11,10 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+from sacremoses import MosesTokenizer
 
-from transformer.data.tokenization import composed, language_of
+from transformer.data.tokenization import Normalizer, composed, language_of
 
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 # sacreBLEU's tokenisers of languages in which neither its own 13a nor Moses finds words, and the modules they need. For
@@ -29,6 +30,7 @@ _UNICODE_QUOTES = "".join(_QUOTES.values())
 ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
 _TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
+TER_WORDS = 300  # of a line, which take seconds; two thousand take longer than anybody waits
 _FEW_LINES = 0.1  # of the lines; of text as people write it, one in 200 has such marks
 
 
@@ -39,11 +41,14 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     paper's. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
     compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
     quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
-    the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate.
+    the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate,
+    unless a line has more than TER_WORDS.
     """
     asian = {"normalized": True, "asian_support": True} if tokenizer_of(language) else {}
-    metrics = {"chrf2": CHRF(), "ter": TER(**asian)}
-    others = {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
+    others = {"chrf2": measure(CHRF(), hypotheses, references)}
+    words = TercomTokenizer(**asian)
+    if max(len(words(line).split()) for line in (*hypotheses, *references)) <= TER_WORDS:
+        others["ter"] = measure(TER(**asian), hypotheses, references)
     return {"paper": PAPER} | bleu_scores(hypotheses, references, language) | others
 
 
@@ -59,7 +64,7 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
     words[1] = paper_reference(references, language)
     result["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
     # Punctuation as Moses normalises it, which also changes dashes, spaces and the order of quote and comma.
-    normalize = MosesPunctNormalizer(language).normalize
+    normalize = Normalizer(language).normalize
     words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
     result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
     own = tokenizer_of(language)

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from transformer.files import InputError, read_pairs
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
 
 _DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 _SAME = {"PRT": "ADVP"}  # labels that count as another
+_FAILED = re.compile(r"\s*\(\s*(\(\s*\))?\s*\)\s*")
 SHORT = 40  # words at most in the sentences that are also scored apart
 
 _Constituent = tuple[str, int, int]  # label, words before it, words before its end
@@ -151,16 +153,17 @@ def _percentage(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def read_gold_and_test(gold: str | Path, test: str | Path) -> Iterator[tuple[Tree, Tree]]:
+def read_gold_and_test(gold: str | Path, test: str | Path, *digests: Any) -> Iterator[tuple[Tree, Tree]]:
     """Yield the trees of two files, line by line; several trees on a line are one sentence.
 
-    An empty line in `test` is an empty tree. Words that are withheld in `test` (`_`) are gold's. Raises InputError like
-    `read_pairs` and `parse_trees`, and on an empty line in `gold`.
+    In `test` an empty line is an empty tree, as is `(())`, which Berkeley's parser writes. Words that are withheld in
+    `test` (`_`) are gold's. Raises InputError like `read_pairs` and `parse_trees`, and on an empty line in `gold`.
     """
-    for number, (right, guess) in enumerate(read_pairs(gold, test), start=1):
+    for number, (right, guess) in enumerate(read_pairs(gold, test, *digests), start=1):
         if not right.strip():
             raise InputError(f"{gold}, line {number}: expected a tree, found an empty line")
         expected = parse_line(right, gold, number)
+        guess = "" if _FAILED.fullmatch(guess) else guess
         yield expected, with_words_of(expected, parse_line(guess, test, number))
 
 

@@ -22,7 +22,8 @@ _TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers
 TRACE = "-NONE-"  # the tag of an empty category
 _WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
 
-_BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+")
+_BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+", re.ASCII)  # as EVALB: a word may hold U+00A0
+WORD = re.compile(r"\S+", re.ASCII)
 _BARE = re.compile(r"[^-=|]+|.+")  # a label up to its function tags; one that begins with a hyphen (-LRB-) as a whole
 _ESCAPES = ("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")
 _UNTAGGED = "XX"  # the tag of a word for which the parser wrote none

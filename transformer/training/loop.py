@@ -58,7 +58,7 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
             sentences = experiment.running.bleu_sentences
             budgets = batch_budgets(experiment.training)
             evaluation = Evaluation(dev, vocabulary, budgets, sentences, world, experiment.target)
-            available = available_memory(world.device, threads) if memory is None else int(memory * 2**30)
+            available = available_memory(world.device, threads) if memory is None else int(min(memory, 10**6) * 2**30)
             training = TrainingRun(experiment, text, evaluation, digest, folder, available)
             training.train(stop, provenance.commit())
             if world.rank == 0:

@@ -15,7 +15,16 @@ from transformer.files import InputError, environment, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.provenance import commit, now
-from transformer.records import Trained, averaged_steps, read_json, read_translated, read_weights, variants, write_json
+from transformer.records import (
+    Exported,
+    Trained,
+    averaged_steps,
+    read_json,
+    read_translated,
+    read_weights,
+    variants,
+    write_json,
+)
 from transformer.translation.marian import has_own_tables, save_marian
 
 Format = Literal["safetensors", "marian"]
@@ -23,7 +32,7 @@ MANIFEST = "export.json"  # marks a folder as an export
 
 
 def export_run(run: Run, to: Path, form: Format) -> None:
-    """Export the averaged model to the folder `to`, which may hold an older export and nothing else."""
+    """Export the averaged model to the folder `to`, which may hold an older export as it was written."""
     experiment = load(run.experiment)
     model = load_model(run.average, experiment.model)
     decoding, record = load(run.decoding, Decoding), read_json(run.record, Trained)
@@ -58,8 +67,8 @@ def export_run(run: Run, to: Path, form: Format) -> None:
 def _replacing_folder(path: Path) -> Iterator[Path]:
     """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed."""
     path = path.resolve()
-    if path.exists() and not (path / MANIFEST).is_file():
-        raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
+    if path.exists():
+        _require_export(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as temporary:
         new = Path(temporary) / "new"
@@ -73,3 +82,14 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
         finally:
             if not path.exists():
                 old.rename(path)
+
+
+def _require_export(path: Path) -> None:
+    """Raise InputError if there is a file that no export has written, or has written differently."""
+    if not (path / MANIFEST).is_file():
+        raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
+    sums = read_json(path / MANIFEST, Exported)["sha256"]
+    for file in sorted(path.iterdir()):
+        same = file.is_file() and not file.is_symlink() and sha256(file) == sums.get(file.name)
+        if not same and file.name != MANIFEST:
+            raise InputError(f"{file}: expected a file with its SHA-256 in {MANIFEST}, found another; it would be lost")

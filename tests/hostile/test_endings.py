@@ -1,0 +1,155 @@
+"""Unusual input and launches end soon, with the right value or one clear line, and lose nothing of others."""
+
+import json
+import os
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.commands import do, error
+from support.project import ROOT
+from support.toy import write_text
+
+from transformer.config import settings
+from transformer.data.tokenization import Normalizer
+from transformer.device import joined, use_threads
+from transformer.files import InputError, replacing, sha256
+from transformer.model.packed import POSITIONS
+from transformer.reading import read_yaml
+from transformer.translation.search import length_penalty
+
+TREE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))"
+
+
+@pytest.fixture(autouse=True)
+def soon():
+    """End a test that takes longer than a minute; each takes a second or two."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("no end in a minute"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("language", ["de", "en", "es", "fr"])
+@pytest.mark.parametrize("line", ['"' + "." * 10**6, "." * 10**6 + '"a', '"' + "," * 10**6, '."' * 50_000])
+def test_the_longest_lines_are_normalised(language: str, line: str):
+    assert len(Normalizer(language).normalize(line)) == len(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "language", "left_out"),
+    [("wort " * 300, "de", False), ("wort " * 301, "de", True), ("wort " * 2000, "de", True), ("狗" * 301, "zh", True)],
+)
+def test_ter_is_left_out_where_it_would_take_minutes(tmp_path: Path, capsys, line: str, language: str, left_out: bool):
+    text, output = write_text(tmp_path / "text", [line, "ein Wort"]), tmp_path / "json"
+    do("score", "--hyp", text, "--ref", text, "--lang", language, "--json", output)
+    assert ("! TER is left out: expected at most 300 words" in capsys.readouterr().out) == left_out
+    assert ("ter" not in json.loads(output.read_text())["scores"]) == left_out
+
+
+@contextmanager
+def pipe(text: bytes):
+    """Yield the path of a pipe that gives this text once."""
+    reading, writing = os.pipe()
+    os.write(writing, text)
+    os.close(writing)
+    yield f"/dev/fd/{reading}"
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "sides"), [("score --lang de", "ein Hund .", "hyp ref"), ("evalb", TREE, "test gold")]
+)
+def test_a_pipe_is_read_once(tmp_path: Path, command: str, line: str, sides: str):
+    (piped, other), output, text = sides.split(), tmp_path / "json", write_text(tmp_path / "text", [line])
+    with pipe(text.read_bytes()) as path:
+        do(*command.split(), f"--{piped}", path, f"--{other}", text, "--json", output)
+    written = json.loads(output.read_text())
+    assert written[f"{piped}_sha256"] == written[f"{other}_sha256"] == sha256(text)
+    with pipe(text.read_bytes() * 3) as path:
+        problem = error(*command.split(), f"--{piped}", path, f"--{other}", text)
+    assert {f"{path} has 3", f"{text} has 1"} == set(problem.partition("found: ")[2].split(", "))
+
+
+@pytest.mark.parametrize(
+    ("gold", "test", "f1", "skipped"),
+    [
+        (TREE, TREE, 100, 0),
+        (TREE, "(())", None, 1),
+        (TREE, " ( ) ", None, 1),
+        ("(S (CD 10\u00a0000) (NNS cats))", "(S (CD 10\u00a0000) (NNS cats))", 100, 0),
+        ("(S (CD 10\u3000000) (NNS\tcats))", "(S (CD 10\u3000000) (NNS cats))", 100, 0),
+    ],
+)
+def test_failed_parses_and_foreign_blanks(tmp_path: Path, gold: str, test: str, f1: float | None, skipped: int):
+    files = [write_text(tmp_path / name, [line]) for name, line in (("gold", gold), ("test", test))]
+    do("evalb", "--gold", files[0], "--test", files[1], "--json", tmp_path / "json")
+    scores = json.loads((tmp_path / "json").read_text())["scores"]["all"]
+    assert (scores["f1"], scores["skipped"], scores["errors"]) == (f1, skipped, 0)
+
+
+@pytest.mark.parametrize("text", ['\t{"a":\t[1,\t2]}\t', '{\n\t"a"\t: [\n\t\t1,\n\t\t2\n\t]\n}\n\t\n', "a: [1, 2]"])
+def test_json_with_tabs_is_read(tmp_path: Path, text: str):
+    (tmp_path / "config").write_text(text)
+    assert read_yaml(tmp_path / "config") == {"a": [1, 2]}
+
+
+def test_a_large_alpha_is_refused_and_the_largest_can_be_computed(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    write_text(tmp_path / "own.yaml", ["decoding: {alpha: 1.0e+300}"])
+    with pytest.raises(InputError, match=r"decoding.alpha: expected float <= 100.0, found 1e\+300$"):
+        settings.read([tmp_path / "own.yaml"], [])
+    assert 0 < length_penalty(POSITIONS, 100) < float("inf")
+
+
+@pytest.mark.parametrize("name", ["results", "results/demo", "resources", "logs"])
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, monkeypatch, name: str):
+    monkeypatch.chdir(ROOT)
+    config = settings.read([], [])
+    monkeypatch.chdir(tmp_path)
+    settings.accept(dict(config))
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("mine")
+    with pytest.raises(SystemExit, match=f"^{name}: expected a folder or none, found a file$"):
+        settings.accept(config)
+
+
+LAUNCH = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE: expected a number from 1 .*, found two"),
+        ({"RANK": None}, "RANK: expected a number from 0 to 1, .*, found nothing"),
+        ({"RANK": "2"}, "RANK: expected a number from 0 to 1, .*, found 2"),
+        ({"LOCAL_RANK": "-1"}, "LOCAL_RANK: expected a number from 0 to 1, .*, found -1"),
+        ({"MASTER_PORT": "65536"}, "MASTER_PORT: expected a number from 1 to 65535, .*, found 65536"),
+        ({"MASTER_ADDR": "a..b"}, r"MASTER_ADDR: expected rank 0's machine, found a\.\.b: "),
+    ],
+)
+def test_a_wrong_launch_is_one_line(monkeypatch, on_the_processor, changes: dict, problem: str):
+    for name, value in (LAUNCH | changes).items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"^{problem}"), joined():
+        pass
+
+
+def test_more_threads_than_any_machine_serves_are_refused():
+    with pytest.raises(InputError, match=r"^--threads: expected .* at most, 16 for each processor, found 1000000$"):
+        use_threads(10**6)
+
+
+def test_a_link_at_a_temporary_name_is_not_followed(tmp_path: Path, monkeypatch):
+    mine, names = write_text(tmp_path / "mine", ["years of work"]), set()
+    for _ in range(2):
+        with replacing(tmp_path / "out"):
+            names |= {path.name for path in tmp_path.glob(".out.*.part")}
+    assert len(names) == 2
+    monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".out.guessed.part").symlink_to(mine)
+    with pytest.raises(FileExistsError), replacing(tmp_path / "out"):
+        pass
+    assert mine.read_text() == "years of work\n"
