@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer import registry
+from transformer.config.experiment import POSITIONS
 from transformer.config.scales import PARSER, RunName, at, experiments_of, parts, preparation_of, source_of
 from transformer.layout import Data, Run
 from transformer.pipeline import RESOURCES, Pipeline
@@ -144,7 +145,7 @@ class Inputs:
     def tried(self, wildcards: _Wildcards) -> Paths:
         """Return the target sides that are only looked at while the training text is prepared: of dev and test."""
         splits = ("dev", "test") if wildcards.split == "train" else ()
-        return distinct(flatten(self.at(wildcards.scale).text(wildcards.task, split, "target") for split in splits))
+        return flatten(self.at(wildcards.scale).text(wildcards.task, split, "target") for split in splits)
 
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return [self.task(wildcards)[side] for side in ("source", "target")]
@@ -156,6 +157,17 @@ class Inputs:
     def prepared(self, key: str) -> Callable[[_Wildcards], int]:
         """Return an input function: a value of a task's preparation."""
         return lambda wildcards: preparation_of(at(self.config, wildcards.scale), wildcards.task)[key]
+
+    def searched(self, wildcards: _Wildcards) -> Paths:
+        """Return the tokenised text that a task's models will translate; a parser leaves out what is too long."""
+        splits = () if "symbols" in self.task(wildcards) else ("dev", "test")
+        return [self.data(wildcards).tokens(split, "source") for split in splits]
+
+    def searched_options(self, wildcards: _Wildcards, output: list[str]) -> _Options:
+        # As this takes `output`, Snakemake prepares nothing again for another `extra_length`.
+        if not (texts := self.searched(wildcards)):
+            return []
+        return ["--longest", POSITIONS - self.decoding_of(wildcards)["extra_length"], "--searched", *texts]
 
     def parts(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return by name the references of the parts of a test set that are scored on their own."""
@@ -202,7 +214,11 @@ class Inputs:
     def decoding(self, wildcards: _Wildcards) -> str:
         if wildcards.experiment == PARSER:
             return json.dumps(self.config["parsing"]["decoding"])
-        return json.dumps(self.config["decoding"] | self.at(wildcards.scale).entry.get("decoding", {}))
+        return json.dumps(self.decoding_of(wildcards))
+
+    def decoding_of(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return how the scale translates."""
+        return self.config["decoding"] | self.at(wildcards.scale).entry.get("decoding", {})
 
     def weights(self, wildcards: _Wildcards) -> Path:
         run = self.run(wildcards)

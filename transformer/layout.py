@@ -42,6 +42,7 @@ class Run(Folder):
     checkpoints = named("checkpoints")  # the folder of those that are averaged
     tensorboard = named("tensorboard")  # the curves that TensorBoard shows
     compiled = named("state/compiled")  # the cache of the compiler of a GPU's step
+    exported = named("export.json")  # the checksums of the files of an export
     state = named("state")  # what an interrupted training goes on from; no rule declares it, so Snakemake keeps it
 
     @property

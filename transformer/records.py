@@ -29,6 +29,12 @@ Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled 
 ABOUT = "about"  # the key of our header in that of a file of weights
 
 
+class Manifest(TypedDict):  # data.json, by whose checksum a training knows its data
+    files: dict[str, Checksum]  # by name
+    splits: dict[str, dict[str, Any]]
+    sha256: Checksum  # of `files`
+
+
 class Start(TypedDict):  # or a resumption, of a training
     step: Count
     started: str
@@ -69,6 +75,9 @@ class Trained(TypedDict):  # run.json: a finished training
     commit: str
     hardware: str
     finished: str
+    # Not in older files:
+    files: NotRequired[dict[str, Checksum]]  # of those beside it, by name
+    sha256: NotRequired[Checksum]  # of all other keys
 
 
 class RunRecord(Trained):

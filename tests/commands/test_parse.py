@@ -37,8 +37,9 @@ def test_linearize_repeats_gold_and_writes_silver_once(tmp_path):
     trees, more = (write_text(tmp_path / f"{n}.trees", [tree]) for n, tree in enumerate(RAW))
     last = write_text(tmp_path / "silver.trees", ["(TOP (INTJ (UH Yes)))"] * 2)
     do("linearize", "--trees", trees, more, "--repeat", 3, "--silver", last, "--output", tmp_path / "data/train")
-    counts = (tmp_path / "data/train.json").read_text()
-    assert counts == '{"kept": 8, "trees": 2, "phrases": 0, "repeat": 3, "silver": 2}'
+    counts = json.loads((tmp_path / "data/train.json").read_text())
+    assert counts.pop("files").keys() == {"train.source.tok", "train.target.tok"}
+    assert counts == {"kept": 8, "trees": 2, "phrases": 0, "repeat": 3, "silver": 2}
     assert lines_of(tmp_path / "data/train.source.tok") == SOURCE * 3 + ["Yes"] * 2
     assert lines_of(tmp_path / "data/train.target.tok") == TARGET * 3 + ["(INTJ UH )INTJ"] * 2
 

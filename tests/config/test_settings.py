@@ -92,6 +92,7 @@ def changed(config: dict, changes: dict[str, Any]) -> dict:
 DEMO, EN_DE, EN_CS = "scales/demo", "scales/demo/tasks/en-de", "scales/mine/tasks/en-cs"
 ALONE, BOTH = "scales/ptb/parsing/tasks/alone", "scales/ptb/parsing/tasks/both"
 GERMAN, GUM = "corpora/newstest2014.de-en/files/de", "downloads/gum.tar.gz"
+FIGURE = f"{DEMO}/figures/figure3"
 PARSER = {"training": "x", "label": "x", "train": ["grammar-train"], "dev": "grammar-dev", "test": "grammar-test"}
 PARSER |= {"vocabulary": 9, "symbols": 9}
 MADE = {"text": ["grammar-text"], "parser": "alone", "sentences": 9, "keep": 1, "repeat": 1}  # silver trees
@@ -107,6 +108,20 @@ VALUES = [
     ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected str matching regex ..., found 'ftp://a/x'"),
     ({"experiments/parser": {}}, "experiments: expected str matching regex ..., found 'parser'"),
     ({"scales/record": {}}, "scales: expected str matching regex ..., found 'record'"),  # is kept in git
+    ({"decoding/extra_length": 1024}, "decoding.extra_length: expected int <= 1023, found 1024"),
+    ({"attention/longest": 1025}, "attention.longest: expected int <= 1024, found 1025"),
+    ({f"{FIGURE}/text": "a " * 201}, "scales.demo.figures.figure3.text: expected str of length <= 400, found ..."),
+    *(
+        (
+            {f"{FIGURE}/{key}": value},
+            f"scales.demo.figures.figure3: expected '{word}' once in the text, found it {times} times",
+        )
+        for key, value, word, times in (
+            ("from", "quee", "quee", 0),
+            ("to", ["more", "kings", "cat"], "cat", 0),
+            ("text", "It makes what makes it more difficult.", "makes", 2),
+        )
+    ),
     ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected str matching regex ..., found '{{x}}'"),
 ]
 NAMES = [

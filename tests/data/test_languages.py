@@ -57,9 +57,6 @@ COME_BACK = [
     ("ca", "L'home no és d'aquí, col·lega."),
     ("ga", "Tá m'athair san óstán, a d'ith sé."),
     ("it", "Un po' di tempo, dell'arte e c'è."),
-    ("de", "Hans' Haus ist hier."),
-    ("de", "Ich hab 'ne Frau."),
-    ("en", "I love 'em, and the dogs don't."),
     ("fr-FR", "L'homme n'est pas là aujourd'hui, dit M. Dupont."),
     ("fa", "بچه‌ها در باغ بازی می‌کنند."),
     ("hi", "बच्चे बगीचे में ज़ोर-ज़ोर से हँस रहे हैं।"),
@@ -137,16 +134,16 @@ def test_preparation_says_what_is_lost(tmp_path, capsys):
     paths = {(split, side): write_text(tmp_path / f"{split}.{side}", text)
              for split, sides in files.items() for side, text in zip(("en", "zh"), sides, strict=True)}  # fmt: skip
     how = json.dumps(msgspec.to_builtins(WHOLE))
-    options = {"languages": ("xx", "ja"), "preparation": how, "processes": 1, "output": tmp_path / "data/train"}
+    options = {"languages": ("en", "xx"), "preparation": how, "processes": 1, "output": tmp_path / "data/train"}
     prepare.tokenize(
         source=[paths["train", "en"]], target=[paths["train", "zh"]], clean=True, test=[paths["dev", "zh"]], **options
     )
-    line, *others = capsys.readouterr().out.splitlines()
+    line, other = capsys.readouterr().out.splitlines()
     assert (
         "kept 1 of 3 pairs; left out: 1 with a blank side, 0 too long (max_words), 1 too unequal (max_ratio); " in line
     )
     assert re.search(r"; 1 of 1 lines of dev.zh are lost in tokenising: sacreBLEU is \d+\.\d at most$", line)
-    assert [each[:14] for each in others] == ["! xx: Moses ha", "! ja: Moses ha", "! ja-mecab is "]
+    assert other.startswith("! xx: Moses has no rules")
     counts = json.loads(Data(tmp_path / "data").counts("train").read_text())
     assert counts == {"read": 3, "kept": 1, "blank": 1, "long": 0, "unequal": 1}
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from transformer.commands import prepare
-from transformer.data.corpus import Manifest, Subwords, TokenArray
+from transformer.data.corpus import Subwords, TokenArray
 from transformer.files import InputError, sha256
 from transformer.layout import SIDES, Data
-from transformer.records import read_json
+from transformer.records import Manifest, read_json
 
 WORDS = {
     "en": ("a", "man", "woman", "dog", "sees", "hears", "isn't", "there,", '"here"', "today"),
@@ -67,6 +67,7 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
     for text in ("Hund !", "Hund !", "Mann !"):
         lines = [*read(data.tokens("dev", "target"))[:-1], text]
         data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
+        data.counts("dev").write_text('{"kept": 20}')  # without the text's checksum
         prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
         sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
@@ -79,6 +80,9 @@ def test_what_does_not_fit_together_is_refused(data, tokenize):
         tokenize("train", (9, 8))
     text = data.tokens("dev", "target")
     text.write_text("\n".join(read(text)[:-1]), "utf-8")
+    with pytest.raises(InputError, match=rf"^{text}: damaged, or not the file that {data.counts('dev')} is about"):
+        prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
+    data.counts("dev").write_text('{"kept": 20}')
     with pytest.raises(InputError, match=rf"^{data.ids('dev', 'target')}: expected 20 sentences, found 19$"):
         prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
     assert not data.manifest.exists()

@@ -17,12 +17,12 @@ from support.toy import (
 )
 
 import transformer
-from transformer.config.experiment import EOS, PAD
+from transformer.config.experiment import EOS, PAD, POSITIONS
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import Attention
 from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention
-from transformer.model.packed import POSITIONS, pack
+from transformer.model.packed import pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import save
 from transformer.records import read_json
@@ -108,7 +108,11 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
             rows = torch.tensor(sentence[kind], dtype=torch.float)
             assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
     assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
-    assert "at most 1 tokens, found none" in error(*command(run, text, "--longest", 1))
+    do(*command(run, text, "--longest", 1))  # none is as short: then the shortest are shown
+    titles = [sentence["title"] for sentence in read_json(run / "a.json", Attention)["sentences"]]
+    assert titles == ["Sentence 1 of test.en", "Sentence 3 of test.en"]
+    write_text(text, ["", " "])
+    assert error(*command(run, text)) == f"{text}: expected a sentence, found blank lines"
 
 
 def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):

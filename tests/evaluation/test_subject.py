@@ -9,9 +9,9 @@ import torch
 from msgspec.structs import replace
 from support.analysing import PAIRS, STEPS, analyse, by_commands
 from support.commands import do
-from support.toy import random_lines, random_model, random_text, write_text
+from support.toy import forge, random_lines, random_model, random_text, write_text
 
-from transformer.config.experiment import PAD, Decoding, load, save
+from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import longest_of
 from transformer.evaluation.scores import describe, limits
@@ -31,7 +31,7 @@ from transformer.evaluation.subject import (
 )
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.model.packed import POSITIONS, pack
+from transformer.model.packed import pack
 from transformer.training.loss import perplexity
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -62,6 +62,20 @@ def test_sentences_are_drawn_at_equal_distances(place):
     assert subject.sources == subject.references == [dev(place)[index] for index in (10, 20, 30, 40)]
 
 
+def test_blank_pairs_are_left_out(own):
+    """As many as a group by length has, and one that is blank on one side; lines are counted with them."""
+    rest = [line if number % 3 else " " for number, line in enumerate(dev(own))]
+    write_text(own / "dev.de", rest)
+    write_text(own / "dev.en", ["", *rest[1:]])
+    assert opened(own, PAIRS).sources == [line for line in rest[1:] if line.strip()]
+    write_text(own / "dev.de", ["ab " * 2000 if number == 40 else line for number, line in enumerate(rest)])
+    with pytest.raises(InputError, match=r"dev.de, line 41: expected "):
+        opened(own, PAIRS)
+    write_text(own / "dev.de", [""] * len(rest))
+    with pytest.raises(InputError, match=r"dev.en and .*dev.de: expected pairs of sentences, found blank lines$"):
+        opened(own, PAIRS)
+
+
 def test_the_subcommand_writes_the_record(place, tmp_path):
     files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de"]
     options = ["--beams", 1, "--sentences", 8, "--threads", 1, "--output", tmp_path / "smoothing.json"]
@@ -84,8 +98,9 @@ def too_long(language):
 
 
 def of_another_training(own):
-    path = own / "run" / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"digest": "another"}))
+    path = own / "run" / "average.safetensors"
+    tensors, header = weights.load(path)
+    weights.save(path, tensors, header | {"digest": "another"})
 
 
 @pytest.mark.parametrize(
@@ -95,7 +110,7 @@ def of_another_training(own):
         # The model has no position for the last token; on the source side, there is room for the translation.
         (too_long("en"), rf"dev.en, line 31: expected {POSITIONS - 5} subwords at most, found "),
         (too_long("de"), rf"dev.de, line 31: expected {POSITIONS} subwords at most, found "),
-        (of_another_training, "average.safetensors: expected weights of the training another"),
+        (of_another_training, r"average.safetensors: expected weights of the training \w+, found another"),
     ],
 )
 def test_bad_input_is_refused(own, change, message):
@@ -140,6 +155,7 @@ def test_an_average_translates_as_by_the_commands(averages, own, tmp_path, count
     assert averages[0]["perplexity"] == pytest.approx(trained["dev_perplexity"])
     run = own / "run"
     last = sorted((run / "checkpoints").iterdir())[-count:]
+    forge(run)
     weights.save(run / "average.safetensors", *weights.average(last))
     entry, expected = averages[count - 1], by_commands(run, (dev(own), dev(own)), tmp_path)
     assert {key: entry[key] for key in expected} == expected

@@ -12,10 +12,10 @@ from support.project import ROOT
 from support.toy import write_text
 
 from transformer.config import settings
+from transformer.config.experiment import POSITIONS
 from transformer.data.tokenization import Normalizer
 from transformer.device import joined, use_threads
 from transformer.files import InputError, replacing, sha256
-from transformer.model.packed import POSITIONS
 from transformer.reading import read_yaml
 from transformer.translation.search import length_penalty
 

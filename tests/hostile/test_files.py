@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 import yaml
 from support.commands import do, error
-from support.toy import make_data, make_experiment, make_run, random_lines
+from support.toy import forge, make_data, make_experiment, make_run, random_lines
 
+from transformer.checksums import read_manifest, read_trained
 from transformer.config.experiment import Decoding, load
-from transformer.data.corpus import Counts, Manifest
+from transformer.data.corpus import Counts
 from transformer.files import InputError
 from transformer.model import weights
-from transformer.records import Trained, read_json, read_parses, read_translated
+from transformer.records import read_json, read_parses, read_translated
 from transformer.report.tables.render import Cell, Grid, Table, read_table, write_table
 
 RUN, DATA = "runs/en-de/base/1", "data/en-de"
@@ -29,9 +30,9 @@ SCORE = f"score --hyp {RUN}/test.hyp --ref test.en --lang de --run {RUN} --json 
 READERS: dict[str, Callable[[Path], Any]] = {
     f"{RUN}/experiment.yaml": load,
     f"{RUN}/decoding.yaml": partial(load, section=Decoding),
-    f"{RUN}/run.json": partial(read_json, kind=Trained),
+    f"{RUN}/run.json": read_trained,
     f"{RUN}/test.json": read_translated,
-    f"{DATA}/data.json": partial(read_json, kind=Manifest),
+    f"{DATA}/data.json": read_manifest,
     f"{DATA}/train.json": partial(read_json, kind=Counts),
     "parses.json": lambda path: read_parses(path, "trees", 2),
     "table1.json": read_table,
@@ -109,6 +110,7 @@ def test_weights_that_are_not_finite_are_named(place: Path, factor: float):
     path, bad = place / RUN / "average.safetensors", "encoder.0.feed_forward.inner.weight"
     tensors, header = weights.load(path)
     weights.save(path, tensors | {bad: tensors[bad] * factor}, header)
+    forge(path.parent)
     assert f"{path.name}: {bad}: expected finite numbers" in error(*TRANSLATE)
 
 

@@ -16,7 +16,7 @@ LAYERS = (  # lowest first; a new package must be placed
     ("provenance", "reading"),
     ("records",),
     ("config", "process"),
-    ("cli", "device"),
+    ("checksums", "cli", "device"),
     ("data", "model"),
     ("pipeline",),
     ("registry",),

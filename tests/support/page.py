@@ -1,5 +1,6 @@
 """The outputs of a small scale, and its page."""
 
+import hashlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,6 +83,8 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
         texts[folder / f"{name}.svg"] = SVG.format(color=color)
         about = {"title": f"The title of {name}", "caption": f"{name} shows this.", "alt": f"{name} & so on"}
         contents[folder / f"{name}.json"] = about | {"inches": inches}
+    for key, path in (("hyp", base / "test.hyp"), ("ref", folder / "reference")):
+        contents[base / "test.json"][f"{key}_sha256"] = hashlib.sha256(texts[path].encode()).hexdigest()
     for path, text in (texts | {path: json.dumps(content) for path, content in contents.items()}).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

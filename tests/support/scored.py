@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from transformer.checksums import sum_of
 from transformer.evaluation.bleu import token_bleu
 from transformer.report.tables.render import Grid, Table, markdown
 
@@ -31,7 +32,7 @@ def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int 
         "starts": [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "2 CPU cores", "processes": 1}],
         "finished": "2026-01-01T01:30:00+00:00",
         **{"steps": 6000, "parameters": 1_900_544, "dev_perplexity": 5.0452, "flops": 1.5e15, "seconds": 5423.4},
-        **{"hardware": "2 CPU cores", "commit": "3f2a9c0d", "digest": "ab" * 32, "data_sha256": "cd" * 32},
+        **{"hardware": "2 CPU cores", "commit": "3f2a9c0d", "digest": "ab" * 32, "data_sha256": sum_of({})},
         "averaged_steps": [5800, 6000],
         "decoding": {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096},
     }

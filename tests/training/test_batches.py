@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.toy import token_array
 
-from transformer.config.experiment import EOS, PAD
-from transformer.model.packed import POSITIONS
+from transformer.config.experiment import EOS, PAD, POSITIONS
 from transformer.training.batches import ParallelText, plan_batches
 
 CPU = torch.device("cpu")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support.commands import do, error
-from support.toy import random_lines, write_text
+from support.toy import forge, random_lines, write_text
 
 import transformer
 from transformer.config.experiment import Decoding, load, save
@@ -85,6 +85,7 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     checkpoints.save(copy / "average.safetensors", tensors, about | {"digest": "0123"})
     message = error("export", "--run", copy, "--to", folder)
     assert message == f"{copy}/average.safetensors: expected weights of the training {about['digest']}, found 0123"
+    shutil.copy(run / "average.safetensors", copy)
     (copy / "decoding.yaml").unlink()
     assert error("export", "--run", copy, "--to", folder).startswith(f"{copy}/decoding.yaml: ")
     assert {path.name: sha256(path) for path in folder.iterdir()} == before
@@ -112,7 +113,7 @@ def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, ch
     shutil.copytree(run, copy)
     save(replace(load(run / "decoding.yaml", Decoding), beam=1), copy / "decoding.yaml")
     experiment = load(run / "experiment.yaml")
-    save(replace(experiment, preparation=replace(experiment.preparation, **changes)), copy / "experiment.yaml")
+    forge(copy, replace(experiment, preparation=replace(experiment.preparation, **changes)))
     do("export", "--run", copy, "--to", tmp_path / "en-de", "--format", "marian")
     text = {"decapitalize": "Ab cd’s “ef”", "lowercase": "aB Cd’s “EF”"}.get(next(iter(changes), ""), "ab cd’s “ef”")
     path = ROOT / "docs/export.md" if page == "docs" else tmp_path / "en-de/README.md"
@@ -131,6 +132,7 @@ def test_a_card_has_the_scores_of_these_weights_alone(run, tmp_path):
 
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
+    forge(copy)
     for name, lines in (("hyp", ["ab cd ef gh ij kl", "mn"]), ("ref", ["ab cd ef gh ij", "mn op"])):
         write_text(copy / f"test.{name}", lines)
     files = ["--hyp", copy / "test.hyp", "--ref", copy / "test.ref", "--json", copy / "test.json"]

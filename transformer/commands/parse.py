@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
+from transformer.checksums import sums_of
 from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write_columns
 from transformer.layout import SIDES
 from transformer.parsing import treebanks
@@ -101,9 +102,10 @@ def linearize(
     gold = (sentences + drawn) * repeat
     made = _read_clean(silver) if silver else iter(())  # may be millions: not held in memory
     lines = (map(" ".join, encode_tree(tree)) for tree in chain(gold, made))
-    kept = write_columns(lines, [f"{output}.{side}.tok" for side in SIDES])
+    texts = [Path(f"{output}.{side}.tok") for side in SIDES]
+    kept = write_columns(lines, texts)
     counts = {"trees": len(sentences), "phrases": len(drawn), "repeat": repeat, "silver": kept - len(gold)}
-    write_json(f"{output}.json", {"kept": kept} | counts)
+    write_json(f"{output}.json", {"kept": kept} | counts | {"files": sums_of(texts)})
     print(f"{output}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 

@@ -1,18 +1,17 @@
 """§5.1: from addresses and files to what training reads: fetch, unpack, generate, tokenize, vocabulary, encode."""
 
-import hashlib
 import itertools
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 
-from transformer.config.experiment import Preparation
-from transformer.files import InputError, read_lines, replacing, sha256, write_columns
+from transformer.checksums import require_sums, sum_of, sums_of
+from transformer.config.experiment import POSITIONS, Preparation
+from transformer.files import InputError, read_lines, replacing, write_columns
 from transformer.layout import SIDES, Data
-from transformer.records import parse_json, read_json, write_json
+from transformer.records import Manifest, parse_json, read_json, write_json
 
 
 def fetch(
@@ -135,16 +134,13 @@ def tokenize(
     texts = [data.tokens(split, side) for side in SIDES]
     how = Preparation.read(parse_json(preparation, dict, "--preparation"), "preparation")
     counts = write_tokenized(list(zip(source, target, strict=True)), texts, languages, how, clean, processes)
-    write_json(data.counts(split), counts)
+    write_json(data.counts(split), counts | {"files": sums_of(texts)})
     said = [f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
     said += [f"left out: {left_out(counts)}"] if clean else []
     said += [_ceiling(path, languages[1], how) for path in test]
     print("; ".join(said))
-    if clean:
-        from transformer.evaluation.bleu import missing_tokenizer
-
-        for problem in filter(None, (*map(no_rules, languages), missing_tokenizer(languages[1]))):
-            print(f"! {problem}")
+    for problem in filter(None, map(no_rules, languages if clean else ())):
+        print(f"! {problem}")
 
 
 def _ceiling(path: Path, language: str, how: Preparation) -> str:
@@ -189,7 +185,14 @@ def vocabulary(
     learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [], longest)
 
 
-def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
+def encode(
+    *,
+    data: Path,
+    splits: list[str],
+    processes: PositiveInt,
+    searched: list[Path] | None = None,
+    longest: PositiveInt = POSITIONS,
+) -> None:
     """Turn tokenised text into token arrays, which training maps into memory.
 
     DATA/data.json gets counts, and the checksum by which a run identifies its data.
@@ -200,20 +203,25 @@ def encode(*, data: Path, splits: list[str], processes: PositiveInt) -> None:
         data: the folder of one task's data, with the tokenised text and vocabulary.model
         splits: such as train
         processes: the result does not depend on their number
+        searched: tokenised text that the trained model will translate
+        longest: subwords of a line of it, at most
     """
-    from transformer.data.corpus import Counts, Manifest, Subwords, TokenArray, write_tokens
+    from transformer.data.corpus import Counts, Subwords, TokenArray, require_short, write_tokens
 
     task, counts = Data(data), {}
-    files = {task.vocabulary.name: sha256(task.vocabulary)}
-    parsing = bool(Subwords(task.vocabulary).symbols)
+    subwords = Subwords(task.vocabulary)
+    parsing = bool(subwords.symbols)
+    files = sums_of([task.vocabulary])
+    for text in searched or ():
+        require_short(text, subwords, longest)
     for split, side in itertools.product(splits, SIDES):
         about = counts.setdefault(split, read_json(task.counts(split), Counts))
+        require_sums(task.counts(split), about.pop("files", {}), [task.tokens(split, each) for each in SIDES])
         arrays = task.ids(split, side), task.offsets(split, side)
         write_tokens(task.tokens(split, side), task.vocabulary, *arrays, processes, parsing and side == "target")
         encoded = TokenArray.open(*arrays)
         if len(encoded) != about["kept"]:
             raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
         about[f"{side}_tokens"] = len(encoded.ids)
-        files |= {path.name: sha256(path) for path in arrays}
-    checksum = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-    write_json(task.manifest, Manifest(files=files, splits=counts, sha256=checksum), indent=1)
+        files |= sums_of(arrays)
+    write_json(task.manifest, Manifest(files=files, splits=counts, sha256=sum_of(files)), indent=1)

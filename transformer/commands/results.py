@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from transformer.checksums import read_trained, write_trained
 from transformer.config.experiment import load
 from transformer.config.settings import read
 from transformer.files import InputError, read_lines, replacing
@@ -13,7 +14,6 @@ from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
 from transformer.pipeline import Pipeline
-from transformer.records import Trained, read_json
 from transformer.report.page.runs import read_run_records, run_cards
 from transformer.report.tables.render import Cell, Grid, Table, read_table
 
@@ -53,7 +53,7 @@ def record(
         raise InputError(f"--to: expected another folder than that of the results, found {to}")
     chosen, runs = set(weights or ()), []
     for run in (Run(path.parent) for path in sorted(results.folder.glob("runs/*/*/*/run.json"))):
-        trained = read_json(run.record, Trained)
+        trained = read_trained(run.record)
         if load(run.experiment).digest(trained["data_sha256"], trained.get("initial_sha256")) == trained["digest"]:
             runs.append(run)
         else:
@@ -96,6 +96,8 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
 
         tensors, header = weights.load(run.average)
         weights.save(aside.average, weights.to_int8(tensors), header | {"rounded": True})
+    if "files" in (record := read_trained(run.record)):  # of those that are kept, as they are kept
+        write_trained(aside.record, record, filter(Path.exists, map(aside.folder.joinpath, record["files"])))
     if target.folder.exists():
         shutil.rmtree(target.folder)
     aside.folder.rename(target.folder)

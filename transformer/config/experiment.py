@@ -19,6 +19,7 @@ from transformer.files import InputError, replacing
 from transformer.reading import read_yaml, structured
 
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
+POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
 
 # The maxima catch a digit too many: nobody can want more.
 Small = Annotated[int, Meta(ge=1, le=10_000)]
@@ -167,7 +168,7 @@ class Decoding(Section):
 
     beam: Annotated[Large, says("Hypotheses that are kept.")]
     alpha: Annotated[float, Meta(ge=0, le=100), says("Exponent of the length penalty; 0 is none.")]
-    extra_length: Annotated[int, Meta(ge=0, le=100_000), says("Output tokens beyond the input's, at most.")]
+    extra_length: Annotated[int, Meta(ge=0, le=POSITIONS - 1), says("Output tokens beyond the input's, at most.")]
     batch_tokens: Annotated[
         Tokens, says("Source tokens that are decoded together, on a GPU several times as many; changes speed alone.")
     ]

@@ -4,6 +4,7 @@ The workflow goes on with the mappings; the structs only check them. A key witho
 """
 
 import html
+import re
 from collections.abc import Collection
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from transformer.config.experiment import (
+    POSITIONS,
     RECIPES,
     Decoding,
     FilePath,
@@ -31,6 +33,8 @@ from transformer.config.experiment import (
 T = TypeVar("T")
 Maybe = T | UnsetType  # of a key that may be left out, with UNSET
 Text = Annotated[str, Meta(min_length=1)]
+Shown = Annotated[str, Meta(min_length=1, max_length=400, title="text of 400 characters at most")]  # in a drawing
+Length = Annotated[int, Meta(ge=1, le=POSITIONS)]
 # `$` would take a newline at the end of a text, `\Z` takes none.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*\Z"
 Name = Annotated[str, Meta(pattern=f"^{NAME}", title="a name")]  # part of a path
@@ -135,7 +139,7 @@ class Viewer(Keys):
     """The page's attention viewer, beside the sentences of Figures 3 to 5."""
 
     sentences: Annotated[Small, says("Sentences of the test set.")]
-    longest: Annotated[Small, says("Tokens of one of them, at most.")]
+    longest: Annotated[Length, says("Tokens of one of them, at most; the shortest are shown if all have more.")]
 
 
 class Report(Keys):
@@ -203,18 +207,30 @@ class OwnParsing(Keys):
     tasks: Annotated[dict[Name, Treebanks], Meta(min_length=1), says("The parsing tasks.")]
 
 
+def occurrences(word: str, text: str) -> int:
+    """Count a word in a text, roughly as Moses cuts it: no letter goes on at its ends, if there are blanks at all."""
+    before, after = (r"[\w-]" if " " in text and end.isalnum() else "$^" for end in (word[0], word[-1]))
+    return len(re.findall(f"(?<!{before}){re.escape(word)}(?!{after})", text))
+
+
 class Dependency(Keys):
     """A word, and the words at a distance that it depends on."""
 
-    text: Annotated[Text, says("A sentence in the first task's source language.")]
+    text: Annotated[Shown, says("A sentence in the first task's source language.")]
     from_: Annotated[Text, says("The word, which is there once; so are those of `to`.")] = msgspec.field(name="from")
     to: Annotated[list[Text], Meta(min_length=1), says("The words that it depends on.")]
+
+    def __post_init__(self):
+        super().__post_init__()
+        for word in (self.from_, *self.to):
+            if (count := occurrences(word, self.text) or occurrences(word.casefold(), self.text.casefold())) != 1:
+                raise ValueError(f"expected {word!r} once in the text, found it {count} times")
 
 
 class Sentence(Keys):
     """A sentence, whose words' attention is shown in two heads."""
 
-    text: Annotated[Text, says("In the first task's source language.")]
+    text: Annotated[Shown, says("In the first task's source language.")]
 
 
 class Figures(Keys):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, Self, TypedDict
+from typing import Any, NotRequired, Self, TypedDict
 
 import numpy as np
 import sentencepiece
@@ -52,14 +52,7 @@ class Counts(TypedDict):
     """The numbers of pairs of a split; tokenised text and treebanks have others, too."""
 
     kept: Count
-
-
-class Manifest(TypedDict):
-    """The content of data.json, by whose checksum a training knows its data."""
-
-    files: dict[str, Checksum]  # the checksum of each, by name
-    splits: dict[str, dict[str, Any]]
-    sha256: Checksum
+    files: NotRequired[dict[str, Checksum]]  # of the text, by name
 
 
 def learn(
@@ -248,6 +241,15 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
             ends = end + np.cumsum(lengths)
             offset_file.write(ends.tobytes())
             end = int(ends[-1])
+
+
+def require_short(text: Path, vocabulary: Subwords, longest: int) -> None:
+    """Raise InputError at the first line of tokenised text with more than `longest` tokens, EOS included."""
+    sentences = map(vocabulary.encode, groups(read_lines(text), CHUNK, len))
+    for number, ids in enumerate(itertools.chain.from_iterable(sentences), start=1):
+        if len(ids) > longest:
+            most = f"{longest:,} can be translated, the model's positions less decoding.extra_length"
+            raise InputError(f"{text}, line {number}: {len(ids):,} subwords, at most {most}")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ unsmoothed cross-entropy over target tokens, in nats, with the reference as the 
 Torch is imported when it is needed: reading the files needs none.
 """
 
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
@@ -21,6 +22,7 @@ from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRec
 if TYPE_CHECKING:
     from transformer.translation.translator import PairAttention
 
+logger = logging.getLogger(__name__)
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 _UNIT = 1000  # attention weights are rounded to parts of it
 
@@ -167,8 +169,12 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
 
     translator = open_translator(params.run, input.weights)
     lines = list(read_lines(input.text))
-    lengths = map(len, translator.encode(lines))
-    short = [number for number, length in enumerate(lengths) if 1 < length <= params.longest]  # 1 is a blank line
+    lengths = {number: len(ids) for number, ids in enumerate(translator.encode(lines)) if len(ids) > 1}  # 1: blank
+    short = [number for number, length in lengths.items() if length <= params.longest]
+    if not short:
+        short = sorted(sorted(lengths, key=lengths.__getitem__)[: params.count])
+        no = f"no sentence of at most {params.longest} tokens (attention.longest)"
+        logger.warning("%s: %s: the shortest are shown", input.text, no)
     sentences = []
     for text in dict.fromkeys(entry["text"] for entry in params.figures.values()):  # figures of one sentence share it
         own = {name: entry for name, entry in params.figures.items() if entry["text"] == text}
@@ -179,7 +185,7 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
         for number in draw(short, len(short), params.count)
     ]
     if not sentences:
-        raise InputError(f"{input.text}: expected a sentence of at most {params.longest} tokens, found none")
+        raise InputError(f"{input.text}: expected a sentence, found blank lines")
     translations = translator.translate([sentence["text"] for sentence in sentences])
     pairs = [translator.attention(pair["text"], best) for pair, best in zip(sentences, translations, strict=True)]
     return described(translator.experiment, [one | rounded(pair) for one, pair in zip(sentences, pairs, strict=True)])

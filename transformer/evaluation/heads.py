@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.config.experiment import POSITIONS
 from transformer.evaluation.analyses import Heads, HeadsOfKind
 from transformer.evaluation.subject import open_subject
 from transformer.files import draw
-from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer, attentions, hooked
 from transformer.training.batches import Batch, ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy

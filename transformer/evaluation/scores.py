@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import asdict
 
+from transformer.checksums import read_trained, verified_run
 from transformer.config.experiment import Decoding, load
 from transformer.files import InputError, sha256
 from transformer.layout import Run
 from transformer.records import (
     RunRecord,
-    Trained,
     averaged_steps,
-    read_json,
     read_translated,
     read_weights,
     run_name,
@@ -46,12 +45,15 @@ TRAININGS = 50  # draws of seed noise with each draw of sentences: with one, p n
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     """Return run.json with the weights (average.safetensors if None) and the decoding; None without a folder.
 
-    Weights that are an int8 copy have no checksum. Raises InputError if weights are missing, or another training's.
+    Weights that are an int8 copy have no checksum. Raises InputError if files are missing, or another training's.
     """
     if folder is None:
         return None
     run = Run(folder)
-    weights, record = weights or run.average, read_json(run.record, Trained)
+    weights = weights or run.average
+    if run.experiment.exists():
+        verified_run(run, run.vocabulary, weights)
+    record = {key: value for key, value in read_trained(run.record).items() if key not in ("files", "sha256")}
     return record | {
         "averaged_steps": averaged_steps(weights, record["digest"]),
         "weights_sha256": None if read_weights(weights)[1].get("rounded") else sha256(weights),

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from msgspec import structs
 
-from transformer.config.experiment import Experiment
+from transformer.checksums import read_manifest, require_sums
+from transformer.config.experiment import POSITIONS, Experiment
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
 from transformer.files import InputError, draw, read_pairs, sha256
 from transformer.layout import Data, Run
-from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, require
 from transformer.records import averaged_steps
@@ -60,11 +60,15 @@ def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
     """Open the run and at most `sentences` pairs of the raw dev set, drawn from it at equal distances.
 
     input: `source` and `target`, the dev set. params: `run`, a folder; `sentences`. Raises InputError if the two files
-    differ in length, if the weights are another training's, and on a pair that the model has too few positions for.
+    differ in length, if the weights are another training's, and on a pair that the model has too few positions for. A
+    pair with a blank side is left out.
     """
     run = Run(params.run)
     origin = describe(run.folder, None)
-    pairs = list(enumerate(read_pairs(input.source, input.target), start=1))
+    numbered = enumerate(read_pairs(input.source, input.target), start=1)
+    pairs = [(number, pair) for number, pair in numbered if all(map(str.strip, pair))]
+    if not pairs:
+        raise InputError(f"{input.source} and {input.target}: expected pairs of sentences, found blank lines")
     numbers, drawn = zip(*draw(pairs, len(pairs), params.sentences), strict=True)
     translator = open_translator(run.folder)
     experiment = translator.experiment
@@ -221,7 +225,10 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     """
     subject = open_subject(input, params)
     translator = subject.translator
-    trained = TokenArray.open(*Data(params.data).arrays("train")[:2]).lengths
+    data = Data(params.data)
+    arrays = data.arrays("train")[:2]
+    require_sums(data.manifest, read_manifest(data.manifest)["files"], arrays)
+    trained = TokenArray.open(*arrays).lengths
     longest = int(np.quantile(trained, params.quantile, method="higher"))
     rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
     sentences = [LongSentence(*row) for row in rows]

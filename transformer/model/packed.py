@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
 BLOCK = 64  # tokens; with 128, seven in eight products would be of two sentences, with 64 three in four are
 MULTIPLE = 128  # a padded side's tokens are a multiple of it; also the length, roughly, of a sentence of padding
 SPARE = 64  # the least padding of each side, in as many sentences on both

@@ -15,12 +15,12 @@ import torch
 from msgspec.structs import asdict
 from torch import Tensor
 
-from transformer.config.experiment import EOS, Decoding, load
+from transformer.checksums import verified_run
+from transformer.config.experiment import EOS, POSITIONS, Decoding, load
 from transformer.data.corpus import SPECIAL, Subwords
 from transformer.device import best_device
 from transformer.files import InputError
 from transformer.layout import Run
-from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.parsing.trees import Tree, decode
@@ -77,13 +77,14 @@ class Parser:
 def open_parser(run: Path, weights: Path | None, changes: dict[str, Any], constrained: bool) -> Parser:
     """Load the parser of a run; `changes` are to its decoding. Raises InputError if the run is a translator."""
     files = Run(run)
-    experiment = load(files.experiment)
+    weights = weights or files.average
+    experiment = verified_run(files, files.vocabulary, weights)
     decoding = Decoding.read(asdict(load(files.decoding, Decoding)) | changes, "decoding")
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if not vocabulary.symbols:
         languages = f"{experiment.source} to {experiment.target}"
         raise InputError(f"{run}: expected a parser, found a translator from {languages}")
-    model = load_model(weights or files.average, experiment.model).to(best_device())
+    model = load_model(weights, experiment.model).to(best_device())
     return Parser(model, vocabulary, decoding, constrained)
 
 

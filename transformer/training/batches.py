@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.config.experiment import PAD, Training
+from transformer.config.experiment import PAD, POSITIONS, Training
 from transformer.data.corpus import TokenArray
 from transformer.layout import SIDES, Data
 from transformer.model import packed
@@ -21,11 +21,11 @@ def batch_budgets(training: Training) -> tuple[int, int]:
 
 def longest_sentence(training: Training) -> int:
     """Return the most tokens of a side that is learned from."""
-    return min(training.max_length or packed.POSITIONS, packed.POSITIONS)
+    return min(training.max_length or POSITIONS, POSITIONS)
 
 
 def plan_batches(
-    seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int], longest: int = packed.POSITIONS
+    seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int], longest: int = POSITIONS
 ) -> list[np.ndarray]:
     """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
 
@@ -46,7 +46,7 @@ def plan_batches(
     return [batches[index] for index in random.permutation(len(batches))]
 
 
-def fits(lengths: np.ndarray, budgets: tuple[int, int], longest: int = packed.POSITIONS) -> np.ndarray:
+def fits(lengths: np.ndarray, budgets: tuple[int, int], longest: int = POSITIONS) -> np.ndarray:
     """Tell for each pair whether the model has positions, and a batch room, for both its sides: [sentences]."""
     return (lengths <= np.minimum(budgets, longest)[:, None]).all(axis=0)
 

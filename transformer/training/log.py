@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer.config.experiment import Decoding, Experiment
+from transformer.config.experiment import POSITIONS, Decoding, Experiment
 from transformer.data.corpus import Subwords
 from transformer.device import World
 from transformer.files import InputError, naming, replacing
 from transformer.layout import Run
-from transformer.model.packed import POSITIONS
 from transformer.model.transformer import Transformer
 from transformer.records import MetricsLine, lines_of, parse_json
 from transformer.training.batches import ParallelText, plan_batches

@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from transformer import provenance
-from transformer.config.experiment import Experiment, load
-from transformer.data.corpus import Manifest, Subwords
-from transformer.device import available_memory, joined, locked
+from transformer.checksums import read_manifest, require_sums
+from transformer.config.experiment import POSITIONS, Experiment, load
+from transformer.data.corpus import Subwords
+from transformer.device import World, available_memory, joined, locked
 from transformer.files import InputError, sha256
 from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
-from transformer.model.packed import POSITIONS
 from transformer.process import Interrupted, StopSignals
-from transformer.records import read_json, write_json
+from transformer.records import write_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
 from transformer.training.log import Evaluation, Logger
 from transformer.training.states import Progress, States, best, dev_perplexities, publish
@@ -41,14 +41,21 @@ class TrainingError(Exception):
 def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, stop: StopSignals) -> None:
     """Train the rest of a run, together with other processes; rank 0 publishes it. memory: GiB; None: measured."""
     experiment = load(run.experiment)
-    data_sha256 = read_json(data.manifest, Manifest)["sha256"]
+    manifest = read_manifest(data.manifest)
+    data_sha256 = manifest["sha256"]
     initial_sha256 = _initial_sha256(experiment, data)
     digest = experiment.digest(data_sha256, initial_sha256)
     folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
+        fault = _fault(data, manifest["files"], world)
         if world.agree(folder.record.exists()):
             if world.rank == 0:
                 logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
+                if fault:  # an error would have Snakemake delete what has been trained
+                    logger.warning("%s; nothing will be learned from it", fault)
+                require_sums(data.manifest, manifest["files"], [data.vocabulary])  # which is published again
+        elif fault:
+            raise InputError(fault)
         else:
             if world.device.type == "cuda":  # a resumed training finds its compiled step; the user's environment wins
                 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(run.compiled.resolve()))
@@ -75,6 +82,17 @@ def _initial_sha256(experiment: Experiment, data: Data) -> str | None:
     if vocabulary.exists() and vocabulary.read_bytes() != data.vocabulary.read_bytes():
         raise InputError(f"initial_weights: {initial}: expected the vocabulary {data.vocabulary}, found {vocabulary}")
     return sha256(Path(initial))
+
+
+def _fault(data: Data, sums: dict[str, str], world: World) -> str | None:
+    """Compare the data with data.json, each process a share of the files; return what is wrong, in all of them."""
+    paths = [data.vocabulary, *data.arrays("train"), *data.arrays("dev")]
+    largest_first = sorted(filter(Path.exists, paths), key=lambda path: -path.stat().st_size)
+    try:
+        found = require_sums(data.manifest, sums, largest_first[world.rank :: world.size])
+    except InputError as error:
+        found = str(error)
+    return next(filter(None, world.gather(found)), None)
 
 
 class TrainingRun:

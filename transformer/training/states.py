@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from transformer.checksums import read_trained, write_trained
 from transformer.files import InputError, replacing
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
@@ -109,9 +110,10 @@ def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     _link(kept[-1], last)
     last.rename(run.last)
     checkpoints.save(run.average, *checkpoints.average(kept))
-    for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary), (trained.record, run.record)):
+    for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary)):
         with replacing(target, "wb") as file:
             file.write(source.read_bytes())
+    write_trained(run.record, read_trained(trained.record), (run.vocabulary, run.average, run.last, run.metrics))
 
 
 def _link(source: str | Path, target: str | Path) -> None:

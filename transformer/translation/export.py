@@ -9,35 +9,27 @@ from typing import Literal
 
 from msgspec.structs import asdict
 
+from transformer.checksums import read_trained, sums_of, verified_run
 from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Subwords
 from transformer.files import InputError, environment, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.provenance import commit, now
-from transformer.records import (
-    Exported,
-    Trained,
-    averaged_steps,
-    read_json,
-    read_translated,
-    read_weights,
-    variants,
-    write_json,
-)
+from transformer.records import Exported, averaged_steps, read_json, read_translated, read_weights, variants, write_json
 from transformer.translation.marian import has_own_tables, save_marian
 
 Format = Literal["safetensors", "marian"]
-MANIFEST = "export.json"  # marks a folder as an export
+MANIFEST = Run("").exported.name  # marks a folder as an export
 
 
 def export_run(run: Run, to: Path, form: Format) -> None:
     """Export the averaged model to the folder `to`, which may hold an older export as it was written."""
-    experiment = load(run.experiment)
+    experiment = verified_run(run, run.vocabulary, run.average)
     model = load_model(run.average, experiment.model)
-    decoding, record = load(run.decoding, Decoding), read_json(run.record, Trained)
+    decoding, record = load(run.decoding, Decoding), read_trained(run.record)
     vocabulary = Subwords(run.vocabulary).fitting(experiment.model.embedding_rows)
-    steps = averaged_steps(run.average, record["digest"])  # raises on weights of another training
+    steps = averaged_steps(run.average, record["digest"])
     with _replacing_folder(to) as folder:
         for path in (run.experiment, run.decoding, run.vocabulary, run.record, run.average):
             shutil.copyfile(path, folder / path.name)
@@ -58,7 +50,7 @@ def export_run(run: Run, to: Path, form: Format) -> None:
                 paper=scores.get("paper"),
             )
             (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
-        files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
+        files = sums_of(sorted(folder.iterdir()))
         about = {"format": form, "exported": now(), "commit": commit(), "weights": read_weights(run.average)[1]}
         write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
 

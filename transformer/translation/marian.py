@@ -23,11 +23,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.config.experiment import EOS, PAD, UNK, Decoding, Experiment, Model
+from transformer.config.experiment import EOS, PAD, POSITIONS, UNK, Decoding, Experiment, Model
 from transformer.data.corpus import UNUSED, Subwords
 from transformer.files import InputError, replacing
 from transformer.model.attention import MultiHead, SelfAttention
-from transformer.model.packed import POSITIONS
 from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
 from transformer.records import write_json
 

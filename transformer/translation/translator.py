@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F
 from msgspec.structs import asdict
 
-from transformer.config.experiment import EOS, PAD, Decoding, Experiment, load
+from transformer.checksums import verified_run
+from transformer.config.experiment import EOS, PAD, POSITIONS, Decoding, Experiment, load
 from transformer.data.corpus import Subwords, blank
 from transformer.device import best_device
 from transformer.files import InputError
 from transformer.layout import Run
-from transformer.model.packed import POSITIONS, pack
+from transformer.model.packed import pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import load_model
 from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder, Weights
@@ -183,13 +184,14 @@ def open_translator(
     from transformer.data.tokenization import Moses  # here, as above
 
     files = Run(folder)
-    experiment = load(files.experiment)
+    weights = weights or files.average
+    experiment = verified_run(files, files.vocabulary, weights)
     decoding = changed(load(files.decoding, Decoding), changes or {})
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if vocabulary.symbols:
         raise InputError(f"{folder}: expected a translator, found a parser")
     source, target = (Moses(language, experiment.preparation) for language in (experiment.source, experiment.target))
-    model = load_model(weights or files.average, experiment.model).to(best_device())
+    model = load_model(weights, experiment.model).to(best_device())
     return Translator(model, vocabulary, source, target, decoding, experiment)
 
 

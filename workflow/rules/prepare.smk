@@ -91,6 +91,7 @@ rule encode:
             )
         ],
         DATA.vocabulary,
+        ask.searched,
     output:
         *DATA.arrays("train"),
         *DATA.arrays("dev"),
@@ -106,6 +107,7 @@ rule encode:
     params:
         data=subpath(output.about, parent=True),
         splits=["train", "dev"],
+        searched=ask.searched_options,
     shell:
         "python -m transformer encode --data {params.data:q} --splits {params.splits}"
-        " --processes {threads} 2>&1 | tee {log:q}"
+        " {params.searched:q} --processes {threads} 2>&1 | tee {log:q}"

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from support.scored import detail, make_table, said, score, shown
 
+from transformer.checksums import sum_of
 from transformer.report.tables.cells import read_printed
 from transformer.report.tables.table2 import training
 
 PAPER = Path(__file__).parents[3] / "workflow/paper"
 GPUS = [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "NVIDIA H200", "processes": 4}]
 CORES = [GPUS[0] | {"hardware": "x86_64, 2 of 4 cores", "processes": 1}]
-DATA = {"files": {}, "splits": {"train": {"kept": 1000, "target_tokens": 30_000}}, "sha256": "cd" * 32}
+DATA = {"files": {}, "splits": {"train": {"kept": 1000, "target_tokens": 30_000}}, "sha256": sum_of({})}
 
 
 @pytest.fixture

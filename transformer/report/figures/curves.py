@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from msgspec.structs import asdict
 
+from transformer.checksums import verified_run
 from transformer.config.experiment import learning_rate, load
 from transformer.config.scales import PARSER
 from transformer.layout import Run
@@ -26,7 +27,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw a heat map of what is added to the embeddings at the first positions."""
     from transformer.model.weights import load_model  # here, as torch takes seconds
 
-    experiment = load(input.experiment)
+    experiment = verified_run(Run(Path(input.experiment).parent), Path(input.weights))
     run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
     table = load_model(input.weights, experiment.model).embedding.position_table.detach().cpu().numpy()[:100]
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from transformer.checksums import require_scored
 from transformer.evaluation.analyses import Attention, whole_weights
 from transformer.files import read_pairs
 from transformer.parsing.brackets import compare, read_gold_and_test
@@ -104,6 +105,7 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
     from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
 
     metric = CHRF()
+    require_scored(Path(hypotheses).with_suffix(".json"), Path(hypotheses), Path(references))
     pairs = zip(list(read_pairs(sources, references)), list(read_pairs(hypotheses, references)), strict=True)
     sentences = [
         Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)

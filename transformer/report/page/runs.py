@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from transformer.records import Trained, read_json, read_scored, run_name, variants
+from transformer.checksums import read_trained
+from transformer.records import Trained, read_scored, run_name, variants
 from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
 
@@ -39,7 +40,7 @@ class _RunCard(NamedTuple):
 
 
 def read_run_records(paths: Iterable[str | Path]) -> dict[str, Trained]:
-    return {run_name(run): run for run in (read_json(path, Trained) for path in paths)}
+    return {run_name(run): run for run in (read_trained(path) for path in paths)}
 
 
 def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_RunCard]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from transformer.checksums import read_manifest, read_trained
 from transformer.config.scales import TABLE_2
-from transformer.data.corpus import Manifest
 from transformer.evaluation.scores import limits, read_scores, require_one
 from transformer.model.cost import SENTENCE, SUSTAINED, planned_flops, single_precision
-from transformer.records import Trained, read_json, run_name
+from transformer.records import Trained, run_name
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 
@@ -133,8 +133,8 @@ def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd
 
     Subwords are by task, as configured.
     """
-    learned = {data["sha256"]: data["splits"]["train"] for data in (read_json(path, Manifest) for path in input.data)}
-    records = [read_json(path, Trained) for path in input.run]
+    learned = {data["sha256"]: data["splits"]["train"] for data in map(read_manifest, input.data)}
+    records = list(map(read_trained, input.run))
     rows = [_measure(run, learned.get(run["data_sha256"], {}), params.subwords[run["task"]]) for run in records]
     runs = pd.DataFrame(rows, columns=["task", "experiment", "name", "machine", *_STATED])
     groups = runs.astype(dict.fromkeys(_STATED, float)).groupby(["task", "experiment"], sort=False)

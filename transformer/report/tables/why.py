@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
+from transformer.checksums import require_scored
 from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
@@ -92,6 +93,8 @@ _CHOICE_COLUMNS = [
 
 def _of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame) -> list[dict]:
     """Measure the rows of the test set. Raises InputError without translations."""
+    for score, hyp in zip(input.score, input.hyp, strict=False):  # of a partial page, all translations or none
+        require_scored(Path(score), Path(hyp), Path(input.ref))
     base = _Configured(runs, _read_all(input.hyp, input.ref), list(read_lines(input.ref)))
     if not base.hypotheses:
         raise InputError(f"hyp: expected the translations that {input.score[0]} is of, found none")

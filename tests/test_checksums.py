@@ -1,0 +1,187 @@
+"""Files of another run or another data, and damaged ones, are refused in one line by whoever reads them next."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from support.commands import do, error
+from support.toy import forge, make_data, make_experiment, make_run, random_lines, write_text
+
+from transformer.checksums import read_manifest, read_trained, verified_run
+from transformer.config.experiment import save
+from transformer.data.corpus import Subwords
+from transformer.device import World
+from transformer.files import InputError
+from transformer.layout import Data, Run
+from transformer.report.page import page
+from transformer.training import loop
+
+ROOT = Path(__file__).parents[1]
+RUN, DATA, EXPORT = "runs/en-de/base/1", "data/en-de", "export"
+WORDS = (*("ba", "dc", "fe", "hg"), *("ji", "lk", "nm", "po"))  # of another vocabulary of the same size
+PAIRS = ["--source", "test.en", "--target", "test.en", "--sentences", 2, "--output", "out.json"]
+COMMANDS = {
+    "encode": ["encode", "--data", DATA, "--splits", "train", "dev", "--processes", 1],
+    "train": ["train", RUN, "--data", DATA, "--threads", 1],
+    "translate": ["translate", "--run", RUN, "--input", "test.en", "--output", "out"],
+    "score": ["score", "--hyp", f"{RUN}/test.hyp", "--ref", "test.en", "--lang", "de", "--run", RUN],
+    "export": ["export", "--run", RUN, "--to", "again"],
+    "averaging": ["analyse", "averaging", "--run", RUN, "--checkpoints", 1, *PAIRS],
+    "lengths": ["analyse", "lengths", "--run", RUN, "--data", DATA, "--times", 1, *PAIRS],
+    "translate by export": ["translate", "--run", EXPORT, "--input", "test.en", "--output", "out"],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Return a folder with a run from its data to its export, and with files of others."""
+    folder = tmp_path_factory.mktemp("made")
+    make_data(folder / DATA, random_lines(1, 30), random_lines(2, 8))
+    make_data(folder / "other", random_lines(3, 30), random_lines(4, 8))
+    text = write_text(folder / "backwards.txt", [line[::-1] for line in random_lines(0, 200)])
+    size = ["--size", 28, "--sentences", 1000, "--output", folder / "backwards.model"]
+    do("vocabulary", "--text", text, *size)
+    assert len(Subwords(folder / "backwards.model")) == len(Subwords(folder / DATA / "vocabulary.model"))
+    make_run(folder / RUN, make_experiment(steps=6))
+    write_text(folder / "test.en", ["ab cd", "ef gh ij", "kl", "mn op"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        do(*COMMANDS["train"])
+        do(*COMMANDS["translate"][:-1], f"{RUN}/test.hyp")
+        do(*COMMANDS["score"], "--json", f"{RUN}/test.json")
+        do("export", "--run", RUN, "--to", EXPORT)
+    return folder
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
+    """Return a copy of the folder, which is the working one and may be damaged."""
+    shutil.copytree(made, tmp_path / "place")
+    monkeypatch.chdir(tmp_path / "place")
+    return tmp_path / "place"
+
+
+def flip(path: Path) -> None:
+    """Flip a bit."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def of(other: str) -> Callable[[Path], None]:
+    return lambda path: shutil.copy(other, path)
+
+
+def with_model(**changes) -> Callable[[Path], None]:
+    """Change settings without another shape of any weight."""
+    return lambda path: save(make_experiment(steps=6, model=changes), path)
+
+
+def count_again(path: Path) -> None:
+    path.write_text(path.read_text().replace('"flops": ', '"flops": 1'))
+
+
+MODEL, RECORD = f"{RUN}/vocabulary.model", f"{RUN}/experiment.yaml"
+FAULTS = [  # the file, what happens to it, who reads it next
+    *((f"{DATA}/{name}", of(f"other/{name}"), "train") for name in ("train.source.ids", "dev.target.ids")),
+    *((f"{DATA}/{name}", flip, "train") for name in ("train.target.ids", "train.source.offsets", "vocabulary.model")),
+    (f"{DATA}/train.source.offsets", flip, "lengths"),
+    *((f"{DATA}/{split}.{side}.tok", flip, "encode") for split, side in (("train", "source"), ("dev", "target"))),
+    (f"{DATA}/vocabulary.model", of("backwards.model"), "train"),
+    *((MODEL, of("backwards.model"), command) for command in ("translate", "score", "export", "averaging")),
+    *((RECORD, with_model(h=1, d_k=14, d_v=22), command) for command in ("translate", "score", "export")),
+    *((RECORD, with_model(**change), "translate") for change in ({"positions": "none"}, {"scaled": False})),
+    (RECORD, with_model(residual=False), "averaging"),
+    *((f"{RUN}/run.json", count_again, command) for command in ("score", "translate", "export")),
+    *((f"{RUN}/average.safetensors", change, "translate") for change in (flip, cut, of(f"{RUN}/last.safetensors"))),
+    (f"{DATA}/train.source.ids", cut, "train"),
+    (f"{DATA}/data.json", lambda path: path.write_text(path.read_text().replace('ids": "', 'ids": "0')), "train"),
+    *((path, cut, "averaging") for path in (f"{RUN}/checkpoints/00000006.safetensors",)),
+    (f"{EXPORT}/experiment.yaml", with_model(scaled=False), "translate by export"),
+    (f"{EXPORT}/vocabulary.model", of("backwards.model"), "translate by export"),
+    (f"{EXPORT}/decoding.yaml", lambda path: path.write_text(path.read_text() + "\n"), "translate by export"),
+]
+
+
+NUMBERS = [f"{number} {Path(name).name}" for number, (name, *_) in enumerate(FAULTS)]
+
+
+@pytest.mark.usefixtures("on_the_processor")
+@pytest.mark.parametrize(("name", "change", "command"), FAULTS, ids=NUMBERS)
+def test_a_file_of_others_or_a_damaged_one_is_refused(place, name, change, command):
+    if command == "train":
+        shutil.rmtree(place / RUN)
+        make_run(place / RUN, make_experiment(steps=6))
+    change(place / name)
+    with pytest.raises(SystemExit) as stopped:
+        do(*COMMANDS[command])
+    assert name in str(stopped.value.code)
+    assert "\n" not in str(stopped.value.code)
+
+
+@pytest.mark.usefixtures("on_the_processor")
+def test_a_finished_run_stays_though_its_data_are_damaged(place, caplog):
+    before = read_trained(Run(RUN).record)
+    cut(place / DATA / "dev.source.ids")
+    do(*COMMANDS["train"])
+    assert f"{DATA}/dev.source.ids: damaged, or not the file that {DATA}/data.json is about" in caplog.text
+    assert read_trained(Run(RUN).record) == before
+    flip(place / DATA / "vocabulary.model")
+    with pytest.raises(SystemExit, match=f"{DATA}/vocabulary.model: damaged, or not"):
+        do(*COMMANDS["train"])
+
+
+def test_what_is_too_long_to_be_translated_is_named_before_training(place):
+    lines = ["", "ab", "ab cd ef gh ij"]
+    text = write_text(Path("test.source.tok"), lines)
+    longest = len(Subwords(f"{DATA}/vocabulary.model").encode(lines)[2])
+    options = ["--searched", f"{DATA}/dev.source.tok", text, "--longest"]
+    do(*COMMANDS["encode"], *options, longest)
+    message = error(*COMMANDS["encode"], *options, longest - 1)
+    assert message.startswith(f"test.source.tok, line 3: {longest} subwords, at most {longest - 1} can be translated")
+
+
+def sampled(place: Path):
+    return page._sample_translations("run", f"{RUN}/test.hyp", "test.en", "test.en", 1)
+
+
+@pytest.mark.parametrize("name", [f"{RUN}/test.hyp", "test.en"])
+def test_the_page_shows_what_was_scored(place, name):
+    sampled(place)
+    flip(place / name)
+    with pytest.raises(InputError, match=f"^{name}: damaged, or not the file that {RUN}/test.json is about"):
+        sampled(place)
+
+
+def test_older_records_are_read_as_they_are(place):
+    """They have no checksums of their files."""
+    record = read_trained(Run(RUN).record)
+    assert record["files"].keys() == {"vocabulary.model", "average.safetensors", "last.safetensors", "metrics.jsonl"}
+    forge(place / RUN)
+    assert "files" not in read_trained(Run(RUN).record)
+    of("backwards.model")(place / MODEL)
+    do(*COMMANDS["translate"])
+    recorded = sorted(ROOT.glob("results/record/*/runs/*/*/*/run.json"))
+    assert len(recorded) > 50
+    for run in (Run(path.parent) for path in recorded):
+        verified_run(run, *(path for path in (run.vocabulary, run.average) if path.exists()))
+    assert all(map(read_manifest, ROOT.glob("results/record/*/data/*/data.json")))
+
+
+@pytest.mark.usefixtures("on_the_processor")
+def test_each_of_several_processes_reads_a_share(place, monkeypatch):
+    """All hear of the fault that one has found."""
+    read, data, processor = [], Data(DATA), torch.device("cpu")
+    monkeypatch.setattr(loop, "require_sums", lambda record, sums, paths: read.extend(path.name for path in paths))
+    monkeypatch.setattr(World, "gather", lambda world, value: [value, "dev.target.ids: damaged"][: world.size])
+    assert loop._fault(data, {}, World(0, 1, processor)) is None
+    assert len(set(read)) == len(read) == 9
+    read.clear()
+    assert {loop._fault(data, {}, World(rank, 2, processor)) for rank in range(2)} == {"dev.target.ids: damaged"}
+    assert len(set(read)) == len(read) == 9
