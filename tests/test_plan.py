@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from support.toy import make_experiment
 
 from transformer.cli import main
@@ -22,7 +23,6 @@ from transformer.plan import (
     STATES,
     WEIGHT,
     Speed,
-    core_speed,
     corpus_lines,
     gpu_speed,
     planned_runs,
@@ -32,6 +32,7 @@ from transformer.plan import (
     training_lines,
 )
 from transformer.registry import TABLES
+from transformer.training import pace
 from transformer.training.states import publish
 
 ROOT = Path(__file__).parents[1]
@@ -118,17 +119,32 @@ def test_a_machine_is_as_fast_as_it_was_measured(project):
     (project / "benchmarks").unlink()
     folder = project / "benchmarks/results"
     folder.mkdir(parents=True)
-    with pytest.raises(InputError, match=r"no benchmark of a processor"):
-        core_speed()
     write_benchmark(folder, "paper-base", "NVIDIA GH200 480GB", 0.9)  # another machine
     assert "Nothing was measured on this GPU" in gpu_speed("h200", None).source
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.1, "2026-12-01")  # older than the next
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.4)
     write_benchmark(folder, "paper-big", "NVIDIA H200", 0.6)
-    write_benchmark(folder, "multi30k-base", "Some CPU, 4 of 64 cores", 0.2)
     assert gpu_speed("h200", None).flops_per_second == pytest.approx(240e12)
     assert gpu_speed("h200", 0.5).flops_per_second == pytest.approx(989e12 / 2)
-    assert core_speed().flops_per_second == pytest.approx(30e12)
+
+
+def test_a_step_of_this_machine_is_timed(monkeypatch):
+    """By hand: 1 and 3 GFLOPs in 0.1 and 0.2 s are 20 GFLOP/s and 0.05 s besides. And a real step, of two in part."""
+    demo = Pipeline(read([], []))
+    base = planned_runs(demo)[demo.base()]
+    flops, seconds = pace._timed(base, torch.device("cpu"))
+    assert (flops, 0 < seconds < 30) == (run_flops(base) / base.training.steps, True)
+    monkeypatch.setitem(pace._MOST, "cpu", flops / 4)
+    assert pace._timed(base, torch.device("cpu"))[0] == pytest.approx(flops / 4, rel=0.05)
+    monkeypatch.setitem(pace._MOST, "cpu", 1e12)
+    monkeypatch.setattr(pace, "best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(pace, "_flops", lambda run: {1: 1e9, 2: 3e9}[run.model.N])
+    monkeypatch.setattr(pace, "_timed", lambda run, device: {1: (1e9, 0.1), 2: (3e9, 0.2)}[run.model.N])
+    run = make_experiment(model={"N": 1})
+    speed = pace.measured(run, make_experiment(model={"N": 2}))
+    assert (speed.flops_per_second, speed.step_seconds) == pytest.approx((2e10, 0.05))
+    steps, flops = run.training.steps, run_flops(run)
+    assert run_hours(run, speed) * 3600 == pytest.approx(speed.start_seconds + steps * 0.05 + flops / 2e10)
 
 
 def test_a_run_keeps_what_is_written(tmp_path):

@@ -50,6 +50,8 @@ class Speed(NamedTuple):
     name: str
     flops_per_second: float
     source: str
+    step_seconds: float = 0.0  # of a step, besides its FLOPs
+    start_seconds: float = 0.0  # of a training
 
 
 def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
@@ -69,7 +71,8 @@ def run_hours(run: Experiment, speed: Speed) -> float:
     if model.attention == "additive":
         pairs = SENTENCE * (training.source_tokens + 2 * training.target_tokens)
         flops += _ADDITIVE[speed.unit] * training.steps * pairs * model.N * model.h * model.d_k
-    return flops / speed.flops_per_second / 3600
+    seconds = speed.start_seconds + training.steps * speed.step_seconds + flops / speed.flops_per_second
+    return seconds / 3600
 
 
 def run_bytes(run: Experiment) -> int:
@@ -99,17 +102,6 @@ def gpu_speed(name: str, utilisation: float | None) -> Speed:
             f"on an A100; smaller models reach less.\nNothing was measured on this GPU: run `{_BENCHMARK}` on it."
         )
     return Speed("GPU", f"{name} GPU", flops, source)
-
-
-def core_speed() -> Speed:
-    """Return the speed of a processor core by the newest benchmark. Raises InputError if there is none."""
-    found = [(one, re.search(r", (\d+) of \d+ cores$", one["hardware"])) for one in benchmarks()]
-    measured = [(one, int(cores[1])) for one, cores in found if cores]
-    if not measured:
-        raise InputError(f"{_BENCHMARKS}: no benchmark of a processor: name a GPU (--gpu), or measure ({_BENCHMARK})")
-    newest, cores = measured[-1]
-    source = f"measured on {_origin(newest)}.\nOther processors, and smaller models, differ."
-    return Speed("core", "core", sustained(newest) / cores, source)
 
 
 def benchmarks() -> list[dict]:

@@ -33,15 +33,15 @@ def plan(
     Args:
         config: KEY=VALUE, as Snakemake's
         configfile: YAML files, as Snakemake's
-        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; this machine's cores if not given
+        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; if not given, this machine is timed
         gpus: how many there are
         utilisation: share of the GPU's peak
         price: of a GPU's hour, or a core's; config.yaml's if not given
     """
     pipeline = Pipeline(read(configfile or [], config or []))
-    speed = estimate.gpu_speed(gpu.lower(), utilisation) if gpu else estimate.core_speed()
-    units = gpus if gpu else len(os.sched_getaffinity(0))
     report, runs = pipeline.config["report"], estimate.planned_runs(pipeline)
+    speed = estimate.gpu_speed(gpu.lower(), utilisation) if gpu else own_speed(pipeline, runs)
+    units = len(os.sched_getaffinity(0)) if speed.unit == "core" else gpus
     configured = report[f"{speed.unit.lower()}_hour"]
     if price is None and configured != "unknown":
         price = configured
@@ -50,6 +50,14 @@ def plan(
         title += f", at {number(price)} {report['currency']} per {speed.unit}-hour"
     parts = [title, costs(pipeline, runs, speed, price), notes(pipeline, runs, speed, units), disk(pipeline, runs)]
     print("\n\n".join(parts))
+
+
+def own_speed(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> estimate.Speed:
+    """Time a few steps of base, and of the model with the most FLOPs, on this machine."""
+    from transformer.training.pace import measured  # loads PyTorch
+
+    largest = max(runs.values(), key=lambda run: estimate.run_flops(run) / run.training.steps)
+    return measured(runs[pipeline.base()], largest)
 
 
 def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.Speed, price: float | None) -> str:
