@@ -129,13 +129,13 @@ def test_what_a_scale_needs(project: Path):
 
 def jobs(folder: Path, **settings) -> dict[str, dict]:
     (folder / "config.yaml").write_text(yaml.safe_dump({"executor": "slurm"} | settings))
-    return slurm.read_profile(folder)
+    return slurm.read_profile(folder, {"train": 8000, "parse": 900, "encode": 700, "table": 800})
 
 
 def test_what_a_profile_asks_for(tmp_path: Path):
-    """Expressions are left out, a job's GPUs are divided among its nodes, a node's are not."""
+    """Expressions are left out, a job's GPUs are divided among its nodes, a node's are not; memory is the rules'."""
     settings = {
-        "default-resources": {"slurm_partition": "cpu", "slurm_account": "lab", "mem_mb": 500, "runtime": "2d"},
+        "default-resources": {"slurm_partition": "cpu", "slurm_account": "lab", "runtime": "2d"},
         "set-threads": {"train": 16},
         "set-resources": {
             "train": {"slurm_partition": "gpu", "gpu": 8, "nodes": 2, "mem_mb": "1000 * attempt", "runtime": "90"},
@@ -143,16 +143,16 @@ def test_what_a_profile_asks_for(tmp_path: Path):
             "parse": {"slurm_extra": "'--signal=USR1@300 --qos=long'", "gpu": 2, "gpu_model": "h200"},
         },
     }
-    one = {"partition": "cpu", "account": "lab", "time": 2880, "mem": 500, "nodes": 1, "ntasks": 1, "cpus-per-task": 1}
+    one = {"partition": "cpu", "account": "lab", "time": 2880, "mem": 800, "nodes": 1, "ntasks": 1, "cpus-per-task": 1}
     two = one | {"partition": "gpu", "time": 90, "nodes": 2, "ntasks": 2, "cpus-per-task": 16, "gpus-per-node": "4"}
     del two["mem"]
     # Without threads of its own, a training has those of its GPUs.
     parser = one | {"cpus-per-task": 4, "gpus-per-node": "4", "constraint": "nvlink"}
-    del parser["time"]
-    parse = one | {"gpus-per-node": "h200:2", "qos": "long"}
+    del parser["time"], parser["mem"]
+    parse = one | {"mem": 900, "gpus-per-node": "h200:2", "qos": "long"}
     assert jobs(tmp_path, **settings) == {"default": one, "train": two, "train_parser": parser, "parse": parse}
     with pytest.raises(InputError, match=r"profiles/default: expected a profile with executor: slurm"):
-        slurm.read_profile(ROOT / "profiles/default")
+        slurm.read_profile(ROOT / "profiles/default", {})
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,7 @@ TABLES = {  # in the page's order
             "width": pipeline.entry["width"],
             "depth": pipeline.entry["depth"],
             "own": pipeline.own_values,
+            "rows": pipeline.config["experiments"],
         },
     ),
     "table4": _Entry(

@@ -17,7 +17,7 @@ TWO_NODES = {"gpu": 4, "nodes": 2, "tasks": 2, "mpi": "srun"}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for name in ("config.yaml", "requirements.lock", "workflow", "profiles"):
+    for name in ("config.yaml", "requirements.lock", "transformer", "workflow", "profiles"):
         (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
 

@@ -38,9 +38,19 @@ def without_slurm(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("without_slurm")
-def test_slurm_is_asked_for_what_is_on_file(tmp_path):
+@pytest.mark.parametrize("option", ["--workflow-profile", "--profile"])
+def test_slurm_is_asked_for_what_is_on_file(tmp_path, option):
+    """Beside the default profile, too, which Snakemake loads by itself over what --profile says."""
     (tmp_path / "resources/wsj").mkdir(parents=True)  # for Table 4
-    assert asked(snakemake(copy_project(tmp_path), *PAPER).stdout) == ASKED.read_text()
+    options = [option if word == "--workflow-profile" else word for word in PAPER]
+    assert asked(snakemake(copy_project(tmp_path), *options).stdout) == ASKED.read_text()
+
+
+@pytest.mark.parametrize("name", ["slurm", "allocation"])
+def test_the_default_profile_says_nothing_that_another_does_not_say(name):
+    files = (ROOT / f"profiles/{each}/profile.yaml" for each in ("default", name))
+    default, other = (yaml.safe_load(file.read_text()) for file in files)
+    assert default.items() <= other.items()
 
 
 @pytest.mark.usefixtures("without_slurm")

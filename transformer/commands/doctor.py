@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,8 @@ def doctor(
     """
     read, counts = settings.read(configfile or [], config or []), Counter()
     results = None if no_probe else Path(read["results"])
-    cluster = check_cluster(read_profile(profile), patience, results) if profile else ()
+    jobs = read_profile(profile, memory_of_rules(profile, configfile or [], config or [])) if profile else {}
+    cluster = check_cluster(jobs, patience, results) if profile else ()
     folders = starmap(machine.check_folder, machine.needed_space(read).items())
     here = [machine.check_packages()], machine.check_gpus(), folders, machine.check_downloads(read)
     for finding in chain(*here, cluster):
@@ -110,15 +111,36 @@ def check_cluster(jobs: dict[str, Job], patience: int, results: Path | None) -> 
             yield from probe(job, patience, results)
 
 
-def read_profile(folder: Path) -> dict[str, Job]:
-    """Read what the rules of a profile ask for; those that it does not name are "default"."""
+def memory_of_rules(profile: Path, files: list[str], entries: list[str]) -> dict[str, int]:
+    """Return the most MB that a job of each rule asks for, by a dry run. Raises InputError if that fails."""
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--dry-run",
+        "--forceall",
+        "--cores=999",
+        f"--workflow-profile={profile}",
+    ]
+    command += [*(["--configfile", *files] if files else []), *(["--config", *entries] if entries else [])]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        raise InputError(f"{shlex.join(command[2:])} failed; run it to see why")
+    found = re.findall(r"^ *rule (\w+):\n(?: .*\n)*? +resources: .*?mem_mb=(\d+)", run.stdout, re.MULTILINE)
+    return {rule: int(mb) for rule, mb in sorted(found, key=lambda one: int(one[1]))}  # of equal rules the largest
+
+
+def read_profile(folder: Path, memory: Mapping[str, int]) -> dict[str, Job]:
+    """Read what the rules of a profile ask for, and `memory`, MB; those that it does not name are "default"."""
     path = folder / "profile.yaml"  # which Snakemake prefers
     profile = read_yaml(path if path.exists() else folder / "config.yaml")
     if profile.get("executor") != "slurm":
         raise InputError(f"{folder}: expected a profile with executor: slurm")
     default, own, threads = (profile.get(key, {}) for key in ("default-resources", "set-resources", "set-threads"))
-    named = {rule: _read_job(rule, default | own.get(rule, {}), threads.get(rule)) for rule in {**own, **threads}}
-    return {"default": _read_job("default", default, None)} | named
+    others = max((mb for rule, mb in memory.items() if rule not in {**own, **threads}), default=0)
+    asked = {rule: {"mem_mb": memory.get(rule)} | default | own.get(rule, {}) for rule in {**own, **threads}}
+    named = {rule: _read_job(rule, resources, threads.get(rule)) for rule, resources in asked.items()}
+    return {"default": _read_job("default", {"mem_mb": others} | default, None)} | named
 
 
 def _read_job(rule: str, resources: dict, threads: Any) -> Job:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.scored import make_table, said, score, shown, write_scores
+from support.scored import detail, make_table, said, score, shown, write_scores
 
 from transformer.files import InputError
 from transformer.report.tables.table3 import read_variations, table3
@@ -27,7 +27,14 @@ def make(tmp_path):
                 scores += (score(bleu, experiment=experiment, seed=seed) | {"draws": [bleu] * 1000},)
         (tmp_path / "table3.csv").write_text(PRINTED)
         options = {"paper": tmp_path / "table3.csv", "score": write_scores(tmp_path, *scores), "dev_label": "toy"}
-        options |= {"width": 4, "depth": 2, "own": {}, "expected": expected, "data_of_paper": True}
+        options |= {
+            "width": 4,
+            "depth": 2,
+            "own": {},
+            "rows": {"mine": {"h": 2}},
+            "expected": expected,
+            "data_of_paper": True,
+        }
         _, rows, table = make_table(table3, "experiment", **options)
         return rows, table
 
@@ -66,6 +73,13 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):
     limits = [rows["big"][f"difference_{end}"] for end in ("low", "high")]
     assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.3)
     assert "Tested differences: 3 of 3." in said(table)
+
+
+def test_a_row_of_ones_own_shows_what_it_changes_and_two_seeds_are_said_to_tell_little(make):
+    _, table = make({"base": [29, 30], "mine": [20]})
+    assert {row["Experiment"]: row["Changed"] for row in detail(table)}["mine"] == "h=2 (d_k and d_v as in base)"
+    assert "Base has two seeds here" in said(table)
+    assert "Base has two seeds here" not in said(make({"base": [29, 30, 31], "mine": [20]})[1])
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(make):

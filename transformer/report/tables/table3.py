@@ -18,11 +18,16 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     """Make the table. input: paper, score (files).
 
     params: dev_label, expected (runs), data_of_paper; width and depth, by which the scale divides d_model,
-    d_ff, d_k, d_v and N; own, by experiment the scale's values in place of the paper's, those of base for all.
+    d_ff, d_k, d_v and N; own, by experiment the scale's values in place of the paper's, those of base for all; rows, as
+    configured.
     """
     runs = read_last(input.score)
     frame = variations(read_variations(input.paper), runs, params.data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
+    for name in frame.index[frame["changed"] == ""]:  # rows that the paper does not have
+        row = params.rows.get(name, {})
+        kept = " (d_k and d_v as in base)" if "h" in row and not {"d_k", "d_v"} & row.keys() else ""
+        frame.loc[name, "changed"] = ", ".join(f"{key}={value}" for key, value in row.items()) + kept
     columns = [column for column in _columns_against(base) if compared or column.heading != "− paper"]
     others = frame["paper_difference"].drop("base", errors="ignore")
     rows = frame.assign(millions=frame["parameters"] / 1e6, papers=others).reset_index()
@@ -35,6 +40,7 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
         notes.append(cells.note("table3", "own", values="; ".join(listed)))
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table3.marks", "table3.here", "scores.chance")
+    notes += cells.fixed("table3.few") if len(base) == 2 else []
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
     caption = cells.note("table3", "caption", label=params.dev_label)
