@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.scored import score
 from support.toy import make_experiment
 
 from transformer.cli import main
@@ -154,8 +155,9 @@ def test_a_run_keeps_what_is_written(tmp_path):
     trained, published = Run(tmp_path / "trained"), Run(tmp_path / "published")
     for step in (1, 2, 3):
         weights.save(trained.checkpoint(step), model, {"digest": "d", "step": step})
-    for path in (trained.metrics, trained.record, trained.vocabulary):
+    for path in (trained.metrics, trained.vocabulary):
         path.touch()
+    trained.record.write_text(json.dumps(score(30.0)["run"]))
     published.folder.mkdir()
     publish(published, trained, trained.vocabulary, 3)
     written = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}

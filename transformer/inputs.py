@@ -204,12 +204,10 @@ class Inputs:
     def initial_weights(self, wildcards: _Wildcards) -> list[str]:
         """Return the weights that a training begins with, if any: a file, which may be another run's."""
         rows = self.parts_of_run(wildcards)["rows"]
-        named = [row["initial_weights"] for row in rows if "initial_weights" in row]
-        return named[-1:]
+        return [row["initial_weights"] for row in rows if "initial_weights" in row][-1:]
 
-    def parts_of_run(self, wildcards: _Wildcards) -> dict:
-        run = RunName(wildcards.task, wildcards.experiment, int(wildcards.seed))
-        return parts(at(self.config, wildcards.scale), run)
+    def parts_of_run(self, run: _Wildcards) -> dict:
+        return parts(at(self.config, run.scale), RunName(run.task, run.experiment, int(run.seed)))
 
     def decoding(self, wildcards: _Wildcards) -> str:
         if wildcards.experiment == PARSER:

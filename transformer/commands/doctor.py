@@ -51,7 +51,7 @@ def doctor(
     """
     read, counts = settings.read(configfile or [], config or []), Counter()
     results = None if no_probe else Path(read["results"])
-    jobs = read_profile(profile, memory_of_rules(profile, configfile or [], config or [])) if profile else {}
+    jobs = read_profile(profile, memory_of_rules(profile, settings.options(configfile, config))) if profile else {}
     cluster = check_cluster(jobs, patience, results) if profile else ()
     folders = starmap(machine.check_folder, machine.needed_space(read).items())
     here = [machine.check_packages()], machine.check_gpus(), folders, machine.check_downloads(read)
@@ -111,18 +111,10 @@ def check_cluster(jobs: dict[str, Job], patience: int, results: Path | None) -> 
             yield from probe(job, patience, results)
 
 
-def memory_of_rules(profile: Path, files: list[str], entries: list[str]) -> dict[str, int]:
+def memory_of_rules(profile: Path, options: list[str]) -> dict[str, int]:
     """Return the most MB that a job of each rule asks for, by a dry run. Raises InputError if that fails."""
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--dry-run",
-        "--forceall",
-        "--cores=999",
-        f"--workflow-profile={profile}",
-    ]
-    command += [*(["--configfile", *files] if files else []), *(["--config", *entries] if entries else [])]
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--forceall", "--cores=999"]
+    command += [f"--workflow-profile={profile}", *options]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         raise InputError(f"{shlex.join(command[2:])} failed; run it to see why")

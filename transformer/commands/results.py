@@ -1,6 +1,7 @@
 """The commands `explain` and `record`: the runs behind a number, and what is kept of a scale's runs."""
 
 import logging
+import shlex
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import yaml
 
 from transformer.checksums import read_trained, write_trained
 from transformer.config.experiment import load
-from transformer.config.settings import read
+from transformer.config.settings import options, read
 from transformer.files import InputError, read_lines, replacing
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
@@ -119,6 +120,9 @@ def explain(
     """
     results = Pipeline(read(configfile or [], config or [])).files
     path = results.table(table, "json")
+    if not path.exists():
+        command = shlex.join(["snakemake", "--cores", "all", *options(configfile, config), "--", str(path)])
+        raise InputError(f"{path}: not there yet: make it by `{command}`")
     cells = _find_cells(read_table(path), row.casefold(), column.casefold())
     if not cells:
         raise InputError(f"{path}: expected a number of ours in a row {row}, a column {column}, found none")

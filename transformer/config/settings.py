@@ -45,6 +45,13 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     return config
 
 
+def options(files: Iterable[str] | None, entries: Iterable[str] | None) -> list[str]:
+    """Return files and entries as options of Snakemake, each list before an option."""
+    return [
+        word for name, words in (("--configfile", files), ("--config", entries)) if words for word in (name, *words)
+    ]
+
+
 def accept(config: dict, files: Iterable[str | Path] = (), given: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Check what Snakemake has made of files and command line. Exits with one line where that is refused."""
     if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
@@ -83,17 +90,11 @@ def _complete(config: dict, files: Iterable[str | Path], given: Mapping[str, Any
             within = f"recipes.{config['recipe']}."
             check(config)
     except InputError as error:
-        sources = [(_near(file), Path(file).read_bytes()) for file in files]
+        sources = [(str(file).removeprefix(f"{Path.cwd()}/"), Path(file).read_bytes()) for file in files]
         sources += [("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6))] if given else []
         problem = within + str(error).removeprefix(f"{CONFIG}: ")
         found = located(problem, sources).replace("--config, line 1: ", "--config: ")
         raise InputError(str(error) if found == problem else found) from None
-
-
-def _near(file: str | Path) -> str:
-    """Return the path of a file from here where it lies below, as Snakemake has absolute ones."""
-    path = Path(file).absolute()
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else file)
 
 
 def refuse(where: str, problem: str) -> NoReturn:

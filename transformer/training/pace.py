@@ -18,6 +18,7 @@ from transformer.training.step import Learner
 
 _SECONDS = 2.0  # of each model
 _MOST = {"cpu": 3e11, "cuda": 1e14}  # FLOPs of a step that is timed: of larger ones a part, whose time is scaled
+_SIDES = ("source_tokens", "target_tokens")
 
 
 def measured(base: Experiment, largest: Experiment) -> Speed:
@@ -45,7 +46,7 @@ def _flops(run: Experiment) -> float:
 def _timed(run: Experiment, device: torch.device) -> tuple[float, float]:
     """Return the FLOPs and the seconds of a step: processor time on a processor, which others use, too."""
     part = min(1.0, _MOST[device.type] / _flops(run))
-    budgets = {side: max(2 * SENTENCE, int(getattr(run.training, side) * part)) for side in _BUDGETS}
+    budgets = {side: max(2 * SENTENCE, int(getattr(run.training, side) * part)) for side in _SIDES}
     training = {"steps": 1, "averaged_checkpoints": 1, "initial_weights": UNSET} | budgets  # so few are not compiled
     positions = "sinusoid" if run.model.positions == "words" else run.model.positions  # words need a vocabulary
     run = replace(run, model=replace(run.model, positions=positions), training=replace(run.training, **training))
@@ -60,11 +61,8 @@ def _timed(run: Experiment, device: torch.device) -> tuple[float, float]:
     return _flops(run), float(np.median(np.diff(times)))
 
 
-_BUDGETS = ("source_tokens", "target_tokens")
-
-
 def _sentences(run: Experiment, rows: int) -> TokenArray:
-    count = max(getattr(run.training, side) for side in _BUDGETS) // SENTENCE
+    count = max(getattr(run.training, side) for side in _SIDES) // SENTENCE
     ids = np.random.default_rng(0).integers(EOS + 2, rows, (count, SENTENCE)).astype(np.uint16)
     ids[:, -1] = EOS
     return TokenArray(ids.reshape(-1), np.arange(count + 1) * SENTENCE)
