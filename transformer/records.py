@@ -162,7 +162,7 @@ class WeightsHeader(TypedDict, total=False):
     digest: Checksum  # of the training
     step: Count
     steps: AveragedSteps
-    dev_perplexity: float  # of a checkpoint, where it may end the training
+    dev_perplexity: float | None  # of a state; of a checkpoint where it may end the training
     rounded: bool  # int8 weights, not those that were trained
 
 
