@@ -115,3 +115,11 @@ def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why)
     less = Pipeline(config | {"base": config["base"] | base})
     assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
     assert obstacles(less)[figure] == why
+
+
+def test_a_row_says_what_it_has_at_its_scale():
+    config = settings.read([], ["scale=multi30k"])
+    rows = config["experiments"] | {"mine": {"h": 2}}
+    values = Pipeline(config | {"experiments": rows}).values(["N-2", "dropout-0.2", "mine"])
+    assert values.pop("base").startswith("N=3, d_model=128, d_ff=512, h=8,")
+    assert values == {"N-2": "N=1", "dropout-0.2": "P_drop=0.5", "mine": "h=2 (d_k and d_v as in base)"}

@@ -263,7 +263,7 @@ class Inputs:
         files = {
             "runs": scale.of_runs(self.reported(scale), lambda run: run.record),
             "scores": [path for name in registry.scored_tables(scale) for path in TABLES[name].score_files(scale)],
-            "samples": [path for sets in self.samples(scale) for paths in sets for path in paths],
+            "samples": [path for paths in self.samples(scale) for path in paths],
         }
         if scale.partial:
             files["samples"] = [path for path in files["samples"] if path.is_relative_to("resources") or path.exists()]
@@ -276,17 +276,15 @@ class Inputs:
     def reported(self, scale: Pipeline) -> list[RunName]:
         return distinct(run for name in registry.scored_tables(scale) for run in TABLES[name].runs(scale))
 
-    def samples(self, scale: Pipeline) -> tuple[list[Paths], list[Paths]]:
-        """Return the test set's translations and parses by each task's first run, each with source and reference."""
-        first = {run.task: run for run in reversed(self.reported(scale)) if run.experiment in ("base", PARSER)}
-        translations, parses = [], []
-        for task, run in ((task, scale.run(first[task])) for task in scale.tasks if task in first):
-            if first[task].experiment == PARSER:
-                parses.append([scale.fixed(run.trees("test")), *scale.text(task, "test", "trees")])
-            else:
+    def samples(self, scale: Pipeline) -> list[Paths]:
+        """Return the test set's translations by each task's first base run, with source and reference."""
+        translations = []
+        for task in scale.entry["tasks"]:
+            run = next((run for run in self.reported(scale) if run[:2] == (task, "base")), None)
+            if run:
                 sides = [path for side in ("source", "target") for path in scale.text(task, "test", side)]
-                translations.append([scale.fixed(run.translation("test")), *sides])
-        return translations, parses
+                translations.append([scale.fixed(scale.run(run).translation("test")), *sides])
+        return translations
 
     def page_params(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the parameters of the page: what should be there, what cannot be made and why, and prices."""
@@ -294,7 +292,6 @@ class Inputs:
         runs = {name: TABLES[name].runs(scale) for name in registry.scored_tables(scale)}
         scores = [scale.run(run).scores(TABLES[name].scores) for name, of_table in runs.items() for run in of_table]
         prices = {unit: report[key] for unit, key in (("core", "core_hour"), ("GPU", "gpu_hour"))}
-        translations, parses = self.samples(scale)
         return {
             "scale": scale.name,
             "title": f"Attention Is All You Need, at scale {scale.name}",
@@ -302,8 +299,7 @@ class Inputs:
             "data_of_paper": scale.data_of_paper,
             "runs": [str(scale.fixed(scale.run(run).record)) for run in self.reported(scale)],
             "scores": [str(scale.fixed(path)) for path in distinct(scores)],
-            "translations": [list(map(str, paths)) for paths in translations],
-            "parses": [list(map(str, paths)) for paths in parses],
+            "translations": [list(map(str, paths)) for paths in self.samples(scale)],
             "missing": registry.obstacles(scale),
             "samples": report["samples"],
             "prices": {unit: None if price == "unknown" else price for unit, price in prices.items()},

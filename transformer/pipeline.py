@@ -4,11 +4,15 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from transformer.config.experiment import Model, load, resolve
 from transformer.config.scales import RunName, absent_treebank, parsing_of, parts, scale_of, seeds_of, tasks_of
 from transformer.layout import Resources, Run, Scale
 
 RESOURCES = Resources("resources")
+_BASE = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "P_drop", "epsilon_ls")  # what Table 3 says of base
+_UNTOLD = ("checkpoint_every", "averaged_checkpoints")
 
 
 class Pipeline:
@@ -28,12 +32,21 @@ class Pipeline:
         self.absent_treebank = absent_treebank(config)  # the folder of the Penn Treebank, if the scale lacks it
         self.data_of_paper = self.entry.get("data_of_paper", False)  # then scores are compared with the paper's
 
-    @property
-    def own_values(self) -> dict[str, dict]:
-        """Return the scale's values in place of the paper's by experiment of Table 3; those of base are all others'."""
-        everywhere, here = self.entry["experiments"], self.entry["tasks"][self.first_task].get("experiments", {})
-        own = {name: everywhere.get(name, {}) | here.get(name, {}) for name in self.config["experiments"]}
-        return own | {"base": self.entry["base"] | own["base"]}
+    def values(self, experiments: Iterable[str]) -> dict[str, str]:
+        """Return the settings of the first task's runs, by experiment: of base all, of others what differs."""
+        settings = {}
+        for name in ("base", *experiments):
+            run = resolve(parts(self.config, self.base(name)))
+            settings[name] = asdict(run.model) | asdict(run.training)
+        base = settings["base"]
+        changed = {
+            name: {key: value for key, value in own.items() if value != base[key] and key not in _UNTOLD}
+            for name, own in settings.items()
+        }
+        changed["base"] = {key: base[key] for key in _BASE}
+        texts = {name: ", ".join(f"{key}={value}" for key, value in own.items()) for name, own in changed.items()}
+        kept = {name: "h" in own and not {"d_k", "d_v"} & own.keys() for name, own in changed.items()}
+        return {name: text + " (d_k and d_v as in base)" * kept[name] for name, text in texts.items()}
 
     @property
     def probes(self) -> dict:

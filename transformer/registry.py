@@ -43,8 +43,6 @@ ANALYSES = {
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
 # How a parser searches: the suffix of its trees, and the option. Trees are repaired, or search is held to trees.
 PARSER_SEARCHES = {"": "", ".constrained": "--constrained"}
-# The experiments that Table 5 compares the claims with, or measures.
-TABLE_5 = ("base", "big", "heads-1", "N-2", "learned-positions", "smoothing-0.0", "smoothing-0.2")
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,14 @@ def _runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], pipeline.config["experiments"])
 
 
+def _tested_variations(pipeline: Pipeline) -> Files:
+    return {"test": pipeline.of_runs(_runs_of_table_3(pipeline), lambda run: run.scores("test"))}
+
+
 def _runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
-    compared = [name for name in TABLE_5 if name in pipeline.config["experiments"]]
-    return runs_of(pipeline.config, [pipeline.first_task], [*compared, *trained_claims(pipeline.config)])
+    """Return all rows of Table 3, too: the chance in training is estimated from all."""
+    rows = [*pipeline.config["experiments"], *trained_claims(pipeline.config)]
+    return runs_of(pipeline.config, [pipeline.first_task], rows)
 
 
 def _runs_of_why(pipeline: Pipeline) -> list[RunName]:
@@ -191,11 +194,9 @@ TABLES = {  # in the page's order
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
+        own_files=_tested_variations,
         own_params=lambda pipeline: {
-            "width": pipeline.entry["width"],
-            "depth": pipeline.entry["depth"],
-            "own": pipeline.own_values,
-            "rows": pipeline.config["experiments"],
+            "values": pipeline.values(dict.fromkeys(run.experiment for run in _runs_of_table_3(pipeline)))
         },
     ),
     "table4": _Entry(
@@ -214,9 +215,13 @@ TABLES = {  # in the page's order
         paper="table5",
         runs=_runs_of_table_5,
         scores="dev.last",
-        own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
+        own_files=lambda pipeline: (
+            {"test": pipeline.of_runs(_runs_of_table_5(pipeline), lambda run: run.scores("test"))}
+            | {name: _analysis_files(pipeline, name) for name in ANALYSES}
+        ),
         own_params=lambda pipeline: {
-            "probes": [f"{name}:{run}" for name in ANALYSES for run in names(_analysed_runs(pipeline, name))]
+            "claims": trained_claims(pipeline.config),
+            "probes": [f"{name}:{run}" for name in ANALYSES for run in names(_analysed_runs(pipeline, name))],
         },
     ),
     "training": _Entry(
@@ -287,11 +292,19 @@ def _base_experiment(pipeline: Pipeline) -> Files:
 
 
 def _runs_of_curves(pipeline: Pipeline) -> list[RunName]:
-    tables = [TABLES[name] for name in ("table3", "table2", "table4")]
+    tables = [TABLES[name] for name in ("table3", "table5", "table2", "table4")]
     return list(dict.fromkeys(run for entry in tables if not entry.obstacle(pipeline) for run in entry.runs(pipeline)))
 
 
 FIGURES = {  # in the page's order
+    "differences": _Entry(
+        "Table 3: the differences from base",
+        "figures.effects:differences",
+        paper="table3",
+        runs=_runs_of_table_3,
+        scores="dev.last",
+        own_files=_tested_variations,
+    ),
     "figure1": _Entry("Figure 1: the model", "figures.architecture:figure1", own_files=_base_experiment),
     "figure2": _Entry(
         "Figure 2: attention", "figures.architecture:figure2", own_files=_base_experiment, obstacle=_no_dot_products
@@ -332,7 +345,6 @@ FIGURES = {  # in the page's order
         paper="table2",
         runs=_runs_of_table_2,
         scores="test",
-        own_files=lambda pipeline: {"dev": TABLES["table3"].score_files(pipeline)},
     ),
     "timing": _Entry(
         "Time of a layer",

@@ -77,9 +77,10 @@ def test_f1_on_resampled_test_sets():
 def test_the_chance_in_training_moves_no_difference_and_is_the_same_whenever_it_is_drawn():
     """Not even with one degree of freedom, where the mean of draws of t is anything."""
     sentences = np.linspace(0, 1, RESAMPLES)
-    drawn = with_training(sentences, (1, 1), [[30.0, 40.0], [20.0]])
+    systems = [([30.0, 40.0], np.zeros((2, RESAMPLES))), ([20.0], np.zeros((1, RESAMPLES)))]
+    drawn = with_training(sentences, (1, 1), systems)
     assert drawn.mean() == pytest.approx(0.5)
-    assert np.array_equal(drawn, with_training(sentences, (1, 1), [[30.0, 40.0], [20.0]]))
+    assert np.array_equal(drawn, with_training(sentences, (1, 1), systems))
 
 
 def test_holm_by_hand():

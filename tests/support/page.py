@@ -75,8 +75,6 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
         folder / "source": "A dog sleeps.\nA cat <b>sees</b> it.\nBirds sing.\n",
         folder / "reference": "Ein Hund schläft.\nEine Katze sieht ihn.\nVögel singen.\n",
         base / "test.hyp": "Ein Hund schläft.\nEin Haus.\nVögel sangen.\n",
-        folder / "gold": "(S (NP (DT A) (NN dog)) (VP (VBZ sleeps)))\n",
-        parser / "test.trees": "(S (NP (DT A)) (VP (NN dog) (VBZ sleeps)))\n",
     }
     samples = list(map(str, texts))
     for name, color, inches in (("figure1", "#0072B2", 3.5), ("curves", "#D55E00", 7.2)):
@@ -104,7 +102,6 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
         runs=[*input.runs, str(folder / "runs/en-de/base/2/run.json")],
         scores=input.scores,
         translations=[[str(base / "test.hyp"), str(folder / "source"), str(folder / "reference")]],
-        parses=[[str(parser / "test.trees"), str(folder / "gold")]],
         samples=1,
         missing={"table4": LONG, "figure5": "old"},
         prices={"core": 2.0, "GPU": None},

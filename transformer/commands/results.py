@@ -67,8 +67,9 @@ def record(
     for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
         with replacing(to / path.relative_to(results.folder), "wb") as file:
             file.write(path.read_bytes())
-    with replacing(to / "config.yaml") as file:
-        yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
+    if not (to / "config.yaml").exists():  # one that is there may name further seeds
+        with replacing(to / "config.yaml") as file:
+            yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
     print(f"{to}: {len(runs)} runs of {results.folder}")
 
 

@@ -111,29 +111,37 @@ def p_value(difference: float, differences: np.ndarray) -> float:
 
 
 def with_training(
-    differences: np.ndarray, seeds: tuple[int, ...], systems: Collection[Sequence[float]]
+    differences: np.ndarray, seeds: tuple[int, ...], systems: Collection[tuple[Sequence[float], np.ndarray]]
 ) -> np.ndarray | None:
     """Add seed noise to the difference between two trained systems on draws of sentences.
 
     differences: between their means over seeds, on resampled sentences. seeds: the numbers n and m of their seeds.
-    systems: the scores of each seed of the two, and of others that are trained alike. None if no system has two seeds.
-    For two ways to use the same trainings, `seeds` is their number, and `systems` holds the difference in each.
+    systems: of the two, and of others that are trained alike, each seed's score, and its draws [seeds, RESAMPLES]. None
+    if no system has two seeds. For two ways to use the same trainings, `seeds` is their number, and `systems` holds the
+    difference in each.
 
     To each difference, TRAININGS times, s · sqrt(1/n + 1/m) · t is added with both signs (antithetic draws). s is the
     deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of freedom.
     t is Student's with as many degrees of freedom. Without the draws of sentences that is the two-sample t-test.
 
+    Seeds differ on these sentences by their luck with them, too, which s already holds: the draws of sentences are
+    narrowed by as much variance as the seeds' draws have about their mean. Without that it would count twice.
+
     A bootstrap of three seeds would find too little spread, and so too many differences (Colas et al. 2018, arXiv
-    1806.08295, compare both). Seeds also differ by their luck with these sentences, which is counted twice: p is rather
-    too large than too small.
+    1806.08295, compare both).
     """
-    freedom = sum(len(scores) - 1 for scores in systems)
+    freedom = sum(len(scores) - 1 for scores, _ in systems)
     if not freedom:
         return None
-    squares = sum(float(np.var(scores)) * len(scores) for scores in systems)
-    width = math.sqrt(squares / freedom * sum(1 / count for count in seeds))
+    parts = sum(1 / count for count in seeds) / freedom
+    between = parts * sum(float(np.var(scores)) * len(scores) for scores, _ in systems)
+    lucks = (draws - draws.mean(axis=1, keepdims=True) for _, draws in systems)
+    luck = parts * sum(float(np.var(own, axis=0).mean()) * len(own) for own in lucks)
+    mean, variance = differences.mean(), differences.var()
+    narrowed = mean + (differences - mean) * math.sqrt(max(0.0, 1 - luck / variance) if variance else 0.0)
     t = np.random.default_rng(SEED).standard_t(freedom, (TRAININGS // 2, len(differences)))
-    return (differences + width * np.concatenate([t, -t])).ravel()  # the same mean, which t with one or two has not
+    # The same mean, which t with one or two has not.
+    return (narrowed + math.sqrt(between) * np.concatenate([t, -t])).ravel()
 
 
 def holm(p: Sequence[float]) -> np.ndarray:

@@ -63,8 +63,14 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(drawn):
     drawing, texts, rays = drawn(figure3, figure3=ITS)
     expected = [(COLORS[0], 0.8), (COLORS[0], 0.2), (COLORS[1], 0.3), (COLORS[1], 0.7), (COLORS[2], 0.46)]
     assert rays == [*expected, (COLORS[2], 0.5)]  # 0.04 is too faint
-    assert "give “bird” 0.47 of it, head 2 most, 0.70" in drawing.caption
-    assert texts == {"from “its”, all heads", "The", "bird", "its", "<EOS>"}
+    assert "for each of the 3 heads of layer 2, whose head 2 looks there most" in drawing.caption
+    assert (
+        "give “bird” 0.70 of the attention of “its”; the mean of all is 0.36, and an equal share 0.25"
+        in drawing.caption
+    )
+    assert texts == {"from “its”, layer 2, all heads", "The", "bird", "its", "<EOS>"}
     other, _, _ = drawn(figure4, figure4=ITS)
-    assert "alone, in heads 2 and 3." in other.caption
+    assert "alone, in head 2 of layer 2 and head 3 of layer 2." in other.caption
     assert "0.70 and 0.50" in other.caption
+    assert "Not seen here" not in other.caption
+    assert "Not seen here" in drawn(figure3, figure3=ITS | {"to": ["<EOS>"]})[0].caption  # 0.25 in layer 1, as all have

@@ -17,19 +17,18 @@ def parameters(folder, *scores, expected=()):
     return bleu_parameters(input, SimpleNamespace(dev_label="toy", expected=list(expected)))
 
 
-def flops(folder, scores, dev):
-    input = SimpleNamespace(score=write_scores(folder / "test", *scores), dev=write_scores(folder / "dev", *dev))
-    input.paper = TABLE_2
+def flops(folder, scores):
+    input = SimpleNamespace(score=write_scores(folder / "test", *scores), paper=TABLE_2)
     return bleu_flops(input, SimpleNamespace(label="toy", expected=[]))
 
 
 def test_parameters_have_means_over_seeds_and_the_papers_rows(tmp_path):
-    """30 and 34: mean 32, deviation √8. The paper leaves heads-1's parameters blank: base's 65 million."""
+    """30 and 34: mean 32, deviation √8. What the paper leaves blank has base's parameters, and is not drawn."""
     scores = score(30.0), score(34.0, seed=2), score(20.0, experiment="mine", parameters=7)
     drawing = parameters(tmp_path, *scores, expected=["en-de/big/1"])
     printed, ours = drawing.alt.split("; ")
-    assert printed.count(" at ") == 20
-    assert "heads-1 24.9 at 6.5e+07" in printed
+    assert printed.count(" at ") == 11
+    assert "heads-1" not in printed
     assert "big 26.4 at 2.1e+08" in printed
     assert ours == "ours: toy: base 32.0 at 1.9e+06, mine 20.0 at 7"
     (bars,) = [bars for bars in drawing.figure.axes[1].containers if bars.has_yerr and bars.lines[2][0].get_segments()]
@@ -46,11 +45,11 @@ def test_scales_are_shared_if_ours_can_be_compared(tmp_path):
 
 def test_flops_have_a_row_per_task_and_names_that_do_not_overlap(tmp_path):
     scores = score(30.0), score(40.0, experiment="big", flops=6e15), score(50.0, task="en-fr")
-    drawing = flops(tmp_path, scores, [score(25.0, experiment="heads-1")])
+    drawing = flops(tmp_path, scores)
     printed, ours, _, french = drawing.alt.split("; ")
     assert "Transformer (big) 28.4 at 2.3e+19" in printed
     assert "ByteNet" not in printed  # no FLOPs in print
-    assert ours == "EN-DE, ours: toy: base 30.0 at 1.5e+15, big 40.0 at 6e+15, heads-1 25.0 at 1.5e+15"
+    assert ours == "EN-DE, ours: toy: base 30.0 at 1.5e+15, big 40.0 at 6e+15"
     assert french == "EN-FR, ours: toy: base 50.0 at 1.5e+15"
     for axes, count in ((drawing.figure.axes[0], 7), (drawing.figure.axes[2], 9)):
         boxes = [text.get_window_extent() for text in axes.texts]

@@ -23,12 +23,17 @@ def drawn(folder, logs: dict, gaps: tuple = ()):
 
 def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
     base = [{"step": 100 * n, "dev_perplexity": 18 / 2**n, "dev_bleu": n} for n in (1, 2)]
-    logs = {"en-de/base/1": [{"step": 50}, *base], "en-de/heads-1/1": [{"step": 100, "dev_perplexity": 8.0}]}
+    others = {"heads-1": [5.0], "no-warmup": [99.0], "N-2": [12.0]}
+    logs = {"en-de/base/1": [{"step": 50}, *base]}
+    for name, (perplexity,) in others.items():
+        logs[f"en-de/{name}/1"] = [{"step": 100, "dev_perplexity": perplexity}]
     drawing = drawn(tmp_path, logs, ("en-fr/big/1",))
     perplexity, missing, bleu, _ = drawing.figure.axes
     lines = {line.get_label(): line for line in perplexity.lines}
     assert np.array_equal(lines["base"].get_data(), [[100, 200], [9.0, 4.5]])
-    assert np.array_equal(lines["other rows of Table 3"].get_data(), [[100], [8.0]])
+    assert np.array_equal(lines["other rows of Tables 3 and 5"].get_data(), [[100], [5.0]])
+    assert np.array_equal(lines["N-2"].get_data(), [[100], [12.0]])  # 12 is more than 1.25 times 4.5
+    assert "Above the frame: no-warmup." in drawing.caption
     assert np.array_equal(bleu.lines[0].get_data(), [[100, 200], [1.0, 2.0]])
     assert "not shown: en-fr/big/1" in drawing.caption
     assert [text.get_text() for text in missing.texts] == ["none logged"]

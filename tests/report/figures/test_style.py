@@ -11,7 +11,7 @@ from matplotlib.image import imread
 
 from transformer.records import Description
 from transformer.report.figures import COLORS
-from transformer.report.figures.style import Drawing, new, save_drawing
+from transformer.report.figures.style import Drawing, new, save_drawing, steady_svg
 
 # Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
 SIGHTS = {
@@ -52,6 +52,14 @@ def test_letters_are_drawn_in_a_font_that_has_them_or_named(tmp_path, caplog):
         ["/name: no font here has 我: install one, such as Noto (fonts-noto-core, -cjk)"],
         [],  # where a font has it
     )
+
+
+def test_ids_and_coordinates_of_an_svg_do_not_depend_on_the_last_digits():
+    """Of 0.0625 at three decimals, the next digit decides; a colour and a reference to elsewhere stay."""
+    one = '<path id="a1f" d="M 0.0625 -7.123456"/><use xlink:href="#a1f" style="fill: #a1f000" clip-path="url(#c)"/>'
+    other = one.replace('a1f"', 'b2"').replace("0.0625", "0.062499").replace("456", "457")
+    assert steady_svg(one) == steady_svg(other)
+    assert '<path id="i0" d="M 0.063 -7.123"/><use xlink:href="#i0" style="fill: #a1f000"' in steady_svg(one)
 
 
 def linear(color: str) -> np.ndarray:

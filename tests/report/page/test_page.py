@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support import page
 
-from transformer.report.page.page import Sample, choose, make, sample_parses
+from transformer.report.page.page import Sample, choose, make
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_what_is_not_there_is_named(text: str):
 
 def test_page_of_nothing_says_so(tmp_path: Path):
     input, params = page.write_inputs(tmp_path)
-    params.data_of_paper, params.missing, params.parses = True, {"attention": "none"}, []
+    params.data_of_paper, params.missing = True, {"attention": "none"}
     text = make(SimpleNamespace(**{key: [] for key in vars(input)}), params)
     assert gaps(text) == {
         "Attention viewer": "none",
@@ -109,14 +109,3 @@ def test_samples_are_the_best_the_worst_and_others():
     assert (samples["best"], samples["worst"]) == ([1, 3], [2, 5])
     assert len(set(samples["random"]) & {0, 4, 6}) == 2
     assert chosen(1.0, 2.0) == {"best": [1, 0], "worst": [], "random": []}
-
-
-def test_parses_are_ranked_by_their_brackets(tmp_path: Path):
-    """Line 1: S of three brackets each is right, 2 · 1 / 6. Line 2: all. Line 3: no tree."""
-    gold = "(S (NP (DT A) (NN dog)) (VP (VBZ sleeps)))"
-    (tmp_path / "gold").write_text(f"{gold}\n{gold}\n{gold}\n")
-    (tmp_path / "ours").write_text(f"(S (NP (DT A)) (VP (NN dog) (VBZ sleeps)))\n{gold}\n\n")
-    kinds = sample_parses("run", tmp_path / "ours", tmp_path / "gold", 1)["kinds"]
-    ranked = [(sample.line, round(sample.score, 1)) for samples in kinds.values() for sample in samples]
-    assert ranked == [(2, 100.0), (3, 0.0), (1, 33.3)]
-    assert kinds["best"][0].ours == "(S\n  (NP (DT A) (NN dog))\n  (VP (VBZ sleeps)))"

@@ -13,7 +13,7 @@ from support.project import ROOT
 
 from transformer.report.page.runs import closeness, run_cards, usage
 
-HEADINGS = ["Model", "Task", "Paper", "Ours", "95 %"]
+HEADINGS = ["Model", "Ours", "95 %"]
 COLUMNS = "by,training,f1,f1_sd,low,high,paper,difference,runs"
 
 
@@ -35,10 +35,10 @@ def test_how_close(tmp_path: Path):
     )
     (tmp_path / "table4.csv").write_text(f"{COLUMNS}\npaper,WSJ,91.3,,,,,,\nours,GUM,72.1,,71,73,91.3,,gum/parser/1\n")
     fragment = lxml.html.fromstring(closeness(tmp_path / f"table{number}.json" for number in (2, 3, 4)))
-    assert [cell.text for cell in fragment.find(".//thead/tr")] == [*HEADINGS, "− paper"]
+    assert [cell.text for cell in fragment.find(".//thead/tr")] == [*HEADINGS, "Paper", "− paper"]
     assert [[cell.text_content() for cell in row] for row in fragment.findall(".//tbody/tr")] == [
-        ["Transformer (big)", "EN-DE, BLEU", "28.4", "26.9 ± 0.2", "26.1 – 27.7", "−1.5"],
-        ["Parser (GUM)", "parsing, F1", "91.3", "72.1", "71.0 – 73.0", ""],
+        ["Transformer (big), EN-DE BLEU", "26.9 ± 0.2", "26.1 – 27.7", "28.4", "−1.5"],
+        ["Parser (GUM), F1", "72.1", "71.0 – 73.0", "91.3", ""],
     ]
     runs = [cell.get("data-runs") for cell in fragment.iterfind(".//td[@data-runs]")]
     assert runs == [*["en-de/big/1 en-de/big/2"] * 3, *["gum/parser/1"] * 2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.scored import detail, make_table, said, score, shown, write_scores
+from support.scored import make_table, said, score, shown, write_scores
 
 from transformer.files import InputError
 from transformer.report.tables.table3 import read_variations, table3
@@ -20,21 +20,17 @@ C,N-2,N=2,,6.11,23.7,36
 
 @pytest.fixture
 def make(tmp_path):
-    def make(systems: dict[str, list[float]], *scores: dict, expected: tuple = ()):
+    def make(systems: dict[str, list[float]], *scores: dict, tested: dict | None = None, expected: tuple = ()):
         """Return the rows by experiment, and the table. A system has a BLEU per seed, without a choice of sentences."""
-        for experiment, bleus in systems.items():
-            for seed, bleu in enumerate(bleus, start=1):
-                scores += (score(bleu, experiment=experiment, seed=seed) | {"draws": [bleu] * 1000},)
+
+        def of(systems: dict[str, list[float]]) -> list[dict]:
+            each = ((name, *seed) for name, bleus in systems.items() for seed in enumerate(bleus, start=1))
+            return [score(bleu, experiment=name, seed=seed) | {"draws": [bleu] * 1000} for name, seed, bleu in each]
+
         (tmp_path / "table3.csv").write_text(PRINTED)
-        options = {"paper": tmp_path / "table3.csv", "score": write_scores(tmp_path, *scores), "dev_label": "toy"}
-        options |= {
-            "width": 4,
-            "depth": 2,
-            "own": {},
-            "rows": {"mine": {"h": 2}},
-            "expected": expected,
-            "data_of_paper": True,
-        }
+        options = {"paper": tmp_path / "table3.csv", "score": write_scores(tmp_path, *scores, *of(systems))}
+        options |= {"test": write_scores(tmp_path / "test", *of(tested or {})), "label": "toy test", "dev_label": "toy"}
+        options |= {"values": {"base": "N=3", "N-2": "N=1"}, "expected": expected, "data_of_paper": True}
         _, rows, table = make_table(table3, "experiment", **options)
         return rows, table
 
@@ -45,23 +41,42 @@ def column(table, heading: str) -> dict[str, str]:
     return {row["Experiment"]: row[heading] for row in shown(table.grid)}
 
 
-def test_the_mark_is_for_what_cannot_be_told_from_base(make):
+def test_differences_from_base_have_the_papers_beside_them(make):
     """Base's seeds are 1 apart; with another of one, t of 4.3 with 2 degrees is 5 %, and width sqrt(1/3 + 1)."""
     width = (4 / 3) ** 0.5
     rows, table = make({"base": [29, 30, 31], "heads-1": [30], "N-2": [30 - 4.0 * width], "big": [30 + 4.6 * width]})
     assert rows["base"]["from_paper"] == pytest.approx(30 - 25.8)
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.08)  # from the t distribution
-    assert column(table, "− base, ours") == {"base": "", "heads-1": "+0.0 †", "N-2": "−4.6 †", "big": "+5.3"}
-    cell = table.grid.rows[3]["− base, ours"]
-    assert cell.runs == ("en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1")
+    found = {name: text.split(" (")[0] for name, text in column(table, "− base, dev").items()}
+    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3"}
+    assert column(table, "− base, paper") == {"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6"}
+    cell = table.grid.rows[3]["− base, dev"]
+    assert set(cell.runs) == {"en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1"}
+    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": ""}
 
 
 def test_whether_the_papers_difference_is_seen(make):
     """The paper has −0.9, −2.1 and +0.6; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
-    rows, table = make({"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "mine": [10]})
-    assert column(table, "Here") == {"base": "", "heads-1": "seen", "N-2": "open", "big": "not seen", "mine": ""}
-    assert [rows[name]["here"] for name in ("heads-1", "N-2")] == ["seen here", "cannot be told"]
+    systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "mine": [10]}
+    rows, table = make(systems)
+    expected = {"base": "", "heads-1": "seen here", "N-2": "cannot be told", "big": "not seen here", "mine": ""}
+    assert column(table, "Seen on dev?") == expected
+    assert {name: rows[name]["here"] for name in expected} == expected
+    assert set(column(table, "Seen on test?").values()) == {""}
+
+
+def test_bold_is_what_both_measurements_say_and_all_are_counted(make):
+    systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [20], "big": [30]}
+    rows, table = make(systems, tested=systems | {"N-2": [30]})
+    assert column(table, "Seen on dev?")["heads-1"] == column(table, "Seen on test?")["heads-1"] == "**seen here**"
+    assert column(table, "Seen on dev?")["N-2"] == "seen here"
+    assert column(table, "Seen on test?")["N-2"] == column(table, "Seen on test?")["big"] == "cannot be told"
+    counted = (
+        "Of the 3 variations that the paper's Table 3 finds better or worse than base, 1 (`heads-1`) are seen here on"
+    )
+    assert f"{counted} both dev and test, 1 (`N-2`) are judged by one of the two alone, 0 are not seen" in said(table)
+    assert rows["N-2"]["test_difference"] == 0
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):
@@ -75,17 +90,16 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):
     assert "Tested differences: 3 of 3." in said(table)
 
 
-def test_a_row_of_ones_own_shows_what_it_changes_and_two_seeds_are_said_to_tell_little(make):
-    _, table = make({"base": [29, 30], "mine": [20]})
-    assert {row["Experiment"]: row["Changed"] for row in detail(table)}["mine"] == "h=2 (d_k and d_v as in base)"
-    assert "Base has two seeds here" in said(table)
-    assert "Base has two seeds here" not in said(make({"base": [29, 30, 31], "mine": [20]})[1])
+def test_two_seeds_are_said_to_tell_little(make):
+    few = "two seeds here, which say next to nothing"
+    assert few in said(make({"base": [29, 30], "mine": [20]})[1])
+    assert few not in said(make({"base": [29, 30, 31], "mine": [20]})[1])
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(make):
     assert list(make({})[0]) == ["base", "heads-1", "N-2", "big"]
     _, table = make({"big": [30, 31]}, expected=["en-de/base/2", "en-de/big/2"])
-    assert column(table, "− base, ours")["big"] == ""
+    assert column(table, "− base, dev")["big"] == ""
     assert "have not been made: en-de/base/2." in said(table)
 
 

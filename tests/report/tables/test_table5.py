@@ -7,7 +7,7 @@ import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
 from transformer.evaluation.scores import RESAMPLES, TRAININGS
-from transformer.registry import ANALYSES, TABLE_5
+from transformer.registry import ANALYSES
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table5 import COMPARED, read_claims, table5
 
@@ -56,11 +56,11 @@ def heads() -> dict:
 
 @pytest.fixture
 def make(tmp_path):
-    def make_table_5(*scores: dict, probes: tuple[str, ...] = (), **analysed: list[dict]):
+    def make_table_5(*scores: dict, probes: tuple[str, ...] = (), tested: tuple = (), **analysed: list[dict]):
         """Return the rows of the frame, and the table of score files and of the analyses' files."""
         (tmp_path / "paper.csv").write_text(CLAIMS)
-        options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "probes": probes}
-        options["expected"] = ["en-de/base/1"]
+        options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "probes": probes}
+        options |= {"expected": ["en-de/base/1"], "claims": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
         options["score"] = write_scores(tmp_path / "scores", *scores)
         options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in ANALYSES}
         frame, _, table = make_table(table5, "claim", **options)
@@ -84,13 +84,28 @@ def test_a_trained_row(make):
     assert {name: rows[0][name] for name in expected} == pytest.approx(expected)
     assert (rows[0]["compared"], rows[0]["verdict"]) == ("`no-residual` − `base`", "seen here")
     runs = ("en-de/no-residual/1", "en-de/base/1", "en-de/base/2", "en-de/base/3")
-    assert table.grid.rows[0]["Difference"].runs == runs
+    assert table.grid.rows[0]["Dev"].runs == runs
+    assert (rows[0]["test_verdict"], shown(table.grid)[0]["Seen on dev?"]) == ("", "seen here")
+
+
+def test_a_verdict_is_bold_where_both_measurements_say_it(make):
+    """On the test set the row is lower, too; the user's own row has no verdict."""
+    base = [trained("base", 30, seed) for seed in (1, 2)]
+    scores = (*base, trained("no-residual", 22), trained("mine", 22))
+    lower, higher = ((*base, trained("no-residual", bleu)) for bleu in (28, 36))
+    (row, *_, mine), table = make(*scores, tested=lower)
+    assert (row["test_value"], row["test_verdict"], mine["test_verdict"]) == (-2, "seen here", "")
+    line = shown(table.grid)[0]
+    assert (line["Seen on dev?"], line["Seen on test?"]) == ("**seen here**", "**seen here**")
+    assert line["Test"] == "−2.0 (−2.0 to −2.0)"
+    line = shown(make(*scores, tested=higher)[1].grid)[0]
+    assert (line["Seen on dev?"], line["Seen on test?"]) == ("seen here", "not seen here")
 
 
 def test_what_was_not_run_or_measured_is_named(make):
     rows, table = make(trained("no-residual", 22), probes=("heads:en-de/base/1",))
     assert [row["verdict"] for row in rows] == ["not run"] * 4
-    assert shown(table.grid)[0]["Here"] == "not run"
+    assert shown(table.grid)[0]["Seen on dev?"] == "not run"
     assert "as these runs have not been made: en-de/base/1." in said(table)
     assert "as these have not been measured: heads of en-de/base/1." in said(table)
 
@@ -111,11 +126,12 @@ def test_smoothing_is_compared_at_each_beam_and_by_perplexity(make):
         "`base` − `smoothing-0.0`, beam 4": (-1.0, "cannot be told"),
     }
     assert list(values(rows, "and hurts.").values()) == [(0.3, "seen here")]
-    assert [(row["Claim"], row["§"], row["Difference"], row["Here"]) for row in shown(table.grid)[1:5]] == [
-        ("Smoothing helps", "5.4", "", ""),
-        ("– `base` − `smoothing-0.0`, beam 1", "", "+0.5", "seen here"),
-        ("– `base` − `smoothing-0.0`, beam 4", "", "−1.0", "cannot be told"),
-        ("and hurts.", "5.4", "+0.30", "seen here"),
+    lines = [(row["Claim"], row["Dev"].split(" (")[0], row["Seen on dev?"]) for row in shown(table.grid)[1:5]]
+    assert lines == [
+        ("Smoothing helps", "", ""),
+        ("– `base` − `smoothing-0.0`, beam 1", "+0.5", "seen here"),
+        ("– `base` − `smoothing-0.0`, beam 4", "−1.0", "cannot be told"),
+        ("and hurts.", "+0.30 PPL", "seen here"),
     ]
 
 
@@ -140,7 +156,8 @@ def test_every_claim_is_tested_by_a_row_that_there_is():
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     claims = read_claims(str(ROOT / "workflow/paper/table5.csv"))
     tested = {name for claim in claims for name in (claim.row, claim.against) if name}
-    assert tested - set(COMPARED) <= {*TABLE_5, *config["claims"]}
+    rows = {*config["experiments"], *config["claims"]}
+    assert tested - set(COMPARED) <= rows
     assert {*config["claims"], *COMPARED} <= tested
-    assert {name for analysis in ANALYSES.values() for name in analysis.experiments} <= {*TABLE_5, *config["claims"]}
+    assert {name for analysis in ANALYSES.values() for name in analysis.experiments} <= rows
     assert all(bool(claim.published) == bool(claim.source) for claim in claims)

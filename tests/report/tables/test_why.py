@@ -125,8 +125,8 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     rows, table = folder.make()
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
-    assert float(row["p"]) == pytest.approx(0.1626, rel=0.08)  # t of 2.5 / sqrt(4/3) = 2.165 with 2 degrees
-    assert "different trainings, and have its p" in said(table)
+    assert math.isnan(row["p"])
+    assert "that table tests them" in said(table)
     assert "have not been made: en-de/smoothing-0.0/1." in said(table)
 
 

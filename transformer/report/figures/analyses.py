@@ -1,6 +1,5 @@
 """Analyses of trained runs: the importance of heads (§3.2.2), how far they look (§4), and BLEU by length (§3.5)."""
 
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,9 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
+from transformer.evaluation.scores import limits
 from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
-from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, Drawing, empty, new, not_shown
+from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
 from transformer.report.tables.cells import missing
 
 _MAPS = {  # colours, title, decimals
@@ -21,14 +21,15 @@ _MAPS = {  # colours, title, decimals
     "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
 }
 _NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
-LAYER_INCHES, AROUND_INCHES, CURVES_INCHES = 0.2, 0.75, 2.3  # heights: a layer of a map, its surroundings, the curves
+LAYER_INCHES, AROUND_INCHES, CURVES_INCHES = 0.24, 0.75, 2.3  # heights: a layer of a map, its surroundings, the curves
 LINES = {  # titles by the model's positions
     "sinusoid": "sinusoids",
     "learned": "learned positions",
     "none": "no positions",
     "words": "sinusoids that count words, too",
 }
-_APART = 1.025  # factor between the same length of two runs, so that no bar hides another
+_APART = 1.025  # factor between the same length of two kinds of positions, so that no bar hides another
+_POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
 PARTS = {  # looks of the groups of single and of joined sentences
     "single": {},
     "joined": {"linestyle": "--", "markerfacecolor": "white"},
@@ -90,7 +91,7 @@ def _draw_maps(row: SubFigure, found: Heads, name: str) -> None:
         axes.spines[:].set_visible(False)
         for (layer, head), value in np.ndenumerate(table) if h <= _NUMBERED else ():
             color = "white" if value > 0.75 * most else "black"
-            axes.text(head, layer, short_number(value, decimals), ha="center", va="center", size=5.5, color=color)
+            axes.text(head, layer, short_number(value, decimals), ha="center", va="center", size=SMALL, color=color)
     panels[0].set_ylabel("layer")
     row.suptitle(title, size=MEDIUM, weight="bold")
     row.colorbar(image, ax=panels, aspect=10, pad=0.01, ticks=MaxNLocator(2))
@@ -131,28 +132,28 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
-    for number, content in enumerate(contents):
-        kind, shift = list(LINES).index(content["positions"]), _APART ** (number - (len(runs) - 1) / 2)
-        for part, own in PARTS.items():
-            groups = _groups_of(content, part).sort_values("tokens", kind="stable").astype(float)
-            bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
-            look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | own
-            axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
+    points = _points(contents)
+    drawn = list(dict.fromkeys(points["positions"]))
+    for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
+        kind, shift = list(LINES).index(positions), _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
+        bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
+        look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | PARTS[part]
+        axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
     longest = longest_of(min((content.get("quantile", 1) for content in contents), default=1))
-    limits = sorted({content["longest"] for content in contents})
-    for limit in limits:
+    longests = sorted({content["longest"] for content in contents})
+    for limit in longests:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     caption = (
         f"BLEU by the length of sentences of the dev set of {params.dev_label}. Filled: single sentences, in groups by "
         f"length; hollow: neighbours joined until their tokens are a multiple of {longest} source sentence in "
-        "training. Bars hold 95 % of BLEU on resampled sets. Groups differ in their sentences, not in length alone: "
-        "lines can be compared at one length."
+        "training. Lines are means over seeds; bars hold 95 % of them on resampled sets. Groups differ in their "
+        "sentences, not in length alone: lines can be compared at one length."
     )
     if runs:
         _finish_lengths(axes, {content["positions"] for content in contents})
-        caption += f" Dotted: {longest} source sentence in training, {' and '.join(map(str, limits))} tokens."
+        caption += f" Dotted: {longest} source sentence in training, {' and '.join(map(str, longests))} tokens."
         listed = "; ".join(f"{LINES[content['positions']]}: {name}" for name, content in runs.items())
         caption += f" Runs: {listed}."
     else:
@@ -160,18 +161,28 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
         caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
     lines = []
-    for (name, content), part in product(runs.items(), PARTS):
-        groups = _groups_of(content, part).itertuples()
-        points = ", ".join(f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups)
-        lines.append(f"{LINES[content['positions']]} ({name}), {part} sentences: {points or 'none'}")
+    for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
+        texts = (f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups.itertuples())
+        lines.append(f"{LINES[positions]}, {part} sentences: {', '.join(texts)}")
     alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
     return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
 
 
-def _groups_of(content: GroupedByLength, part: str) -> pd.DataFrame:
-    """List the groups of single or of joined sentences, in the order of the file."""
-    groups = [group for group in content["groups"] if (group["times"] is not None) == (part == "joined")]
-    return pd.DataFrame(groups, columns=["tokens", "bleu", "low", "high"])
+def _points(contents: list[GroupedByLength]) -> pd.DataFrame:
+    """List the groups of sentences by kind of positions and part: means over seeds, the shorter sentences first."""
+    rows = [
+        {"positions": content["positions"], "part": "single" if group["times"] is None else "joined", "place": place}
+        | {name: group[name] for name in ("tokens", "bleu", "draws")}
+        for content in contents
+        for place, group in enumerate(content["groups"])
+    ]
+    points = []
+    for (positions, part, _), same in pd.DataFrame(rows, columns=_POINT).groupby(_POINT[:3], sort=False):
+        low, high = limits(np.mean(list(same["draws"]), axis=0))
+        means = (round(value, 6) for value in (same["tokens"].mean(), same["bleu"].mean(), low, high))
+        points.append((positions, part, *means))
+    named = pd.DataFrame(points, columns=["positions", "part", "tokens", "bleu", "low", "high"])
+    return named.sort_values("tokens", kind="stable")
 
 
 def _finish_lengths(axes: Axes, drawn: set[str]) -> None:

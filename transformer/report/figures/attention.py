@@ -20,6 +20,7 @@ from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM,
 _FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
 _SPACING = LINE_INCHES * 1.15  # from word to word
+_SEEN = 2.0  # times an equal share: what a head gives that looks there
 _CELL = 0.06  # width of one head's mark on a word
 _SQUARE = 0.16  # inches of one weight in a grid
 _READING = f"The stronger a line, the larger the weight; those below {_FAINTEST} are left out. "
@@ -27,22 +28,22 @@ _READING += "Of a word in several tokens, the weights that it is given are added
 
 
 class ShownSentence(NamedTuple):
-    """A sentence of attention.json as words, in the layer that the figures show."""
+    """A sentence of attention.json as words, with the attention of all layers of the encoder."""
 
     words: list[str]
-    weights: np.ndarray  # [h, words, words], the last axis sums to 1
-    where: str  # the run and the layer, for captions
+    weights: np.ndarray  # [layers, h, words, words], the last axis sums to 1
+    where: str  # the run, for captions
     about: dict  # the figure's configuration: from, to
 
     def shares(self) -> tuple[int, np.ndarray]:
-        """Find the place of the word "from", and how much of its attention goes to the words "to", by head: [h]."""
+        """Find the place of the word "from", and how much of its attention goes to the words "to": [layers, h]."""
         places = []
         for word in (self.about["from"], *self.about["to"]):
             if (count := self.words.count(word)) != 1:
                 raise InputError(f"figures: expected {word!r} once, found it {count} times in {self.words}")
             places.append(self.words.index(word))
         start, *to = places
-        return start, self.weights[:, start, to].sum(axis=1)
+        return start, self.weights[:, :, start, to].sum(axis=2)
 
     def canvas(self, panels: int) -> tuple[Figure, Axes]:
         return canvas(panels * COLUMN_INCHES, BELOW + _SPACING * len(self.words) + HEADING)
@@ -51,20 +52,34 @@ class ShownSentence(NamedTuple):
         listed = (f"“{self.words[end]}” {weights[end]:.2f}" for end in np.argsort(-weights)[:3])
         return f"Lines from “{self.about['from']}” to {', '.join(listed)}"
 
+    def answer(self, shares: np.ndarray, given: list[float]) -> str:
+        """Say how much of its attention a word gives to others: in these heads, on average, and by equal shares."""
+        equal = len(self.about["to"]) / len(self.words)
+        seen = "" if given[0] >= _SEEN * equal else "Not seen here: no head looks there much more than elsewhere. "
+        return (
+            f"{seen}Of all {shares.size} heads in {len(shares)} layers, those with the most give "
+            f"“{' '.join(self.about['to'])}” {' and '.join(f'{share:.2f}' for share in given)} of the attention of "
+            f"“{self.about['from']}”; the mean of all is {shares.mean():.2f}, and an equal share {equal:.2f}. "
+        )
+
 
 def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
     attention = read_json(input.attention, Attention)
     entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
-    number = _layer(attention)
-    words, weights = by_word(entry["source"], np.array(entry["encoder"][number - 1], dtype=float))
-    where = f"Encoder self-attention of {attention['run']} ({attention['label']}), layer {number} of "
-    where += f"{attention['layers']}, which is five sixths of the way up, halves rounded up; the paper's is 5 of 6."
-    return ShownSentence(words, weights, where, entry["figures"][figure])
+    layers = [by_word(entry["source"], np.array(layer, dtype=float).round(6)) for layer in entry["encoder"]]
+    where = f"Encoder self-attention of {attention['run']} ({attention['label']})."
+    return ShownSentence(layers[0][0], np.stack([own for _, own in layers]), where, entry["figures"][figure])
 
 
-def _layer(attention: Attention) -> int:
+def _strongest_heads(shares: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Return layer and head, from 0, of the largest shares; of equal ones the first."""
+    places = np.argsort(-shares.round(6), axis=None, kind="stable")[:most]
+    return [(int(layer), int(head)) for layer, head in zip(*np.unravel_index(places, shares.shape), strict=True)]
+
+
+def _layer(layers: int) -> int:
     """Return the layer that is to all layers as 5 is to the paper's 6."""
-    return math.floor(5 * attention["layers"] / 6 + 0.5)
+    return math.floor(5 * layers / 6 + 0.5)
 
 
 def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -80,55 +95,61 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
 
 
 def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw attention from one word in all heads: a dependency over a distance."""
+    """Draw attention from one word in all heads of the layer that has the head which looks at its partner most."""
     shown = _sentence_of("figure3", input)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
+    ((layer, head),) = _strongest_heads(shares, 1)
+    weights, heads = shown.weights[layer], range(shares.shape[1])
     figure, axes = shown.canvas(1)
-    draw_attention(axes, 0, shown, list(range(len(shares))), f"from “{word}”, all heads", start)
-    best = int(shares.argmax())
+    draw_attention(axes, 0, shown.words, weights, list(heads), f"from “{word}”, layer {layer + 1}, all heads", start)
     caption = (
-        f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour "
-        f"for each of the {len(shares)} heads. {shown.where} On average heads "
-        f"give “{completion}” {shares.mean():.2f} of it, head {best + 1} most, {shares[best]:.2f}. {_READING}"
+        f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour for each of "
+        f"the {len(heads)} heads of layer {layer + 1}, whose head {head + 1} looks there most. {shown.where} "
+        f"{shown.answer(shares, [shares[layer, head]])}{_READING}"
     )
-    return Drawing(figure, caption, shown.strongest(shown.weights.mean(axis=0)[start]))
+    return Drawing(figure, caption, shown.strongest(weights.mean(axis=0)[start]))
 
 
 def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw anaphora: a head that finds a pronoun's antecedent; right, from the pronoun alone, two such heads."""
+    """Draw anaphora: the two heads that look from a pronoun at its antecedent most."""
     shown = _sentence_of("figure4", input)
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
-    heads = np.argsort(-shares, kind="stable")[:2].tolist()
+    places = _strongest_heads(shares, 2)
+    layers, heads = zip(*places, strict=True)
+    chosen = shown.weights[list(layers), list(heads)]  # [two, words, words]
+    names = [f"head {head + 1} of layer {layer + 1}" for layer, head in places]
     figure, axes = shown.canvas(2)
-    draw_attention(axes, 0, shown, heads[:1], f"all words, head {heads[0] + 1}")
-    numbers = " and ".join(str(head + 1) for head in heads)
-    draw_attention(axes, COLUMN_INCHES, shown, heads, f"from “{word}”, heads {numbers}", start)
-    given = " and ".join(f"{shares[head]:.2f}" for head in heads)
+    draw_attention(axes, 0, shown.words, chosen, [0], f"all words, {names[0]}")
+    draw_attention(axes, COLUMN_INCHES, shown.words, chosen, [*range(len(places))], f"from “{word}” alone, both", start)
     caption = (
-        f"What “{word}” stands for. Left: all attention of head {heads[0] + 1}. Right: from “{word}” alone, "
-        f"in heads {numbers}. {shown.where} Of all heads these give most of the attention of “{word}” to "
-        f"“{antecedent}”: {given}, where {1 / len(shown.words):.2f} would be an equal share. {_READING}"
+        f"What “{word}” stands for: “{antecedent}”. Left: all attention of {names[0]}. Right: from “{word}” alone, in "
+        f"{' and '.join(names)}. {shown.where} {shown.answer(shares, [shares[place] for place in places])}{_READING}"
     )
-    return Drawing(figure, caption, shown.strongest(shown.weights[heads[0], start]))
+    return Drawing(figure, caption, shown.strongest(chosen[0, start]))
 
 
 def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw two heads that do different things."""
     shown = _sentence_of("figure5", input)
-    heads = two_structured(shown.weights)
+    number = _layer(len(shown.weights))
+    weights = shown.weights[number - 1]
+    heads = two_structured(weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
-        draw_attention(axes, side * COLUMN_INCHES, shown, [head], f"all words, head {head + 1}", hue=side)
-    bits = entropies(shown.weights)
-    apart = distance(*shown.weights[list(heads)]) if len(heads) == 2 else 0.0
-    listing = " and ".join(f"head {head + 1}, {bits[head]:.1f} bits" for head in heads)
+        title = f"all words, head {head + 1}"
+        draw_attention(axes, side * COLUMN_INCHES, shown.words, weights, [head], title, hue=side)
+    bits = entropies(weights)
+    apart = distance(*weights[list(heads)]) if len(heads) == 2 else 0.0
+    listing = " and ".join(f"head {head + 1} ({bits[head]:.1f} bits)" for head in heads)
     caption = (
-        f"Two heads that do different things: {listing}. {shown.where} Of the half of the heads whose "
-        f"attention has the lowest entropy, these differ most: {apart:.2f} in total variation, of at most 1. {_READING}"
+        f"Two heads that do different things: {listing}. In brackets is the entropy of what a word gives, a mean over "
+        f"words: {math.log2(len(shown.words)):.1f} bits if it gave all alike. {shown.where} Layer {number} of "
+        f"{len(shown.weights)}, as the paper's is 5 of 6. Of the half of its heads with the least entropy these "
+        f"differ most: {apart:.2f} in total variation, of at most 1. {_READING}"
     )
     patterns = []
     for head in heads:
-        most = shown.weights[head].argmax(axis=1)
+        most = weights[head].argmax(axis=1)
         pairs = (f"{word} to {shown.words[end]}" for word, end in zip(shown.words, most, strict=True))
         patterns.append(f"head {head + 1}: {', '.join(pairs)}")
     return Drawing(figure, caption, "; ".join(patterns))
@@ -152,30 +173,38 @@ def two_structured(weights: np.ndarray) -> tuple[int, ...]:
 
 
 def draw_attention(
-    axes: Axes, left: float, shown: ShownSentence, heads: list[int], title: str, start: int | None = None, hue: int = 0
+    axes: Axes,
+    left: float,
+    words: list[str],
+    weights: np.ndarray,
+    heads: list[int],
+    title: str,
+    start: int | None = None,
+    hue: int = 0,
 ) -> None:
     """Draw the words twice, and lines from the one at `start`, or from all, as strong as the heads' weights.
 
-    left: the left edge of a panel that is COLUMN_INCHES wide. hue: the first head's colour; they repeat after eight.
+    weights: [h, words, words]. left: the left edge of a panel that is COLUMN_INCHES wide. hue: the first head's colour;
+    they repeat after eight.
     """
-    count, strip = len(shown.words), _CELL * len(heads)
+    count, strip = len(words), _CELL * len(heads)
     heights = BELOW + _SPACING * (count - 0.5 - np.arange(count))
     ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
     label(axes, left + COLUMN_INCHES / 2, BELOW + _SPACING * count + HEADING / 2, title, size=MEDIUM)
-    for row, (word, y) in enumerate(zip(shown.words, heights, strict=True)):
+    for row, (word, y) in enumerate(zip(words, heights, strict=True)):
         weight = "bold" if row == start else "normal"
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
         label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
     rows = list(range(count)) if start is None else [start]
     for number, head in enumerate(heads):
-        color, weights = COLORS[(hue + number) % len(COLORS)], shown.weights[head, rows]
+        color, given = COLORS[(hue + number) % len(COLORS)], weights[head, rows]
         # Side by side, so that their colours do not mix.
         shift = _SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
-        for place, end in np.argwhere(weights >= _FAINTEST):
-            line = {"color": color, "alpha": min(1.0, weights[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
+        for place, end in np.argwhere(given >= _FAINTEST):
+            line = {"color": color, "alpha": min(1.0, given[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
             axes.plot(ends, (heights[rows[place]], heights[end] - shift), **line)
         # On the right, the most that this head gives a word from any on the left.
-        for y, weight in zip(heights, weights.max(axis=0), strict=True):
+        for y, weight in zip(heights, given.max(axis=0), strict=True):
             if weight >= _FAINTEST:
                 corner = ends[1] + _CELL * number, y - _SPACING * 0.45
                 axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
@@ -186,7 +215,7 @@ def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
 
     layer, head: from 1; if None, the layer of the other figures and the mean of all heads. Raises InputError.
     """
-    layer = layer or _layer(attention)
+    layer = layer or _layer(attention["layers"])
     for name, asked, most in (("layer", layer, attention["layers"]), ("head", head or 1, attention["heads"])):
         if asked > most:
             raise InputError(f"{name}: expected 1 to {most}, found {asked}")

@@ -18,54 +18,46 @@ from transformer.report.tables.cells import missing
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import read_variations
 
-# Rows of Table 3 by their letter, and the two that have none.
-ROWS = {"base": "base", "A": "A: heads", "B": "B: key size", "C": "C: model size", "D": "D: regularisation"}
-ROWS |= {"E": "E: learned positions", "big": "big", "ours": "own rows"}
-NAMED = ("base", "big")
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
-# The panels of a row: by title, points with name, kind (of `ROWS`, or any), x, y and sd (of y, may be missing).
+# The panels of a row: by title, points with name, x, y, sd (of y, may be missing) and, of Table 2, kind.
 Panels = dict[str, pd.DataFrame]
 
 
 def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw Table 3, the paper's on the left."""
+    """Draw the rows of Table 3 whose number of parameters is not base's, the paper's on the left."""
     paper, runs = read_variations(input.paper), read_scores(input.score)
-    kinds = paper["row"].where(paper["row"] != "", paper.index.to_series())
-    millions = paper["parameters"].where(paper["parameters"] != "", paper["parameters"]["base"]).astype(float)
-    printed = pd.DataFrame({"name": paper.index, "x": 1e6 * millions, "y": paper["bleu"].astype(float), "sd": nan})
-    both = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": means(runs, "parameters")}
-    panels = {title: points.assign(kind=points["name"].map(kinds).fillna("ours")) for title, points in both.items()}
+    printed = paper[(paper["parameters"] != "")].astype({"parameters": float, "bleu": float})
+    printed = pd.DataFrame({"name": printed.index, "x": 1e6 * printed["parameters"], "y": printed["bleu"], "sd": nan})
+    panels = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": means(runs, "parameters")}
+    for title, points in panels.items():
+        base = points["name"] == "base"
+        panels[title] = points[base | ~points["x"].isin(points.loc[base, "x"])]
     figure, (axes_row,) = panels_of([panels], "parameters")
-    for axes, points in zip(axes_row, panels.values(), strict=True):
-        for (kind, title), color, marker in zip(ROWS.items(), COLORS, style.MARKERS, strict=True):
-            if kind in set(points["kind"]):
-                above = {"zorder": 4, "ms": 6} if kind in NAMED else {}
-                _draw_points(axes, points[points["kind"] == kind], color=color, marker=marker, label=title, **above)
+    for number, (axes, points) in enumerate(zip(axes_row, panels.values(), strict=True)):
+        _draw_points(axes, points, color=COLORS[number], marker=style.MARKERS[number])
         if len(points):
             tick(axes, EngFormatter(sep=""))
     for axes, points in zip(axes_row, panels.values(), strict=True):
-        _place_labels(axes, points[points["name"].isin(NAMED)], points)
-    style.legend_below(figure, columns=4)
+        _place_labels(axes, points, points)
     caption = (
-        "BLEU of the dev set over the number of parameters, Table 3's rows: left as the paper printed them for "
-        f"newstest2013, a blank cell being base's, right ours: {params.dev_label}. Bars are standard deviations over "
-        "seeds."
+        "BLEU of the dev set over the number of parameters: base, and rows of Table 3 that have more or fewer. Left "
+        f"as the paper printed them for newstest2013, right ours: {params.dev_label}, by the last checkpoints alone. "
+        "Bars are standard deviations over seeds."
     )
     return _cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
 
 
 def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw Table 2, a row for each task, and behind ours those of Table 3 on the dev set."""
-    paper, runs, dev = pd.DataFrame(read_systems(input.paper)), read_scores(input.score), read_scores(input.dev)
+    """Draw Table 2, a row for each task."""
+    paper, runs = pd.DataFrame(read_systems(input.paper)), read_scores(input.score)
     gaps = missing(params.expected, runs["name"])
     rows = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
         named = {"model": "name", "by": "kind", f"{task}_flops": "x", f"{task}_bleu": "y"}
         printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(sd=nan)
-        ours, on_dev = (means(scores[scores["task"] == task], "flops") for scores in (runs, dev))
-        ours = pd.concat([ours.assign(kind="test set"), on_dev.assign(kind="dev")])
+        ours = means(runs[runs["task"] == task], "flops").assign(kind="test set")
         printed = printed.astype({"x": float, "y": float})
         name = task.upper()
         rows.append({f"{name}, the paper: newstest2014": printed, f"{name}, ours: {params.label}": ours})
@@ -73,7 +65,6 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
-        "dev": {"color": COLORS[1], "marker": "o", "mfc": "none", "alpha": 0.6},
         "test set": {"color": COLORS[1], "marker": "D"},
     }
     for panels, axes_row in zip(rows, grid, strict=True):
@@ -85,11 +76,11 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
                 axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
                 tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
         for axes, points in zip(axes_row, panels.values(), strict=True):
-            _place_labels(axes, points[points["kind"] != "dev"], points)
+            _place_labels(axes, points, points)
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
-        f"ours, filled: {params.label}, hollow: Table 3's rows on the dev set. The paper's FLOPs are estimated from "
-        "time and hardware, ours counted (Table 2). Bars are standard deviations over seeds."
+        f"ours: {params.label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
+        "are standard deviations over seeds."
     )
     return _cost_drawing(figure, caption, {title: points for row in rows for title, points in row.items()}, gaps)
 
@@ -110,7 +101,7 @@ def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
 
 def panels_of(rows: list[Panels], xlabel: str):
     """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
-    figure, grid = style.new(style.PAGE_INCHES, 2.6 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
+    figure, grid = style.new(style.PAGE_INCHES, 3.0 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
     for panels, axes_row in zip(rows, grid, strict=True):
         one, other = (points["x"] for points in panels.values())
         if len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max():

@@ -1,5 +1,6 @@
 """Positional encoding (§3.5), learning rate (§5.3), time of a layer (Table 1), and learning curves."""
 
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,9 @@ from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
-OTHERS = "other rows of Table 3"
+OTHERS = "other rows of Tables 3 and 5"
+_WORSE = 1.25  # times base's perplexity at the end: a row that is named
+_SHOWN = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
 
 
 def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
@@ -30,6 +33,7 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     experiment = verified_run(Run(Path(input.experiment).parent), Path(input.weights))
     run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
     table = load_model(input.weights, experiment.model).embedding.position_table.detach().cpu().numpy()[:100]
+    table = table.round(5)  # the last digits depend on the processor
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()
     # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.
@@ -73,13 +77,13 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw the time of a layer over the sequence's length, for each type of Table 1."""
     measured = read_json(input.measured, Measured)
-    figure, axes = style.new(style.COLUMN_INCHES, 0.9 * style.COLUMN_INCHES)
+    figure, axes = style.new(style.COLUMN_INCHES, 1.15 * style.COLUMN_INCHES)
     times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
     at_longest = []
     layers = times.groupby("layer", sort=False)
     for (layer, of_layer), color, marker in zip(layers, COLORS, style.MARKERS, strict=False):
-        n, milliseconds = of_layer["n"].to_numpy(), 1000 * of_layer["seconds"].to_numpy()
-        spread = 500 * of_layer["quartiles"].to_numpy()
+        n, milliseconds = of_layer["n"].to_numpy(), (1000 * of_layer["seconds"]).round(6).to_numpy()
+        spread = (500 * of_layer["quartiles"]).round(6).to_numpy()
         axes.errorbar(n, milliseconds, spread, color=color, marker=marker, label=layer)
         theory = milliseconds[-1] * (n / n[-1]) ** growth(COSTS[layer], "n")
         axes.plot(n, theory, color=color, linestyle="--", linewidth=0.6, zorder=1, scaley=False)
@@ -89,7 +93,8 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     axes.set_xticks(lengths, [str(n) for n in lengths])
     axes.minorticks_off()
     axes.grid(axis="y")
-    axes.legend(title=f"d = {times['d'].iloc[0]}", alignment="left")
+    axes.set_title(f"d = {times['d'].iloc[0]}")
+    style.legend_below(figure, columns=2)
     caption = (
         "Time of one layer over the length of the sequence, for Table 1's kinds of layers. Dashed, through the longest "
         "sequence, is the slope that the number of operations has; bars are the distance between quartiles of "
@@ -101,28 +106,32 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
 
 
 def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw a column per task, perplexity above BLEU, with base and big in colour. Parsers share a column."""
+    """Draw a column per task, perplexity above BLEU; base, big and rows that end worse in colour. Parsers share one."""
     logged = {}
     for path in map(Path, input.metrics):
         rows = [line for line in read_metrics(path) if "dev_perplexity" in line]
         logged[Run(path.parent).name] = pd.DataFrame(rows, columns=["step", *_LOGGED], dtype=float)
     gaps = missing(params.expected, logged)
     columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
-    figure = Figure(figsize=(style.PAGE_INCHES, 4.2), layout="constrained")
-    parsers = dict.fromkeys(line for column, line in map(_place_of, logged) if column == PARSER)
-    looks = dict(zip(["base", "big", *parsers], COLORS, strict=False))
+    named = dict.fromkeys(["base", "big", *(line for column, line in map(_place_of, logged) if column == PARSER)])
+    named |= dict.fromkeys(_worse(logged))
+    looks = {line: (COLORS[number % len(COLORS)], "-:"[number // len(COLORS) % 2]) for number, line in enumerate(named)}
+    figure = Figure(figsize=(style.PAGE_INCHES, 5), layout="constrained")
     # Row by row; that of parsers has the height of both.
     panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
+    above = []
     for panel, axes in figure.subplot_mosaic(panels).items():
         column, metric = panel.split()
         axes.set(title=f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}", xlabel="step")
-        _draw_curves(axes, {name: log for name, log in logged.items() if _place_of(name)[0] == column}, metric, looks)
-    style.legend_below(figure, columns=3, order=[*looks, OTHERS])
+        own = {name: log for name, log in logged.items() if _place_of(name)[0] == column}
+        above += _draw_curves(axes, own, metric, looks)
+    style.legend_below(figure, columns=4, order=[*looks, OTHERS])
     caption = (
         f"Learning curves on the dev set of {params.dev_label}: perplexity per subword, and BLEU by a beam of one on "
         "the first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity "
-        "per symbol alone."
+        f"per symbol alone. In colour are base, big and rows that end at more than {_WORSE:g} times base's perplexity."
     )
+    caption += f" Above the frame: {', '.join(dict.fromkeys(above))}." if above else ""
     caption += style.not_shown(gaps, "Without metrics.jsonl")
     ends = []
     for name, log in logged.items():
@@ -139,22 +148,40 @@ def _place_of(name: str) -> tuple[str, str]:
     return (PARSER, task) if experiment == PARSER else (task, experiment)
 
 
-def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict[str, str]) -> None:
+def _worse(logged: dict[str, pd.DataFrame]) -> list[str]:
+    """Return the experiments whose perplexity at the end is far above that of a base of their task; the worst first."""
+    ends = {name: log["dev_perplexity"].dropna().iloc[-1] for name, log in logged.items() if len(log)}
+    base = {_place_of(name)[0]: end for name, end in ends.items() if _place_of(name)[1] == "base"}
+    worse = {name: end for name, end in ends.items() if end > _WORSE * base.get(_place_of(name)[0], inf)}
+    return [_place_of(name)[1] for name in sorted(worse, key=lambda name: -worse[name])]
+
+
+def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict) -> list[str]:
+    """Draw the curves, and return the names of those that lie above the frame."""
+    late = []
     for name, log in logged.items():
         _, line = _place_of(name)
         if line in looks:
-            shown = {"color": looks[line], "zorder": 3, "marker": ".", "label": line}
+            color, style_of = looks[line]
+            shown = {"color": color, "ls": style_of, "zorder": 3, "label": line}
         else:
             shown = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
         if shown["label"] in axes.get_legend_handles_labels()[1]:
             del shown["label"]  # once for all seeds, and for all others
-        curve = log.dropna(subset=metric)
+        curve = log.dropna(subset=metric).round(6)
         axes.plot(curve["step"], curve[metric], **shown)
+        late.append(curve.loc[curve["step"] >= _SHOWN * curve["step"].max(), metric])
     if not any(len(line.get_xdata()) for line in axes.lines):
         style.empty(axes, "none logged")
-        return
+        return []
     axes.grid(True)
     axes.xaxis.set(major_locator=MaxNLocator(6, steps=(1, 2, 2.5, 5, 10), integer=True), major_formatter="{x:,.0f}")
-    if metric == "dev_perplexity":
-        axes.set_yscale("log")
-        axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
+    if metric != "dev_perplexity":
+        return []
+    shown = pd.concat(late)
+    highest = min(shown.max(), 4 * shown.median())  # what never learns would leave no room for the others
+    axes.set(yscale="log", ylim=(0.95 * shown.min(), 1.05 * highest))
+    axes.yaxis.set(
+        major_locator=LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)), major_formatter="{x:g}", minor_locator=NullLocator()
+    )
+    return [_place_of(name)[1] for name, values in zip(logged, late, strict=True) if values.min() > 1.05 * highest]

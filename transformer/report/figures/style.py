@@ -1,8 +1,10 @@
 """The style of all figures, as matplotlib's defaults, whatever a matplotlibrc says; and reproducible files."""
 
 import logging
+import re
 import warnings
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,10 @@ LINE_INCHES = 0.125  # from one line of SMALL text to the next
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#767676"  # the background; 4.5 : 1 against white, as text must
+
+# In an SVG file. Coordinates have up to six decimals. Where these end in 5000, the next ones must not decide.
+_ID, _REFERENCE = re.compile(r'\bid="([^"]+)"'), re.compile(r'(\bid="|#)([^")]+)(?=[")])')
+_COORDINATE, _TIE = re.compile(r"(?<![\w.#-])-?\d+\.\d{4,6}(?![\d.])"), 3.1e-6
 
 SMALL, MEDIUM = 7.0, 8.0  # points: ticks, legends, notes; and labels, titles
 
@@ -128,7 +134,22 @@ def save_pictures(figure: Figure, output: str | Path) -> None:
         logger.warning("%s: no font here has %s: install one, such as Noto (fonts-noto-core, -cjk)", output, found)
     # The order counts: each time, the layout comes a little closer to its limit.
     for kind, metadata in {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}.items():
-        # The salt makes ids within the SVG, which would differ each time without it.
-        with matplotlib.rc_context({"svg.hashsalt": Path(output).name}), replacing(f"{output}.{kind}", "wb") as file:
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
-            figure.savefig(file, format=kind, metadata=metadata)
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
+        with replacing(f"{output}.{kind}", "wb") as file:
+            if kind == "svg":
+                figure.savefig(drawn := StringIO(), format=kind, metadata=metadata)
+                file.write(steady_svg(drawn.getvalue()).encode())
+            else:
+                figure.savefig(file, format=kind, metadata=metadata)
+
+
+def steady_svg(drawn: str) -> str:
+    """Write numbers for the ids, which matplotlib makes from coordinates and chance, and round coordinates.
+
+    The last digits of numbers depend on the processor: without this, so would the file.
+    """
+    names: dict[str, str] = {}
+    for name in _ID.findall(drawn):
+        names.setdefault(name, f"i{len(names)}")
+    drawn = _REFERENCE.sub(lambda found: f"{found[1]}{names.get(found[2], found[2])}", drawn)
+    return _COORDINATE.sub(lambda found: f"{round(float(found[0]) + _TIE, 3):.3f}".rstrip("0").rstrip("."), drawn)

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -10,18 +10,14 @@ from urllib.parse import quote
 from transformer.checksums import require_scored
 from transformer.evaluation.analyses import Attention, whole_weights
 from transformer.files import read_pairs
-from transformer.parsing.brackets import compare, read_gold_and_test
-from transformer.parsing.trees import Tree, bracketed, words
 from transformer.records import Description, read_json
 from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
-from transformer.report.page.runs import closeness, read_run_records, run_cards, training_details, usage
+from transformer.report.page.runs import closeness, found, read_run_records, run_cards, training_details, usage
 from transformer.report.tables.render import html, marked_environment, read_table
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
-# Of a tree on one line: a constituent of words alone, a word with its tag, or the start or the end of a constituent.
-_CONSTITUENT = re.compile(r"\([^\s()]+(?: \([^()]+\))+\)|\([^()]+\)|\([^\s()]+|\)")
 
 
 class Sample(NamedTuple):
@@ -37,8 +33,7 @@ class Sample(NamedTuple):
 def make(input: Any, params: Any) -> str:
     """Make the page of Inputs.page_files and Inputs.page_params; JSON lies beside figures, CSV beside tables."""
     runs = read_run_records(input.runs)
-    translations, no_translations = _draw_samples("translations", input, params, _sample_translations)
-    parses, no_parses = _draw_samples("parses", input, params, sample_parses)
+    translations, no_translations = _draw_samples(input, params)
     titles = {name: entry.title for name, entry in (TABLES | FIGURES).items()} | {"attention": "Attention viewer"}
     gaps = [(titles[name], why) for name, why in params.missing.items()]
     gaps += _missing_files("Runs", params.runs, input.runs) + _missing_files("Scores", params.scores, input.scores)
@@ -49,15 +44,15 @@ def make(input: Any, params: Any) -> str:
         languages={name: (run["source"], run["target"]) for name, run in runs.items()},
         usage=usage(runs),
         details=training_details(runs),
+        found=found(input.tables),
         closeness=closeness(input.tables),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in map(read_table, input.tables)],
         figures=[_figure_part(Path(path)) for path in input.figures],
         translations=translations,
-        parses=parses,
         attention=whole_weights(read_json(input.attention, Attention)) if input.attention else None,
         colors=COLORS,
         cards=run_cards(runs, input.scores),
-        gaps=gaps + no_translations + no_parses,
+        gaps=gaps + no_translations,
     )
 
 
@@ -75,18 +70,19 @@ def _figure_part(path: Path) -> dict[str, Any]:
     return about | {"name": path.stem, "address": address, "wide": about["inches"] > _ONE_COLUMN}
 
 
-# Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations; labelled F1 ranks parses.
+# Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations. Parses are not shown, as the
+# sentences of a treebank often have licences that allow no such page.
 
 
-def _draw_samples(kind: str, input: Any, params: Any, read: Callable[..., dict]) -> tuple[list[dict], list]:
+def _draw_samples(input: Any, params: Any) -> tuple[list[dict], list]:
     """Choose sentences of each run whose files are all there: `run`, `metric` of the scores, and `kinds` (`choose`)."""
     chosen, gaps = [], []
-    for paths in getattr(params, kind):
+    for paths in params.translations:
         run = "/".join(Path(paths[0]).parts[-4:-1])
-        missing = _missing_files(f"Sample {kind} of {run}", paths, input.samples)
+        missing = _missing_files(f"Sample translations of {run}", paths, input.samples)
         gaps += missing
         if not missing:
-            chosen.append(read(run, *paths, params.samples))
+            chosen.append(_sample_translations(run, *paths, params.samples))
     return chosen, gaps
 
 
@@ -113,29 +109,3 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
     ]
     signature = f"chrF of the sentence, `{metric.get_signature().format()}`"
     return {"run": run, "metric": signature, "kinds": choose(sentences, most)}
-
-
-def sample_parses(run: str, trees: str, gold: str, most: int) -> dict[str, Any]:
-    """Choose from a parser's trees and the treebank's; a sentence without a bracket that counts is left out."""
-    sentences = []
-    for line, (right, ours) in enumerate(read_gold_and_test(gold, trees), start=1):
-        counts = compare(right, ours, line, by_gold=True)
-        brackets = counts.gold + counts.test
-        if brackets or counts.status != "ok":  # 0 for a tree that is missing or over other words
-            f1 = 200 * counts.matched / brackets if brackets else 0.0
-            sentences.append(Sample(line, f1, " ".join(words(right)), _indented(right), _indented(ours)))
-    metric = "labelled F1 of the sentence; words left out by the treebank's tags"
-    return {"run": run, "metric": metric, "kinds": choose(sentences, most)}
-
-
-def _indented(tree: Tree) -> str:
-    """Write a constituent on each line, two spaces further in than the one around it; one of words alone is whole."""
-    lines: list[str] = []
-    depth = 0
-    for part in _CONSTITUENT.findall(bracketed(tree)):
-        if part == ")":
-            lines[-1] += part
-        else:
-            lines.append("  " * depth + part)
-        depth += part.count("(") - part.count(")")
-    return "\n".join(lines)

@@ -11,6 +11,7 @@ from transformer.checksums import read_trained
 from transformer.records import Trained, read_scored, run_name, variants
 from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
+from transformer.report.tables.table3 import findings
 
 _DETAILS_NOTES = [
     "Training alone is counted: neither preparation nor scoring, nor work that an interruption lost. No power was "
@@ -85,8 +86,17 @@ def _facts(run: Trained) -> dict[str, str]:
     }
 
 
+def found(tables: Iterable[str | Path]) -> str:
+    """Say what Table 3 found, in its words; empty without."""
+    table3 = next((Path(path) for path in tables if Path(path).stem == "table3"), None)
+    if not table3:
+        return ""
+    texts = {name: str for name in ("here", "test_here")}
+    return findings(pd.read_csv(table3.with_suffix(".csv"), index_col="experiment", dtype=texts, keep_default_na=False))
+
+
 def closeness(tables: Iterable[str | Path]) -> Markup:
-    """Show the paper's scores beside ours, and differences if a table has any, from Tables 2 and 4; empty without."""
+    """Show our scores, with the paper's and the differences where these can be compared; empty without."""
     rows: list[Row] = []
     for path in map(Path, tables):
         if path.stem not in ("table2", "table4"):
@@ -95,25 +105,24 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
         tasks = [column.removesuffix("_difference") for column in frame if column.endswith("_difference")]
         for row in frame[frame["by"] == "ours"].to_dict("records"):
             if path.stem == "table4":
-                rows.append({"Model": f"Parser ({row['training']})", "Task": "parsing, F1"} | _score_pair(row, "f1"))
+                rows.append({"Model": f"Parser ({row.get('task', row['training'])}), F1"} | _score_pair(row, "f1"))
             for task in tasks:
                 if pd.notna(row[f"{task}_bleu"]):
-                    named = {"Model": row["model"], "Task": f"{task.upper()}, BLEU"}
+                    named = {"Model": f"{row['model']}, {task.upper()} BLEU"}
                     rows.append(named | _score_pair(row, "bleu", f"{task}_"))
     if not any(str(row["− paper"]) for row in rows):
-        rows = [{heading: cell for heading, cell in row.items() if heading != "− paper"} for row in rows]
-    caption = "The paper's scores and ours. Ours are means over seeds, ± their standard deviation; 95 %: where the "
-    caption += "mean lies on resampled test sentences."
-    table = Table("closeness", "Scores", caption, Grid(("Model", "Task"), rows), [])
+        rows = [{heading: cell for heading, cell in row.items() if "aper" not in heading} for row in rows]
+    caption = "Our scores: means over seeds, ± their standard deviation; 95 %: where the mean lies on resampled test "
+    table = Table("closeness", "Scores", f"{caption}sentences.", Grid(("Model",), rows), [])
     return html(table, scrolls="Scores, scrolls") if rows else Markup()
 
 
 def _score_pair(row: dict[str, Any], score: str, prefix: str = "") -> Row:
     """Make the cells of the paper's score and of ours from columns whose names begin with `prefix`."""
     return {
-        "Paper": cells.mean_text(row[f"{prefix}paper"], float("nan"), 1),
         "Ours": cells.mean(score, 1, prefix)(row),
         "95 %": cells.interval_95(prefix)(row),
+        "Paper": cells.mean_text(row[f"{prefix}paper"], float("nan"), 1),
         "− paper": cells.ours(cells.difference_text(row[f"{prefix}difference"], 1), row[f"{prefix}runs"]),
     }
 

@@ -19,19 +19,23 @@ LEVEL = 0.05
 # BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
 MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
-NO_VERDICT = "no verdict"
+SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
 _WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
-MARK, UNTESTED = "†", "?"  # of differences from base
 _CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
 BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/bleu.py, with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
-CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT, "mark": MARK, "untested": UNTESTED}
+CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT}
 
 
 def read_printed(path: str | Path) -> pd.DataFrame:
     """Read a CSV file with each cell as text, as it stands there, blank ones as ""."""
     return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def steady(number: float) -> float:
+    """Round to nine decimals, so that the last digits, which depend on the processor, do not decide the first."""
+    return round(float(number), 9)
 
 
 def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
@@ -40,12 +44,13 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
         return ""
     if isinstance(mean, str):
         return mean
-    return f"{mean:.{decimals}f}" if pd.isna(deviation) else f"{mean:.{decimals}f} ± {deviation:.{decimals}f}"
+    text = f"{steady(mean):.{decimals}f}"
+    return text if pd.isna(deviation) else f"{text} ± {steady(deviation):.{decimals}f}"
 
 
 def difference_text(difference: float, decimals: int) -> str:
     """Write `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
-    return "" if pd.isna(difference) else f"{difference:+.{decimals}f}".replace("-", "−")
+    return "" if pd.isna(difference) else f"{steady(difference):+.{decimals}f}".replace("-", "−")
 
 
 def p_text(p: float) -> str:
@@ -146,12 +151,12 @@ class Difference(NamedTuple):
     runs: tuple[str, ...]  # by name, of both
 
 
-def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Difference:
+def paired(own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None) -> Difference:
     """Compare two systems by paired bootstrap resampling, and by the chance in training (`with_training`).
 
-    own, other: a row per run, with name, bleu (or another score in its place) and its draws. alike: further systems
-    whose seeds tell how far seeds are apart. Two ways to use the same runs (two searches, say) are compared run by run:
-    several runs tell how much the difference depends on the seed; a single one is compared on sentences alone.
+    own, other: a row per run, with name, bleu (or another score in its place) and its draws. pool: runs of further
+    systems, whose seeds tell how far seeds are apart. Two ways to use the same runs (two searches, say) are compared
+    run by run: several tell how much the difference depends on the seed; a single one is compared on sentences alone.
     """
     same = sorted(set(own["name"]) & set(other["name"]))
     if same:
@@ -159,16 +164,22 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, *alike: pd.DataFrame) -> Diff
     score, against = own["bleu"].mean(), other["bleu"].mean()
     resampled = mean_draws(own) - mean_draws(other)
     if not same:
-        by_system = {tuple(system["name"]): list(system["bleu"]) for system in (own, other, *alike) if len(system)}
-        drawn = with_training(resampled, (len(own), len(other)), list(by_system.values()))
+        runs = pd.concat([own, other, *([] if pool is None else [pool])]).drop_duplicates("name")
+        systems = [_seeds(system) for _, system in runs.groupby(runs["name"].str.rpartition("/")[0])]
+        drawn = with_training(resampled, (len(own), len(other)), systems)
     elif len(same) > 1:
-        drawn = with_training(resampled, (len(same),), [list(own["bleu"] - other["bleu"])])
+        (one, its_draws), (another, its_own) = _seeds(own), _seeds(other)
+        drawn = with_training(resampled, (len(same),), [(one - another, its_draws - its_own)])
     else:
         drawn = resampled
     low, high = limits(resampled if drawn is None else drawn)
     p = math.nan if drawn is None else p_value(score - against, drawn)
     runs = tuple(dict.fromkeys([*own["name"], *other["name"]]))
     return Difference(score, against, score - against, low, high, p, len(own), len(other), runs)
+
+
+def _seeds(system: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    return system["bleu"].to_numpy(float), np.array(list(system["draws"]))
 
 
 def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
@@ -178,16 +189,25 @@ def verdict(expected: str, difference: Difference, effect: float = MARGIN, least
     if math.isnan(difference.p):
         return NO_VERDICT
     if max(difference.score, difference.against) < least:
-        return "cannot be told"
+        return OPEN
     significant = difference.p < LEVEL
     if expected == "alike":
         small = max(abs(difference.low), abs(difference.high)) < MARGIN
-        return "seen here" if small else "not seen here" if significant else "cannot be told"
+        return SEEN if small else NOT_SEEN if significant else OPEN
     sign = {"lower": -1, "higher": 1}[expected]
     if significant:
-        return "seen here" if sign * difference.value > 0 else "not seen here"
+        return SEEN if sign * difference.value > 0 else NOT_SEEN
     most = difference.high if sign > 0 else -difference.low  # how large the expected effect may be
-    return "not seen here" if most < effect else "cannot be told"
+    return NOT_SEEN if most < effect else OPEN
+
+
+def agreed(one: str, other: str) -> bool:
+    """Return true if two measurements tell the same."""
+    return one == other in (SEEN, NOT_SEEN)
+
+
+def bold(text: str) -> str:
+    return f"**{text}**"
 
 
 # Notes under tables of scores.

@@ -15,6 +15,7 @@ from transformer.files import environment, replacing
 from transformer.records import read_json
 
 CODE = re.compile(r"`([^`]*)`")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _BREAKABLE = re.compile(r"[:/|+]")
 _POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
 # What LaTeX cannot print as it stands.
@@ -80,7 +81,7 @@ Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption and notes, in which text in backquotes is set as code."""
+    """A table with its caption and notes, in which text in backquotes is set as code, and text in ** bold."""
 
     name: str  # table2: then its caption begins with Table 2
     title: str  # its heading on the page
@@ -95,8 +96,9 @@ class Table:
 
 
 def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
-    """Write `output`.csv, `frame` with all its digits, and the table as .json, .md, .tex and .html."""
-    parts = {"csv": frame.to_csv(index=frame.index.name is not None)}
+    """Write `output`.csv, `frame` with twelve digits, and the table as .json, .md, .tex and .html."""
+    # Twelve digits: those behind them depend on the processor.
+    parts = {"csv": frame.to_csv(index=frame.index.name is not None, float_format="%.12g")}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
     parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
     for ending, content in parts.items():
@@ -172,7 +174,7 @@ def _latex_text(text: str | Cell) -> str:
         else:
             raised = _POWER.sub("\0\\1\0", part)
             escaped = "".join(_IN_LATEX.get(mark) or LATEX_ESCAPE_RULES.get(mark, mark) for mark in raised)
-            parts[place] = re.sub("\0([^\0]*)\0", r"$^{\1}$", escaped)
+            parts[place] = _BOLD.sub(r"\\textbf{\1}", re.sub("\0([^\0]*)\0", r"$^{\1}$", escaped))
     return "".join(parts)
 
 
@@ -187,7 +189,8 @@ def marked_environment(templates: Path) -> jinja2.Environment:
 
     def marked(text: str | Cell) -> Markup:
         parts = CODE.split(str(text))  # texts and codes in turn
-        parts[::2] = (_POWER.sub(r"<sup>\1</sup>", str(escape(part))) for part in parts[::2])
+        parts[::2] = (_BOLD.sub(r"<strong>\1</strong>", str(escape(part))) for part in parts[::2])
+        parts[::2] = (_POWER.sub(r"<sup>\1</sup>", part) for part in parts[::2])
         parts[1::2] = (f"<code>{escape(part)}</code>" for part in parts[1::2])
         return Markup("".join(parts))
 

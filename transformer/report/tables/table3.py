@@ -1,4 +1,7 @@
-"""Table 3 (§6.2): variations on the base model, on the dev set by last checkpoints alone, as §6.2 averages none."""
+"""Table 3 (§6.2): variations on the base model, measured twice.
+
+On the dev set by the last checkpoints alone, as §6.2 averages none; and on the test set by averaged weights.
+"""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,70 +14,90 @@ from transformer.report.tables.render import Cell, Column, Table, lay_out
 
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
-HERE = {"seen here": "seen", "not seen here": "not seen", "cannot be told": "open", cells.NO_VERDICT: cells.UNTESTED}
+TEST = "test_"  # begins the columns of the second measurement
 
 
 def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. input: paper, score (files).
+    """Make the table. input: paper, score, test (files).
 
-    params: dev_label, expected (runs), data_of_paper; width and depth, by which the scale divides d_model,
-    d_ff, d_k, d_v and N; own, by experiment the scale's values in place of the paper's, those of base for all; rows, as
-    configured.
+    params: dev_label, label, expected (runs), data_of_paper; values, by experiment what it has at this scale.
     """
-    runs = read_last(input.score)
-    frame = variations(read_variations(input.paper), runs, params.data_of_paper)
+    runs, tested = read_last(input.score), read_last(input.test)
+    frame = variations(read_variations(input.paper), runs, tested, params.data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
-    for name in frame.index[frame["changed"] == ""]:  # rows that the paper does not have
-        row = params.rows.get(name, {})
-        kept = " (d_k and d_v as in base)" if "h" in row and not {"d_k", "d_v"} & row.keys() else ""
-        frame.loc[name, "changed"] = ", ".join(f"{key}={value}" for key, value in row.items()) + kept
-    columns = [column for column in _columns_against(base) if compared or column.heading != "− paper"]
-    others = frame["paper_difference"].drop("base", errors="ignore")
-    rows = frame.assign(millions=frame["parameters"] / 1e6, papers=others).reset_index()
-    notes = [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
-    if (params.width, params.depth) != (1, 1):
-        notes.append(cells.note("table3", "shrinking", width=params.width, depth=params.depth))
-    own = {name: values for name, values in params.own.items() if values and name in frame.index}
-    if own:
-        listed = (f"`{name}` {', '.join(f'{key}={value}' for key, value in own[name].items())}" for name in own)
-        notes.append(cells.note("table3", "own", values="; ".join(listed)))
+    columns = [column for column in _COLUMNS if compared or column.heading != "− paper"]
+    rows = frame.assign(
+        millions=frame["parameters"] / 1e6,
+        papers=frame["paper_difference"].drop("base", errors="ignore"),
+        values=[params.values.get(name, "") * (name != "base") for name in frame.index],
+    ).reset_index()
+    notes = [
+        cells.note("table3", "reading", base=params.values["base"]),
+        *([found] if (found := findings(frame)) else []),
+    ]
+    notes += [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
-    notes += cells.fixed("table3.marks", "table3.here", "scores.chance")
-    notes += cells.fixed("table3.few") if len(base) == 2 else []
+    notes += cells.fixed("table3.here", "scores.chance")
+    notes += cells.fixed("table3.few") if len(runs) - runs["experiment"].nunique() == 1 else []
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
-    caption = cells.note("table3", "caption", label=params.dev_label)
+    caption = cells.note("table3", "caption", label=params.dev_label, test_label=params.label)
     return cells.titled("table3", caption, lay_out(rows, columns), notes + cells.provenance(runs)), frame
 
 
-def _columns_against(base: pd.DataFrame) -> list[Column]:
-    def against_base(row: dict) -> Cell:
-        if pd.isna(row["difference"]):
-            return Cell("")
-        mark = cells.UNTESTED if pd.isna(row["p"]) else cells.MARK if row["p"] >= cells.LEVEL else ""
-        text = f"{cells.difference_text(row['difference'], 1)} {mark}".rstrip()
-        return cells.ours(text, f"{' '.join(base['name'])} {row['runs']}")
+def _against_base(prefix: str) -> Column:
+    def cell(row: dict) -> Cell:
+        ends = [cells.difference_text(row[f"{prefix}{name}"], 1) for name in _DIFFERENCE[:3]]
+        return cells.ours("{} ({} to {})".format(*ends) if ends[0] else "", row[f"{prefix}pair"])
 
-    return [
-        Column("Row", "row", key=True),
-        Column("Experiment", "experiment", key=True),
-        Column("Changed", "changed", detail=True, text=True),
-        Column("PPL, paper", "paper_perplexity"),
-        Column("PPL, ours", cells.mean("perplexity", 2)),
-        Column("BLEU, paper", "paper_bleu"),
-        Column("BLEU, ours", cells.mean("bleu", 1)),
-        Column("95 %", cells.interval_95()),
-        Column("− paper", cells.from_paper("from_paper", "paper_bleu")),
-        Column("− base, paper", lambda row: cells.difference_text(row["papers"], 1)),
-        Column("− base, ours", against_base),
-        Column("Here", lambda row: HERE.get(row["here"], "")),
-        Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
-        Column("Parameters, paper", "paper_parameters", detail=True),
-        Column("Parameters, ours", cells.mean("millions", 3), detail=True),
-        Column("Seeds", "seeds", format="{:,}", detail=True),
-        Column("Steps, paper", "paper_steps", detail=True),
-        Column("Steps, ours", "steps", format="{:,}", detail=True),
-    ]
+    return Column(f"− base, {_MEASUREMENTS[prefix]}", cell)
+
+
+def _verdict(prefix: str) -> Column:
+    def cell(row: dict) -> Cell:
+        agree = cells.agreed(row["here"], row[f"{TEST}here"])
+        return cells.ours(cells.bold(row[f"{prefix}here"]) if agree else row[f"{prefix}here"], row[f"{prefix}pair"])
+
+    return Column(f"Seen on {_MEASUREMENTS[prefix]}?", cell, text=True)
+
+
+_DIFFERENCE = ("difference", "difference_low", "difference_high", "p")
+_MEASUREMENTS = {"": "dev", TEST: "test"}
+_COLUMNS = [
+    Column("Experiment", "experiment", key=True),
+    _verdict(""),
+    _against_base(""),
+    _verdict(TEST),
+    _against_base(TEST),
+    Column("− base, paper", lambda row: cells.difference_text(row["papers"], 1)),
+    Column("Changed here", "values", text=True),
+    Column("Row", "row", detail=True),
+    Column("Changed in the paper", "changed", detail=True, text=True),
+    Column("PPL, paper", "paper_perplexity", detail=True),
+    Column("PPL, ours", cells.mean("perplexity", 2), detail=True),
+    Column("BLEU, paper", "paper_bleu", detail=True),
+    Column("BLEU, ours", cells.mean("bleu", 1), detail=True),
+    Column("95 %", cells.interval_95(), detail=True),
+    Column("− paper", cells.from_paper("from_paper", "paper_bleu"), detail=True),
+    Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
+    Column("BLEU, test", cells.mean("bleu", 1, TEST), detail=True),
+    Column("Parameters, paper", "paper_parameters", detail=True),
+    Column("Parameters, ours", cells.mean("millions", 3), detail=True),
+    Column("Seeds", "seeds", format="{:,}", detail=True),
+    Column("Steps, paper", "paper_steps", detail=True),
+    Column("Steps, ours", "steps", format="{:,}", detail=True),
+]
+
+
+def findings(frame: pd.DataFrame) -> str:
+    """Count the paper's differences from base that are seen in both measurements, in one, or in none; name them."""
+    both = frame.loc[frame["here"] != "", ["here", f"{TEST}here"]].apply(set, axis=1)
+    both = both[[cells.NO_VERDICT not in said for said in both]]
+    kinds = {"seen": {cells.SEEN}, "not_seen": {cells.NOT_SEEN}, "open": {cells.OPEN}}
+    named = {kind: list(both.index[[said - {""} == alone for said in both]]) for kind, alone in kinds.items()}
+    named["one"] = [name for name in both.index if not any(name in names for names in named.values())]
+    texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
+    return cells.note("table3", "findings", all=len(both), **(dict.fromkeys(named, "0") | texts)) if len(both) else ""
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
@@ -96,27 +119,35 @@ def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
     """Compare each experiment with base, if that was run, in BLEU."""
     base = runs[runs["experiment"] == "base"]
     others = runs[runs["experiment"] != "base"] if len(base) else base
-    return {experiment: cells.paired(same, base) for experiment, same in others.groupby("experiment")}
+    return {experiment: cells.paired(same, base, runs) for experiment, same in others.groupby("experiment")}
 
 
-def variations(paper: pd.DataFrame, runs: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
+def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
     """Put together a row per experiment, the paper's first; `difference` is from base, `from_paper` from the paper."""
     means = cells.over_seeds(runs, "experiment", _AVERAGED, ["parameters", "steps"])
     means["steps"] = runs.groupby("experiment")["steps"].mean().round()
-    differences = from_base(runs)
-    tests = {experiment: (each.value, each.low, each.high, each.p) for experiment, each in differences.items()}
-    tested = ["difference", "difference_low", "difference_high", "p"]
     printed = paper.rename(columns={column: f"paper_{column}" for column in _PRINTED_COLUMNS})
     experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
     frame = printed.reindex(experiments, fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
-    frame = frame.join(means.join(pd.DataFrame.from_dict(tests, orient="index", columns=tested)))
-    frame["here"] = ""  # whether ours goes the paper's way
-    for experiment, papers in frame["paper_difference"].items():
-        if experiment in differences and abs(papers) > 0:
-            expected, effect = "higher" if papers > 0 else "lower", min(abs(papers), cells.MARGIN)
-            frame.loc[experiment, "here"] = cells.verdict(expected, differences[experiment], effect)
-    frame["p_holm"] = holm(frame["p"])
+    second = cells.over_seeds(tested, "experiment", {"bleu": "bleu"}, [])
+    papers = dict(frame["paper_difference"])
+    frame = frame.join(means).join(_tests(runs, papers))
+    frame = frame.join(second.join(_tests(tested, papers)).add_prefix(TEST))
+    texts = [prefix + name for prefix in _MEASUREMENTS for name in ("here", "pair")]
+    frame[texts] = frame[texts].astype(object).fillna("")
     frame["from_paper"] = frame["bleu"] - numbers if data_of_paper else float("nan")
-    return frame.astype(dict.fromkeys(["parameters", "steps", "seeds"], "Int64"))
+    return frame.astype(dict.fromkeys(["parameters", "steps", "seeds", f"{TEST}seeds"], "Int64"))
+
+
+def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
+    """Test each experiment's difference from base, and whether it goes the paper's way (`here`)."""
+    rows = {}
+    for experiment, each in from_base(runs).items():
+        size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
+        expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
+        here = cells.verdict(expected, each, min(size, cells.MARGIN))
+        rows[experiment] = (each.value, each.low, each.high, each.p, here, " ".join(each.runs))
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "here", "pair"])
+    return frame.assign(p_holm=holm(frame["p"]))

@@ -6,6 +6,7 @@ it: a run that leaves the part out, against one that has it, or an analysis of t
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
+from math import nan
 from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ import pandas as pd
 from transformer.evaluation.analyses import KINDS, PAYLOADS, longest_of
 from transformer.evaluation.scores import holm, require_one
 from transformer.records import read_of_run, run_name
-from transformer.registry import TABLE_5
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
@@ -43,35 +43,37 @@ class Claim(NamedTuple):
 def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper, score (files), and the files of each analysis under its name. params: dev_label; expected
-    (runs); probes, all analyses that should be there, each as ANALYSIS:RUN.
+    input: paper, score, test (files), and the files of each analysis under its name. params: dev_label, label; claims,
+    the rows that are trained for this table; expected (runs); probes, all analyses that should be there, each as
+    ANALYSIS:RUN.
     """
-    runs = read_last(input.score)
+    runs, tested = read_last(input.score), read_last(input.test)
     analysed = {name: _read_analysis(name, getattr(input, name)) for name in PAYLOADS}
     claims = read_claims(input.paper)
-    named = {*TABLE_5, *(name for claim in claims for name in (claim.row, claim.against))}
-    others = [name for name in runs["experiment"].unique() if name not in named]  # the user's own rows
+    named = {name for claim in claims for name in (claim.row, claim.against)}
+    others = [name for name in runs["experiment"].unique() if name in params.claims and name not in named]  # a user's
     own_rows = [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
-    compared = [comparison for claim in claims + own_rows for comparison in _compare_claim(claim, runs, analysed)]
+    compared = [row for claim in claims + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
     frame = _frame_of(compared)
     rows = _lines(compared)
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
     unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(params.probes, there))
     published = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
-    notes = [cells.note("table5", "detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
+    notes = cells.fixed("table5.how", "table5.detail")
+    notes.append(lay_out(rows, _CLAIM_COLUMNS, detail=True))
     notes += cells.gaps(params.expected, runs)
     notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []
-    notes += cells.fixed("table5.how")
     notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
-    notes += [*cells.fixed("scores.chance"), cells.tests_note(frame["value"], frame["p"])]
+    notes += [*cells.fixed("table5.chance"), cells.tests_note(frame["value"], frame["p"])]
     notes += cells.fixed("scores.perplexity", "table5.published")
     notes.append(lay_out(published, _PUBLISHED_COLUMNS))
     for name, grid in _GRIDS.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
             notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
-    notes += cells.provenance(runs, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
-    caption = cells.note("table5", "caption", label=params.dev_label)
+    own = runs[runs["experiment"].isin({row["row"] for row in compared})]
+    notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
+    caption = cells.note("table5", "caption", label=params.dev_label, test_label=params.label)
     return cells.titled("table5", caption, lay_out(rows, _CLAIM_COLUMNS), notes), frame
 
 
@@ -81,34 +83,50 @@ def read_claims(path: str) -> list[Claim]:
     return [Claim(**line) for line in table[list(Claim._fields)].to_dict("records")]
 
 
-def _compare_claim(claim: Claim, runs: pd.DataFrame, analysed: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
-    """Test a claim: add what is `compared`, the `difference`, and the `verdict`, in a row for each comparison."""
+def _compare_claim(
+    claim: Claim, runs: pd.DataFrame, tested: pd.DataFrame, analysed: dict[str, pd.DataFrame]
+) -> list[dict[str, Any]]:
+    """Test a claim: add what is `compared`, differences and verdicts, in a row for each comparison.
+
+    A trained row has a second difference, `test`, of averaged weights on the test set.
+    """
     if claim.row in COMPARED:
         analysis, pairs_of = COMPARED[claim.row]
         pairs = pairs_of(analysed[analysis]) if len(analysed[analysis]) else []
+        compared = [(words, _tell(claim, own, other), (None, "")) for words, own, other in pairs]
     else:
-        own, other, base = (runs[runs["experiment"] == name] for name in (claim.row, claim.against, "base"))
-        pairs = [(f"`{claim.row}` − `{claim.against}`", own, other, base)]
+        words = f"`{claim.row}` − `{claim.against}`" if claim.row in set(runs["experiment"]) else ""
+        told = []
+        for measured in (runs, tested):
+            own, other = (measured[measured["experiment"] == name] for name in (claim.row, claim.against))
+            told.append(_tell(claim, own, other, measured))
+        compared = [(words, *told)]
     rows = []
-    for words, own, other, *alike in pairs or [("", runs[:0], runs[:0])]:
-        difference, said = None, "not run"
-        if len(own) and len(other):
-            difference = cells.paired(own, other, *alike)
-            least = 0.0 if claim.row == _PERPLEXITY else cells.TRANSLATES
-            said = cells.verdict(claim.expected, difference, claim.effect, least)
-        rows.append(claim._asdict() | {"compared": words, "difference": difference, "verdict": said})
+    for words, (difference, said), (test, said_of_test) in compared or [("", (None, "not run"), (None, ""))]:
+        row = {"compared": words, "difference": difference, "verdict": said, "test": test}
+        rows.append(claim._asdict() | row | {"test_verdict": said_of_test if test else ""})
     return rows
+
+
+def _tell(claim: Claim, own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None):
+    """Compare two systems: the difference, if both were run, and the verdict."""
+    if not (len(own) and len(other)):
+        return None, "not run"
+    difference = cells.paired(own, other, pool)
+    least = 0.0 if claim.row == _PERPLEXITY else cells.TRANSLATES
+    return difference, cells.verdict(claim.expected, difference, claim.effect, least)
 
 
 def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
     """List a row per comparison with all digits, for the CSV file."""
     rows = []
     for row in compared:
-        values = dict.fromkeys(cells.Difference._fields)
+        values, test = dict.fromkeys(cells.Difference._fields), row["test"]
         if difference := row["difference"]:
             values = difference._asdict() | {"runs": " ".join(difference.runs)}
         start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
-        rows.append(start | values | {"verdict": row["verdict"]})
+        second = {f"test_{name}": getattr(test, name, None) for name in ("value", "low", "high", "p")}
+        rows.append(start | values | {"verdict": row["verdict"]} | second | {"test_verdict": row["test_verdict"]})
     frame = pd.DataFrame(rows).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
     frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
     return frame
@@ -120,38 +138,56 @@ def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
     for _, same in groupby(compared, key=itemgetter(*Claim._fields)):
         several = list(same)
         if len(several) > 1:
-            head = several[0] | {"expected": "", "compared": "", "difference": None, "verdict": ""}
-            several = [head, *(row | {"claim": f"– {row['compared']}", "section": ""} for row in several)]
+            blank = {
+                "expected": "",
+                "compared": "",
+                "difference": None,
+                "verdict": "",
+                "test": None,
+                "test_verdict": "",
+            }
+            own = [row | {"claim": f"– {row['compared']}", "section": "", "compared": ""} for row in several]
+            several = [several[0] | blank, *own]
         rows += several
     return pd.DataFrame(rows)
 
 
-def _difference_column(heading: str, text: str, detail: bool = False) -> Column:
+def _difference_column(heading: str, text: str, detail: bool = False, key: str = "difference") -> Column:
     """Show a field of a difference in BLEU or perplexity, by a format that gets the fields as texts."""
 
     def cell(row: dict) -> Cell:
-        difference, decimals = row["difference"], 2 if row["row"] == _PERPLEXITY else 1
+        difference, perplexity = row[key], row["row"] == _PERPLEXITY
         if difference is None:
             return Cell("")
+        decimals, unit = (2, " PPL") if perplexity else (1, "")
         texts = {name: cells.difference_text(getattr(difference, name), decimals) for name in ("value", "low", "high")}
-        texts |= {"score": f"{difference.score:.{decimals}f}", "p": cells.p_text(difference.p)}
+        texts |= {"score": cells.mean_text(difference.score, nan, decimals), "p": cells.p_text(difference.p)}
         texts["seeds"] = " / ".join(map(str, dict.fromkeys((difference.seeds, difference.seeds_against))))
-        return cells.ours(text.format(**texts), " ".join(difference.runs))
+        return cells.ours(text.format(**texts, unit=unit), " ".join(difference.runs))
 
     return Column(heading, cell, detail)
 
 
+def _verdict_column(heading: str, key: str, of: str) -> Column:
+    def cell(row: dict) -> Cell:
+        agree = cells.agreed(row["verdict"], row["test_verdict"])
+        return cells.ours(cells.bold(row[of]) if agree else row[of], " ".join(getattr(row[key], "runs", ())))
+
+    return Column(heading, cell, text=True)
+
+
+_WHOLE = "{value}{unit} ({low} to {high})"
 _CLAIM_COLUMNS = [
     Column("Claim", "claim", key=True),
-    Column("§", "section", key=True),
-    Column("Compared", "compared", detail=True, text=True),
-    Column("Expected", "expected", detail=True, text=True),
+    _verdict_column("Seen on dev?", "difference", "verdict"),
+    _difference_column("Dev", _WHOLE),
+    _verdict_column("Seen on test?", "test", "test_verdict"),
+    _difference_column("Test", _WHOLE, key="test"),
+    Column("Compared: expected", lambda row: ": ".join(filter(None, (row["compared"], row["expected"]))), text=True),
+    Column("§", "section", detail=True, text=True),
     _difference_column("First", "{score}", detail=True),
-    _difference_column("Difference", "{value}"),
-    _difference_column("95 %", "{low} to {high}"),
     _difference_column("p", "{p}", detail=True),
     _difference_column("Seeds", "{seeds}", detail=True),
-    Column("Here", lambda row: cells.ours(row["verdict"], " ".join(getattr(row["difference"], "runs", ()))), text=True),
 ]
 
 

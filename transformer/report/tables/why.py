@@ -67,7 +67,7 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
     rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
-    notes = [*cells.gaps(params.expected, both), *cells.fixed("scores.chance", "why.p", "why.not_measured")]
+    notes = [*cells.gaps(params.expected, both), *cells.fixed("why.p", "why.not_measured")]
     notes.append(cells.note("why", "others", kind=others[0]["kind"]))
     if len(both):
         variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
@@ -79,7 +79,9 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
 
 
 def _bleu_cell(row: dict) -> Cell:
-    return cells.ours("not run at this scale" if pd.isna(row["bleu"]) else f"{row['bleu']:.2f}", row["runs"])
+    return cells.ours(
+        "not run at this scale" if pd.isna(row["bleu"]) else cells.mean_text(row["bleu"], math.nan, 2), row["runs"]
+    )
 
 
 _CHOICE_COLUMNS = [
@@ -167,7 +169,7 @@ def _of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
     differences, rows = from_base(runs), []
     for experiment in experiments:
         same, difference = runs[runs["experiment"] == experiment], differences.get(experiment)
-        compared = (difference.value, difference.p) if difference else (math.nan, math.nan)
         scores, names = list(same["bleu"]), list(same["name"])
-        rows.append(_choice_row("training", f"{experiment} of Table 3", scores, *compared, names))
+        value = difference.value if difference else math.nan
+        rows.append(_choice_row("training", f"{experiment} of Table 3", scores, value, math.nan, names))
     return rows

@@ -16,11 +16,13 @@ from matplotlib import pyplot  # noqa: E402, as the backend has to be chosen fir
 HERE = Path(__file__).parent
 RUNS = HERE.parent / "runs/en-de"
 OTHER = "text-lower-case"  # scored against other references
+COLORS = ("#D55E00", "#009E73", "#CC79A7", "#6A4CFF", "#7F0000", "#8A6D3B")
 
 
 def main() -> None:
     figure, (base, big) = pyplot.subplots(1, 2, figsize=(10, 4.2), width_ratios=[3, 2], layout="constrained")
-    base.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)  # the usual ten are too few
+    for axes in (base, big):  # a colour for two settings, the second dashed
+        axes.set_prop_cycle(matplotlib.cycler(linestyle=("-", "--")) * matplotlib.cycler(color=COLORS))
     tried = sorted(path.parent for path in HERE.glob("*/metrics.jsonl"))
     for folder in [RUNS / "base/1", *tried]:
         if folder.name != OTHER and not folder.name.startswith("big"):
@@ -33,7 +35,7 @@ def main() -> None:
     for axes in (base, big):
         axes.set_xlabel("target tokens")
         axes.xaxis.set_major_formatter(lambda tokens, _: f"{tokens / 1e6:g} M")
-        axes.legend()
+        axes.legend(fontsize=7)
         axes.grid(True)
     figure.savefig(HERE / "curves.svg", metadata={"Date": None})
 
@@ -41,8 +43,14 @@ def main() -> None:
 def draw(axes: pyplot.Axes, folder: Path, measure: str) -> None:
     """Draw a run's curve; those of the record, which were chosen, are thick."""
     chosen = HERE not in folder.parents
-    label = f"chosen ({folder.parent.name})" if chosen else folder.name
-    axes.plot(*curve(folder / "metrics.jsonl", measure), lw=2 if chosen else 0.8, label=label)
+    label = f"chosen ({folder.parent.name})" if chosen else folder.name.replace("-", " ")
+    label = label.replace("vocabulary 10000 ", "10,000 subwords, ").replace(" batch", ", batch")
+    look = (
+        {"lw": 2, "color": "black", "ls": "-"}
+        if chosen and folder.parent.name == "base"
+        else {"lw": 2 if chosen else 1}
+    )
+    axes.plot(*curve(folder / "metrics.jsonl", measure), label=label, **look)
 
 
 def curve(path: Path, measure: str) -> tuple[list[float], list[float]]:
