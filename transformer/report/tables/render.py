@@ -96,9 +96,10 @@ class Table:
 
 
 def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
-    """Write `output`.csv, `frame` with twelve digits, and the table as .json, .md, .tex and .html."""
-    # Twelve digits: those behind them depend on the processor.
-    parts = {"csv": frame.to_csv(index=frame.index.name is not None, float_format="%.12g")}
+    """Write `output`.csv, `frame` with nine digits, and the table as .json, .md, .tex and .html."""
+    # Nine digits: those behind them depend on the processor.
+    rounded = frame.map(lambda value: float(f"{value:.9g}") if isinstance(value, float) else value)
+    parts = {"csv": rounded.to_csv(index=frame.index.name is not None)}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
     parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
     for ending, content in parts.items():
