@@ -6,7 +6,7 @@ import re
 
 import pytest
 from support.project import copy_project, snakemake
-from support.scripts import WORDS, write_corpora
+from support.scripts import LANGUAGES, write_corpora
 
 TABLE = "results/scripts/tables/table2.csv"
 
@@ -19,7 +19,7 @@ def test_five_scripts_from_yaml_to_table_2(tmp_path):
     result = snakemake(project, *options)
     assert result.returncode == 0, result.stderr
     (row,) = (row for row in csv.DictReader((project / TABLE).read_text("utf-8").splitlines()) if row["by"] == "ours")
-    for code in WORDS:
+    for code in LANGUAGES:
         assert float(row[f"en-{code}_bleu"]) > 60
         assert float(row[f"en-{code}_sacrebleu"]) > 60
         said = (project / f"logs/tokenize/scripts/en-{code}/train.log").read_text("utf-8")

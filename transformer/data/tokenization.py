@@ -24,6 +24,9 @@ RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languag
 _CODES = "ces:cs deu:de ger:de ell:el eng:en spa:es fin:fi fra:fr gle:ga hun:hu isl:is ita:it lvs:lv lit:lt nld:nl "
 _CODES += "pol:pl por:pt ron:ro rus:ru slk:sk slv:sl swe:sv tam:ta cat:ca zho:zh cmn:zh yue:zh jpn:ja kor:ko tha:th "
 _SHORT = dict(pair.split(":") for pair in (_CODES + "khm:km mya:my lao:lo bod:bo hin:hi ben:bn guj:gu").split())
+composed = partial(
+    unicodedata.normalize, "NFC"
+)  # with one character for a letter and its marks; some programs write two
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
@@ -62,9 +65,9 @@ class _Tokenizer(MosesTokenizer):
             # stand apostrophes, Catalan's point and Hebrew's mark of an abbreviation.
             sign = rf"(?:[^\w{_marks()}\s.'`,’·\"\-]|_)(?:\u200d\S|[{_marks()}])*"
             inner = r"(?<!\w)[’·]|[’·](?!\w)|(?<![א-ת])\"|\"(?![א-ת])"
-            pattern = rf"([\U0001F1E6-\U0001F1FF]{{2}}|—+|…+|{sign}|{inner})"
+            pattern = rf"((?=[^\w\s.'`,\-]|_)(?:[\U0001F1E6-\U0001F1FF]{{2}}|—+|…+|{sign}|{inner}))"
             self.PAD_NOT_ISALNUM = re.compile(pattern), r" \1 "
-            self.NON_SPECIFIC_APOSTROPHE = re.compile(rf"(?<![\w{_marks()}])'|'(?!\w)"), " ' "
+            self.NON_SPECIFIC_APOSTROPHE = re.compile(rf"'(?:(?<![\w{_marks()}]')|(?!\w))"), " ' "
 
     def isanyalpha(self, text: str) -> bool:
         """Return whether any character is a letter of this language."""
@@ -81,8 +84,9 @@ def _marks() -> str:
 # No space stands on either side of full-width punctuation, and before these signs of other scripts.
 _FULL_WIDTH = re.compile(r" ?([\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]|——+|……+) ?")
 _CLOSING = re.compile(" (?=[،؛؟\u06d4।॥။၊។៕\u055c-\u055e\u0589\u05c3\u1361-\u1368”’…](?: |$))")
-# A line's only apostrophe that stands alone is no quotation mark; with a number or a letter ('68, 's) it begins a word.
-_ELISION = re.compile(r"^((?!.* (?:'|&apos;) .* (?:'|&apos;)(?: |$)).+?) (?:'|&apos;) (?=[^\W\d]{2})")
+# A line's only apostrophe that stands alone ends a word, unless it begins one: '68, 's, 'ne, 'em ...
+_ALONE, _SHORTENED = "(?:'|&apos;)", r"(?:n?e[mnrs]?|till?|cause|round)\b"
+_ELISION = re.compile(rf"^((?!.* {_ALONE} .* {_ALONE}(?: |$)).+?) {_ALONE} (?=[^\W\d]{{2}})(?!{_SHORTENED})")
 _APOSTROPHE = "\ue000"  # in its place, so that no rule of sacremoses moves it
 
 
@@ -132,18 +136,11 @@ def no_rules(code: str) -> str | None:
     return f"{code}: Moses has no rules of a language '{language}', and takes those of English abbreviations"
 
 
-def composed(text: str) -> str:
-    """Return a text in NFC, with one character for a letter and its marks; some programs write two."""
-    return unicodedata.normalize("NFC", text)
-
-
 # Why a training pair is left out, and how that is said.
 FAULTS = {"blank": "with a blank side", "long": "too long (max_words)", "unequal": "too unequal (max_ratio)"}
 # A word, for `count_words`: of scripts that write no spaces, as many characters as words have there.
-_EAST, _SOUTH_EAST = (
-    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff",
-)
+_EAST = "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
 
 
