@@ -51,6 +51,9 @@ def test_text_is_prepared_as_scale_and_task_say():
     assert json.loads(ask.preparation(wildcards())) == common | own
     french = json.loads(ask.preparation(wildcards(task="en-fr")))
     assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
+    tried = [f"resources/corpora/{name}.fr" for name in ("newstest2013", "newstest2014.fr-en")]
+    assert list(map(str, ask.tried(wildcards(task="en-fr", split="train")))) == tried
+    assert ask.tried(wildcards(task="en-fr", split="dev")) == []
     assert ask.prepared("max_words")(wildcards(task="supervised")) == common["max_words"]
     text = SimpleNamespace(source="a", target="b")
     assert ask.vocabulary_options(wildcards(), text) == ["--text", "a", "b", "--size", 37_000, "--longest", 512]

@@ -145,7 +145,7 @@ class Inputs:
     def tried(self, wildcards: _Wildcards) -> Paths:
         """Return the target sides that are only looked at while the training text is prepared: of dev and test."""
         splits = ("dev", "test") if wildcards.split == "train" else ()
-        return flatten(self.at(wildcards.scale).text(wildcards.task, split, "target") for split in splits)
+        return distinct(flatten(self.at(wildcards.scale).text(wildcards.task, split, "target") for split in splits))
 
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return [self.task(wildcards)[side] for side in ("source", "target")]

@@ -11,10 +11,10 @@ from support.toy import write_text
 
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 LANGUAGES = [code for code in WORDS if code != "en"]
-SPLITS = {"train": slice(160), "dev": slice(160, 180), "test": slice(180, 200)}
-BASE = {"N": 2, "steps": 220, "warmup_steps": 80, "source_tokens": 600, "target_tokens": 600, "checkpoint_every": 10}
+SPLITS = {"train": slice(160), "dev": slice(160, 200)}
+BASE = {"N": 2, "steps": 160, "warmup_steps": 60, "source_tokens": 600, "target_tokens": 600, "checkpoint_every": 10}
 SCALE = {"label": "five scripts", "width": 8, "depth": 2, "seeds": [1], "rows": ["base"], "base": BASE}
-SCALE |= {"experiments": {}, "running": {"evaluate_every": 110, "bleu_sentences": 20}}
+SCALE |= {"experiments": {}, "running": {"evaluate_every": 80, "bleu_sentences": 10}}
 
 
 def write_corpora(project: Path) -> Path:
@@ -30,7 +30,7 @@ def write_corpora(project: Path) -> Path:
                 write_text(path, [sentence(side, place) for place in chosen[part]])
             corpora[names[split]] = {"files": {side: {"path": path.name} for side, path in paths.items()}}
         sides = {"source": "en", "target": code, "vocabulary": 140, "embedding_rows": 140}
-        tasks[f"en-{code}"] = sides | names | {"train": [names["train"]]}
+        tasks[f"en-{code}"] = sides | {"train": [names["train"]], "dev": names["dev"], "test": names["dev"]}
     config = {"corpora": corpora, "scales": {"scripts": SCALE | {"tasks": tasks}}}
     (project / "scripts.yaml").write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
     return project / "scripts.yaml"

@@ -139,8 +139,11 @@ def tokenize(
     said += [f"left out: {left_out(counts)}"] if clean else []
     said += [_ceiling(path, languages[1], how) for path in test]
     print("; ".join(said))
-    for problem in filter(None, map(no_rules, languages if clean else ())):
-        print(f"! {problem}")
+    if clean:
+        from transformer.evaluation.bleu import missing_tokenizer
+
+        for problem in filter(None, (*map(no_rules, languages), missing_tokenizer(languages[1]))):
+            print(f"! {problem}")
 
 
 def _ceiling(path: Path, language: str, how: Preparation) -> str:
