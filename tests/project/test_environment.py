@@ -106,17 +106,17 @@ class Missing:
         if name.partition(".")[0] in {missing}:
             raise ModuleNotFoundError("no " + name, name=name)
 sys.meta_path.insert(0, Missing())
-sys.argv = ["transformer", *{arguments}]
-runpy.run_module("transformer", run_name="__main__")
+sys.argv = [{module!r}, *{arguments}]
+runpy.run_module({module!r}, run_name="__main__")
 """
 
 
-def run_without_extras(*arguments: str, text: str = "") -> subprocess.CompletedProcess:
-    """Run a subcommand as if only what `dependencies` names, and what that needs, were installed."""
+def run_without_extras(*arguments: str, text: str = "", module: str = "transformer") -> subprocess.CompletedProcess:
+    """Run a subcommand, or another module, as if only what `dependencies` names and needs were installed."""
     there = closure([Requirement(line) for line in PYPROJECT["project"]["dependencies"]], PYTHONS[0])
     packages = importlib.metadata.packages_distributions().items()
     missing = {module for module, of in packages if not set(map(canonicalize_name, of)) & {*there, "transformer"}}
-    program = WITHOUT.format(missing=missing, arguments=list(arguments))
+    program = WITHOUT.format(missing=missing, module=module, arguments=list(arguments))
     return subprocess.run([sys.executable, "-c", program], input=text, cwd=ROOT, capture_output=True, encoding="utf-8")
 
 
@@ -126,9 +126,18 @@ def test_the_smallest_installation_translates():
     assert (result.stdout, result.returncode) == ("Zwei Hunde spielen im Schnee.\n", 0), result.stderr
 
 
+def test_examples_of_the_interface_need_the_smallest_installation(tmp_path):
+    pages = "".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/export.md"))
+    examples = tmp_path / "examples"
+    examples.write_text("\n".join(re.findall(r"```pycon\n(.*?)```", pages, re.DOTALL)), encoding="utf-8")
+    result = run_without_extras(str(examples), module="doctest")
+    assert (result.stdout, result.returncode) == ("", 0), result.stdout + result.stderr
+
+
 @pytest.mark.parametrize(("command", "extra", "package"), [
     (["score", "--hyp", "README.md", "--ref", "README.md"], "workflow", "tabulate"),
     (["explain", "table2", "base", "en-de"], "report", "pandas"),
+    (["attend", "A dog.", "--run", "results/record/multi30k/runs/en-de/base/1"], "report", "matplotlib"),
     (["serve", "--run", "results/record/multi30k/runs/en-de/base/1"], "serve", "uvicorn"),
 ])  # fmt: skip
 def test_a_missing_extra_is_named(command, extra, package):
