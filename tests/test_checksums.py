@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.commands import do, error
+from support.commands import do
 from support.toy import forge, make_data, make_experiment, make_run, random_lines, write_text
 
 from transformer.checksums import read_manifest, read_trained, verified_run
@@ -135,16 +135,6 @@ def test_a_finished_run_stays_though_its_data_are_damaged(place, caplog):
     flip(place / DATA / "vocabulary.model")
     with pytest.raises(SystemExit, match=f"{DATA}/vocabulary.model: damaged, or not"):
         do(*COMMANDS["train"])
-
-
-def test_what_is_too_long_to_be_translated_is_named_before_training(place):
-    lines = ["", "ab", "ab cd ef gh ij"]
-    text = write_text(Path("test.source.tok"), lines)
-    longest = len(Subwords(f"{DATA}/vocabulary.model").encode(lines)[2])
-    options = ["--searched", f"{DATA}/dev.source.tok", text, "--longest"]
-    do(*COMMANDS["encode"], *options, longest)
-    message = error(*COMMANDS["encode"], *options, longest - 1)
-    assert message.startswith(f"test.source.tok, line 3: {longest} subwords, at most {longest - 1} can be translated")
 
 
 def sampled(place: Path):

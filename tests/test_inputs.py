@@ -51,9 +51,6 @@ def test_text_is_prepared_as_scale_and_task_say():
     assert json.loads(ask.preparation(wildcards())) == common | own
     french = json.loads(ask.preparation(wildcards(task="en-fr")))
     assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
-    tried = [f"resources/corpora/{name}.fr" for name in ("newstest2013", "newstest2014.fr-en")]
-    assert list(map(str, ask.tried(wildcards(task="en-fr", split="train")))) == tried
-    assert ask.tried(wildcards(task="en-fr", split="dev")) == []
     assert ask.prepared("max_words")(wildcards(task="supervised")) == common["max_words"]
     text = SimpleNamespace(source="a", target="b")
     assert ask.vocabulary_options(wildcards(), text) == ["--text", "a", "b", "--size", 37_000, "--longest", 512]
@@ -62,10 +59,18 @@ def test_text_is_prepared_as_scale_and_task_say():
 
 def test_what_will_be_translated_is_measured_before_training():
     """Of all positions, `extra_length` are for what a translation has more. A parser leaves long sentences out."""
-    texts = ["results/paper/data/en-de/dev.source.tok", "results/paper/data/en-de/test.source.tok"]
-    options = asked("scale=paper").searched_options(wildcards(), ["data.json"])
-    assert list(map(str, options)) == ["--longest", "974", "--searched", *texts]
-    assert asked("scale=paper").searched_options(wildcards(task="supervised", scale="demo"), ["data.json"]) == []
+    ask = asked("scale=paper")
+    assert ask.longest(wildcards(), ["data.json"]) == ["--longest", 974]
+    assert ask.longest(wildcards(task="supervised", scale="demo"), ["data.json"]) == []
+    vocabulary = ask.vocabulary_of_search(wildcards(split="test"))
+    assert list(map(str, vocabulary)) == ["results/paper/data/en-de/vocabulary.model"]
+    input, output = SimpleNamespace(vocabulary=vocabulary), ["test.json"]
+    options = ask.use_of_text(wildcards(split="test"), input, output)
+    assert options == ["--tried", "--vocabulary", *vocabulary, "--longest", 974]
+    input.vocabulary = ask.vocabulary_of_search(wildcards(split="dev"))
+    assert ask.use_of_text(wildcards(split="dev"), input, output) == ["--tried"]
+    assert ask.use_of_text(wildcards(split="train"), input, output) == ["--clean"]
+    assert list(map(str, ask.measured(wildcards(split="test")))) == ["results/paper/data/en-de/test.source.tok"]
 
 
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():

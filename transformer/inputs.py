@@ -142,10 +142,21 @@ class Inputs:
         """Return an input function: the plain text of one side of a split, or if None, of the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
-    def tried(self, wildcards: _Wildcards) -> Paths:
-        """Return the target sides that are only looked at while the training text is prepared: of dev and test."""
-        splits = ("dev", "test") if wildcards.split == "train" else ()
-        return distinct(flatten(self.at(wildcards.scale).text(wildcards.task, split, "target") for split in splits))
+    def use_of_text(self, wildcards: _Wildcards, input: Any, output: list[str]) -> _Options:
+        """Return what a split is for, as options of `tokenize`: it is learned from, or tried and searched."""
+        # As this takes `output`, Snakemake prepares nothing again for another `extra_length`.
+        if wildcards.split == "train":
+            return ["--clean"]
+        searched = ["--vocabulary", *input.vocabulary, *self.longest(wildcards, output)] if input.vocabulary else []
+        return ["--tried", *searched]
+
+    def vocabulary_of_search(self, wildcards: _Wildcards) -> Paths:
+        """Return the vocabulary by which a test set is measured, for which no training waits; `encode` measures dev."""
+        return [self.data(wildcards).vocabulary] if wildcards.split == "test" else []
+
+    def measured(self, wildcards: _Wildcards) -> Paths:
+        """Return the tokenised test set, whose sentences are then short enough to be translated."""
+        return [self.data(wildcards).tokens("test", "source")] if wildcards.split == "test" else []
 
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return [self.task(wildcards)[side] for side in ("source", "target")]
@@ -158,16 +169,11 @@ class Inputs:
         """Return an input function: a value of a task's preparation."""
         return lambda wildcards: preparation_of(at(self.config, wildcards.scale), wildcards.task)[key]
 
-    def searched(self, wildcards: _Wildcards) -> Paths:
-        """Return the tokenised text that a task's models will translate; a parser leaves out what is too long."""
-        splits = () if "symbols" in self.task(wildcards) else ("dev", "test")
-        return [self.data(wildcards).tokens(split, "source") for split in splits]
-
-    def searched_options(self, wildcards: _Wildcards, output: list[str]) -> _Options:
-        # As this takes `output`, Snakemake prepares nothing again for another `extra_length`.
-        if not (texts := self.searched(wildcards)):
+    def longest(self, wildcards: _Wildcards, output: list[str]) -> _Options:
+        """Return as options how many subwords can be translated; a parser leaves out what is too long."""
+        if "symbols" in self.task(wildcards):
             return []
-        return ["--longest", POSITIONS - self.decoding_of(wildcards)["extra_length"], "--searched", *texts]
+        return ["--longest", POSITIONS - self.decoding_of(wildcards)["extra_length"]]
 
     def parts(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return by name the references of the parts of a test set that are scored on their own."""

@@ -26,9 +26,9 @@ def read(path) -> list[str]:
 @pytest.fixture
 def tokenize(tmp_path, experiment):
     """Return a function that tokenises numbered sentences; an empty one is among those to learn from."""
-    draw = random.Random(1)
 
     def tokenize(split, counts, **options):
+        draw = random.Random(split)
         files = {language: tmp_path / f"{split}.{language}" for language in WORDS}
         for (language, file), count in zip(files.items(), counts, strict=True):
             lines = [" ".join(draw.choices(WORDS[language], k=draw.randint(2, 9))) + f" {n}!" for n in range(count)]
@@ -48,6 +48,24 @@ def data(tmp_path, tokenize):
     texts = [data.tokens("train", side) for side in SIDES]
     prepare.vocabulary(text=texts, size=60, sentences=1000, output=data.vocabulary)
     return data
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(data, tokenize, split):
+    """`encode` measures dev; a test set is measured where it is tokenised, so that no training waits for it."""
+
+    def measure(longest):
+        if split == "dev":
+            return prepare.encode(data=data.folder, splits=["train", "dev"], processes=1, longest=longest)
+        return tokenize("test", (19, 19), vocabulary=data.vocabulary, longest=longest)
+
+    measure(100)
+    lengths = list(map(len, Subwords(data.vocabulary).encode(read(data.tokens(split, "source")))))
+    measure(max(lengths))
+    with pytest.raises(InputError) as caught:
+        measure(max(lengths) - 1)
+    where = f"{data.tokens(split, 'source')}, line {lengths.index(max(lengths)) + 1}"
+    assert str(caught.value).startswith(f"{where}: {max(lengths)} subwords, at most {max(lengths) - 1} can be")
 
 
 def test_encode_writes_token_arrays_of_the_text_and_names_them(data):

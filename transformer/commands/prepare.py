@@ -109,7 +109,9 @@ def tokenize(
     processes: PositiveInt,
     output: Path,
     clean: bool = False,
-    test: list[Path] = [],  # noqa: B006
+    tried: bool = False,
+    vocabulary: Path | None = None,
+    longest: PositiveInt = POSITIONS,
 ) -> None:
     """Clean and tokenise one split of a task (§5.1): OUTPUT.source.tok, OUTPUT.target.tok, and OUTPUT.json with counts.
 
@@ -124,7 +126,9 @@ def tokenize(
         processes: the result does not depend on their number
         output: path without ending
         clean: drop empty, long and unequal pairs (training data)
-        test: target sides that are only tried: how much of their text is lost in tokenising and detokenising
+        tried: say how much of the target side is lost in tokenising and detokenising
+        vocabulary: of the models that translate this text: measure its lines
+        longest: subwords of a line, at most
     """
     from transformer.data.tokenization import left_out, no_rules, write_tokenized
 
@@ -137,8 +141,12 @@ def tokenize(
     write_json(data.counts(split), counts | {"files": sums_of(texts)})
     said = [f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
     said += [f"left out: {left_out(counts)}"] if clean else []
-    said += [_ceiling(path, languages[1], how) for path in test]
+    said += [_ceiling(path, languages[1], how) for path in target if tried]
     print("; ".join(said))
+    if vocabulary:
+        from transformer.data.corpus import Subwords, require_short
+
+        require_short(texts[0], Subwords(vocabulary), longest)
     if clean:
         from transformer.evaluation.bleu import missing_tokenizer
 
@@ -193,7 +201,6 @@ def encode(
     data: Path,
     splits: list[str],
     processes: PositiveInt,
-    searched: list[Path] | None = None,
     longest: PositiveInt = POSITIONS,
 ) -> None:
     """Turn tokenised text into token arrays, which training maps into memory.
@@ -206,8 +213,7 @@ def encode(
         data: the folder of one task's data, with the tokenised text and vocabulary.model
         splits: such as train
         processes: the result does not depend on their number
-        searched: tokenised text that the trained model will translate
-        longest: subwords of a line of it, at most
+        longest: subwords of a line of dev, which the trained model will translate, at most
     """
     from transformer.data.corpus import Counts, Subwords, TokenArray, require_short, write_tokens
 
@@ -215,8 +221,8 @@ def encode(
     subwords = Subwords(task.vocabulary)
     parsing = bool(subwords.symbols)
     files = sums_of([task.vocabulary])
-    for text in searched or ():
-        require_short(text, subwords, longest)
+    if "dev" in splits and not parsing:
+        require_short(task.tokens("dev", "source"), subwords, longest)
     for split, side in itertools.product(splits, SIDES):
         about = counts.setdefault(split, read_json(task.counts(split), Counts))
         require_sums(task.counts(split), about.pop("files", {}), [task.tokens(split, each) for each in SIDES])

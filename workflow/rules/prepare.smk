@@ -5,7 +5,7 @@ rule tokenize:
     input:
         source=ask.side("source"),
         target=ask.side("target"),
-        test=ask.tried,
+        vocabulary=ask.vocabulary_of_search,
     output:
         DATA.tokens("{split}", "source"),
         DATA.tokens("{split}", "target"),
@@ -23,13 +23,11 @@ rule tokenize:
     params:
         languages=ask.languages,
         preparation=ask.preparation,
-        clean=lambda wildcards, input: (
-            ["--clean", "--test", *input.test] if wildcards.split == "train" else []
-        ),
+        use=ask.use_of_text,
         output=subpath(output[2], strip_suffix=".json"),
     shell:
         "python -m transformer tokenize --source {input.source:q} --target {input.target:q}"
-        " --languages {params.languages:q} --preparation {params.preparation:q} {params.clean:q}"
+        " --languages {params.languages:q} --preparation {params.preparation:q} {params.use:q}"
         " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
 
 
@@ -91,7 +89,6 @@ rule encode:
             )
         ],
         DATA.vocabulary,
-        ask.searched,
     output:
         *DATA.arrays("train"),
         *DATA.arrays("dev"),
@@ -107,7 +104,7 @@ rule encode:
     params:
         data=subpath(output.about, parent=True),
         splits=["train", "dev"],
-        searched=ask.searched_options,
+        longest=ask.longest,
     shell:
         "python -m transformer encode --data {params.data:q} --splits {params.splits}"
-        " {params.searched:q} --processes {threads} 2>&1 | tee {log:q}"
+        " {params.longest:q} --processes {threads} 2>&1 | tee {log:q}"

@@ -23,6 +23,7 @@ rule translate:
         RUN.vocabulary,
         weights=ask.weights,
         text=ask.side("source"),
+        measured=ask.measured,
         code=ask.code(*SEARCH, "commands/translate.py"),
     output:
         RUN.translation("{split}", "{suffix}"),
