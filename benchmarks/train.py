@@ -20,7 +20,7 @@ from benchmarks.results import THREADS, leave, opened, product_speed, timed
 from benchmarks.workload import of_paper, of_run
 from transformer.config.experiment import Model
 from transformer.model.cost import training_flops
-from transformer.training.loop import sums_of
+from transformer.training.loop import total_lengths
 
 SYSTEMS = {"ours": Ours, "plain": Plain, "joeynmt": Joey}
 NAMES = {"ours": "this project", "plain": "torch.nn.Transformer", "joeynmt": "JoeyNMT"}
@@ -123,7 +123,7 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
 
 def utilisation(model: Model, system: Taken, ceiling: float) -> float:
     """Return the FLOP/s for tokens, without padding, as a share of bare products' `ceiling`: the median over turns."""
-    flops = [sum(training_flops(model, sums_of(step.lengths)) for step in turn) for turn in system.turns]
+    flops = [sum(training_flops(model, total_lengths(step.lengths)) for step in turn) for turn in system.turns]
     return float(np.median(np.divide(flops, system.seconds))) / ceiling
 
 

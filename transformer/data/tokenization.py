@@ -106,7 +106,7 @@ class Moses:
             line = composed(line)
         if self.preparation.normalize_punctuation:
             line = self.normalizer.normalize(line)
-        words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True)
+        words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True).strip()
         if self.preparation.decapitalize and not words[1:2].isupper():  # but not in words such as USA
             words = words[:1].lower() + words[1:]  # a word is one word wherever it stands
         return words.lower() if self.preparation.lowercase else words

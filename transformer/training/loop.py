@@ -188,7 +188,7 @@ class TrainingRun:
         progress.position += 1
         progress.source_tokens += source
         progress.target_tokens += target
-        progress.flops += training_flops(self.experiment.model, sums_of(lengths))
+        progress.flops += training_flops(self.experiment.model, total_lengths(lengths))
         return update
 
     def due(self) -> bool:
@@ -286,7 +286,7 @@ def _naming_step(where: str, states: States) -> Iterator[None]:
         raise TrainingError(f"{where}: {type(error).__name__}: {error}; last state: {last}") from error
 
 
-def sums_of(lengths: np.ndarray) -> Lengths:
+def total_lengths(lengths: np.ndarray) -> Lengths:
     """Return the sums that the cost of a batch depends on, for pairs of these lengths [2, pairs]."""
     source, target = lengths
     return Lengths(*(int(each.sum()) for each in (source, target, source**2, target**2, source * target)))
