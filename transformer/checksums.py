@@ -73,7 +73,7 @@ def verified_run(run: Run, *paths: Path) -> Experiment:
 
     Weights, which may lie elsewhere, must be of the same training.
     """
-    experiment, own = load(run.experiment), [path for path in paths if path.parent == run.folder]
+    experiment, own = load(run.experiment), [path for path in paths if path.parent.resolve() == run.folder.resolve()]
     if run.record.exists():
         record = read_trained(run.record)
         if (found := experiment.digest(record["data_sha256"], record.get("initial_sha256"))) != record["digest"]:

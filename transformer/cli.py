@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 
 import cyclopts
@@ -96,8 +96,12 @@ def _one_line_errors(name: str) -> Iterator[None]:
 
 def _extra(package: str) -> str:
     """Return in which part of the installation a package is, "" if in none (pyproject.toml)."""
+    try:
+        parts = requires("transformer") or []
+    except PackageNotFoundError:  # it is not installed at all, and runs from its checkout
+        return ""
     pattern = re.compile(rf'{re.escape(package)}==.*extra == "(\w+)"')
-    return next((match[1] for line in requires("transformer") or [] if (match := pattern.match(line))), "")
+    return next((match[1] for line in parts if (match := pattern.match(line))), "")
 
 
 @contextmanager

@@ -31,14 +31,20 @@ def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(path, "rb") as file:
-            if (text := file.read()).lstrip()[:1] in (b"{", b"["):  # JSON, which has tabs where YAML has none
-                return yaml.load(text.replace(b"\t", b" "), _Loader)
-            file.seek(0)
-            return yaml.load(file, _Loader)
+            text = file.read()
+            file.seek(0)  # of a file, errors name the path
+            return yaml.load(file if (spaced := _spaced(text)) == text else spaced, _Loader)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror.lower()}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such day
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def _spaced(text: str | bytes) -> str | bytes:
+    """Return JSON with spaces for its tabs, which YAML has nowhere; other text as it is."""
+    if isinstance(text, bytes) and text.lstrip()[:1] in (b"{", b"["):
+        return text.replace(b"\t", b" ")
+    return text
 
 
 def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
@@ -48,7 +54,7 @@ def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
     """
     unknown = re.match("(?:(.*?): )?unknown key '(.+?)'", problem)
     place = ".".join(filter(None, unknown.groups())) if unknown else problem
-    found = [(*_reach(yaml.compose(text, _Loader), place), name) for name, text in sources]
+    found = [(*_reach(yaml.compose(_spaced(text), _Loader), place), name) for name, text in sources]
     depth, line, name = max(reversed(found), key=lambda one: one[0], default=(0, 0, ""))
     return f"{name}, line {line}: {problem}" if depth else problem
 

@@ -117,8 +117,11 @@ def memory_of_rules(profile: Path, options: list[str]) -> dict[str, int]:
     command += [f"--workflow-profile={profile}", *options]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
-        raise InputError(f"{shlex.join(command[2:])} failed; run it to see why")
+        last = (run.stderr or run.stdout).strip().rpartition("\n")[2]
+        raise InputError(f"{shlex.join(command[2:])} failed: {last}")
     found = re.findall(r"^ *rule (\w+):\n(?: .*\n)*? +resources: .*?mem_mb=(\d+)", run.stdout, re.MULTILINE)
+    if not found:
+        raise InputError(f"{shlex.join(command[2:])}: expected jobs with mem_mb, found none")
     return {rule: int(mb) for rule, mb in sorted(found, key=lambda one: int(one[1]))}  # of equal rules the largest
 
 

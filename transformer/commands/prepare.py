@@ -156,13 +156,15 @@ def tokenize(
 
 def _ceiling(path: Path, language: str, how: Preparation) -> str:
     """Say how many lines tokenising and detokenising changes, and what a perfect translation would score therefore."""
+    from sacrebleu.metrics import BLEU
+
     from transformer.data.tokenization import Moses, composed
-    from transformer.evaluation.bleu import bleu_scores
+    from transformer.evaluation.bleu import measure, tokenizer_of
 
     moses, lines = Moses(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
     back = [moses.detokenize(moses.tokenize(line)) for line in lines]
     lost = sum(line != other for line, other in zip(lines, back, strict=True))
-    ceiling = bleu_scores(back, lines, language)["sacrebleu"]["score"]
+    ceiling = measure(BLEU(tokenize=tokenizer_of(language)), back, lines)["score"]
     return f"{lost:,} of {len(lines):,} lines of {path.name} are lost in tokenising: sacreBLEU is {ceiling:.1f} at most"
 
 

@@ -75,9 +75,9 @@ def record(
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     """Copy a run's small files, and when all are there, put them in the place of older ones."""
-    ours = (run.vocabulary.name, run.average.name)
+    ours = {path.name for path in (*run.folder.iterdir(), run.vocabulary, run.average)}
     for old in target.folder.iterdir() if target.folder.exists() else ():
-        if old.suffix not in SMALL and old.name not in ours:
+        if old.name not in ours:
             raise InputError(f"{old}: expected a file of an older record, found another; it would be lost")
     aside = Run(target.folder.with_name(f".{target.folder.name}.part"))
     if aside.folder.exists():  # of an attempt that failed

@@ -35,7 +35,7 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     for entry in entries:
         key, equals, value = entry.partition("=")
         try:
-            given |= {key: yaml.safe_load(value)}
+            given = _laid_over(given, {key: yaml.safe_load(value)})
         except yaml.YAMLError:
             equals = ""
         if not equals:

@@ -69,8 +69,8 @@ def learn(
     texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
     """
     model, long, reserved = io.BytesIO(), False, 0
-    for line in itertools.chain.from_iterable(map(read_lines, texts)):
-        long |= len(line) > LINE // 4  # characters, of four bytes at most
+    for line in evenly(texts, sentences):
+        long |= len(line.encode()) > LINE  # else the model, whose bytes hold this limit, is as it always was
         reserved += RESERVED in line
     if reserved:
         logger.warning("%s lines have U+2585, which is SentencePiece's own: it is learned as a space", reserved)

@@ -149,9 +149,10 @@ def token_bleu(lowercase: bool = False) -> BLEU:
 
 
 def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
-    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature of it."""
-    score = metric.corpus_score(list(map(composed, hypotheses)), [list(map(composed, references))]).score
-    return {"score": score, "signature": metric.get_signature().format()}
+    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature, which says where that changed a side."""
+    sides = [list(map(composed, side)) for side in (hypotheses, references)]
+    score, changed = metric.corpus_score(sides[0], sides[1:]).score, sides != [list(hypotheses), list(references)]
+    return {"score": score, "signature": metric.get_signature().format() + "|norm:nfc" * changed}
 
 
 def marks(sentences: list[str]) -> dict:

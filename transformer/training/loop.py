@@ -271,6 +271,8 @@ class TrainingRun:
         entries |= {"steps": self.progress.step, "data_sha256": data_sha256}
         entries |= {"initial_sha256": initial_sha256} if initial_sha256 else {}
         entries |= {"planned_steps": self.training.steps} if self.progress.step < self.training.steps else {}
+        if self.perplexities and (kept := best(self.perplexities)) != self.progress.step:  # those after it go
+            entries |= {"dev_perplexity": self.perplexities[kept], "dev_bleu": None}
         entries |= {"parameters": sum(parameter.numel() for parameter in self.learner.parameters)}
         entries |= {"commit": last["commit"], "hardware": last["hardware"], "finished": provenance.now()}
         write_json(self.folder.record, entries, indent=1)

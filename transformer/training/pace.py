@@ -47,7 +47,8 @@ def _timed(run: Experiment, device: torch.device) -> tuple[float, float]:
     """Return the FLOPs and the seconds of a step: processor time on a processor, which others use, too."""
     part = min(1.0, _MOST[device.type] / _flops(run))
     budgets = {side: max(2 * SENTENCE, int(getattr(run.training, side) * part)) for side in _SIDES}
-    training = {"steps": 1, "averaged_checkpoints": 1, "initial_weights": UNSET} | budgets  # so few are not compiled
+    training = {"steps": 1, "averaged_checkpoints": 1} | budgets  # so few are not compiled
+    training |= {"initial_weights": UNSET, "max_length": UNSET}
     positions = "sinusoid" if run.model.positions == "words" else run.model.positions  # words need a vocabulary
     run = replace(run, model=replace(run.model, positions=positions), training=replace(run.training, **training))
     text = ParallelText(*(_sentences(run, rows) for rows in (run.model.embedding_rows, run.model.output_rows)))

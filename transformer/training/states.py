@@ -98,6 +98,8 @@ def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     kept, perplexities = sorted(trained.checkpoints.glob("*.safetensors")), dev_perplexities(trained)
     if perplexities:
         kept = [trained.checkpoint(step) for step in sorted(perplexities) if step <= best(perplexities)][-averaged:]
+        if len(kept) < averaged:
+            logger.info("averages %s checkpoints, not %s: the best one came early", len(kept), averaged)
     elif len(kept) != averaged:
         raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(kept)}")
     for old in (aside, run.checkpoints):

@@ -135,7 +135,7 @@ class Translator:
 
     def attention(self, source: str, target: str | Translation | None = None) -> PairAttention:
         """Return all heads' weights in a raw sentence and its translation, the model's own if None is given."""
-        ids = self._target_ids(target or self.translate([source])[0])
+        ids = self._target_ids(self.translate([source])[0] if target is None else target)
         (given,) = self.encode([source])
         weights = {kind: each.numpy() for kind, each in attention_weights(self.model, given, ids).items()}
         return PairAttention(*map(self.vocabulary.names, (given, ids, [PAD, *ids[:-1]])), **weights)

@@ -134,8 +134,8 @@ def save_pictures(figure: Figure, output: str | Path) -> None:
         logger.warning("%s: no font here has %s: install one, such as Noto (fonts-noto-core, -cjk)", output, found)
     # The order counts: each time, the layout comes a little closer to its limit.
     for kind, metadata in {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}.items():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
-        with replacing(f"{output}.{kind}", "wb") as file:
+        with replacing(f"{output}.{kind}", "wb") as file, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
             if kind == "svg":
                 figure.savefig(drawn := StringIO(), format=kind, metadata=metadata)
                 file.write(steady_svg(drawn.getvalue()).encode())
