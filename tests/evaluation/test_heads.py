@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.analysing import PAIRS, analyse, by_commands
-from support.toy import random_model, random_text
+from support.toy import forge, random_model, random_text
 from torch import nn
 
 from transformer.config.experiment import PAD
@@ -181,6 +181,7 @@ def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
     assert scores["cross", 2]["bleu"] < scores[None, 0]["bleu"]
     lines = (own / "dev.en").read_text().splitlines()
     tensors, header = load(own / "run" / "average.safetensors")
+    forge(own / "run")
     for kind, count in ((None, 0), ("decoder", 1), ("cross", 1)):
         changed = dict(tensors)
         for step in found["kinds"][kind]["curve"][:count] if kind else []:

@@ -59,6 +59,7 @@ class TestResults:
             assert len(text) == LINES + 1
             assert [text[10 * place] for place in range(len(FOREIGN))] == [pair[side].rstrip("\r") for pair in FOREIGN]
         german, french = (json.loads((results / f"data/en-{to}/train.json").read_text()) for to in ("de", "fr"))
+        assert german.pop("files").keys() == {"train.source.tok", "train.target.tok"}
         assert german == {"read": 3 * LINES, "kept": 3 * (LINES - LOST)} | {"blank": 6, "long": 3, "unequal": 3}
         assert french["read"] == 5 * LINES
         assert 4 * LINES < french["kept"] <= 5 * (LINES - LOST + 1)  # 81 words are few enough, but ratios are narrower
