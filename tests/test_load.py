@@ -1,4 +1,4 @@
-"""`import transformer`, `transformer.load`: quick, light, and the same as the command."""
+"""`import transformer`, `transformer.load`: they load no more than they need."""
 
 import subprocess
 import sys
@@ -11,17 +11,12 @@ HEAVY = "{'torch', 'numpy', 'pandas', 'matplotlib', 'snakemake', 'sacrebleu', 's
 
 
 def python(code: str) -> str:
-    command = [sys.executable, "-c", f"import sys, time; {code}"]
+    command = [sys.executable, "-c", f"import sys; {code}"]
     return subprocess.run(command, cwd=ROOT, env=PROCESSOR, check=True, capture_output=True, text=True).stdout
 
 
-def test_import_takes_a_tenth_of_a_second_and_no_torch():
-    """The quickest of five, as the machine may be busy."""
-    code = "start = time.perf_counter(); import transformer; "
-    code += f"print(time.perf_counter() - start, {HEAVY} & {{*sys.modules}})"
-    times, loaded = zip(*(python(code).split(maxsplit=1) for _ in range(5)), strict=True)
-    assert set(loaded) == {"set()\n"}
-    assert min(map(float, times)) <= 0.1
+def test_importing_needs_no_torch():
+    assert python(f"import transformer; print({HEAVY} & {{*sys.modules}})") == "set()\n"
 
 
 def test_translating_needs_neither_the_workflow_nor_the_report():

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from support.mirror import mirrored
@@ -81,9 +82,10 @@ def test_another_processor_makes_the_same(project):
     """One with fewer instructions; and numbers that differ in the 15th digit, as those of other processors do."""
     chance = random.Random(1)
     folder = project / RECORD
-    kept = {path: path.read_bytes() for path in [*folder.glob("*.json"), *folder.glob("runs/**/*.json")]}
+    kept = {path: path.read_bytes() for name in ("*.json", "runs/**/*.json*") for path in folder.glob(name)}
     for path, content in kept.items():
-        path.write_text(json.dumps(perturbed(json.loads(content), chance)))
+        lines = content.splitlines() if path.suffix == ".jsonl" else [content]
+        path.write_text("".join(json.dumps(perturbed(json.loads(line), chance)) + "\n" for line in lines))
     emptied(project)
     result = subprocess.run([sys.executable, "-c", BUILD], cwd=project, env=os.environ | OLDER, capture_output=True)
     for path, content in kept.items():
@@ -114,6 +116,21 @@ def test_readmes_say_what_table_3_found():
     found = next(note for note in notes if note.startswith("Of the "))
     for folder, words in ((ROOT / RECORD, found), (ROOT, re.sub(r" \([^)]*\)", "", found))):
         assert words in " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+
+
+def test_the_records_readme_states_bases_scores():
+    """Beside those of a published model: means and deviations over seeds."""
+    text = (ROOT / RECORD / "README.md").read_text(encoding="utf-8")
+    stated = re.findall(r"([\d.]+) ± ([\d.]+)", re.search(r"^\| base, .*", text, re.MULTILINE)[0])
+    found = []
+    for task in ("en-de", "en-fr"):
+        scores = [
+            json.loads(path.read_text())["scores"] for path in (ROOT / RECORD).glob(f"runs/{task}/base/*/test.json")
+        ]
+        for metric in ("tokenized_lc", "sacrebleu"):
+            values = [of_run[metric]["score"] for of_run in scores]
+            found.append((f"{mean(values):.2f}", f"{stdev(values):.2f}"))
+    assert stated == found
 
 
 def test_every_run_is_in_the_tables():

@@ -128,8 +128,9 @@ def test_the_smallest_installation_translates():
 
 def test_examples_of_the_interface_need_the_smallest_installation(tmp_path):
     pages = "".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/export.md"))
-    examples = tmp_path / "examples"
-    examples.write_text("\n".join(re.findall(r"```pycon\n(.*?)```", pages, re.DOTALL)), encoding="utf-8")
+    blocks, examples = re.findall(r"```pycon\n(.*?)```", pages, re.DOTALL), tmp_path / "examples"
+    assert len(blocks) == 2
+    examples.write_text("\n".join(blocks), encoding="utf-8")
     result = run_without_extras(str(examples), module="doctest")
     assert (result.stdout, result.returncode) == ("", 0), result.stdout + result.stderr
 

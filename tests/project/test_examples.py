@@ -1,4 +1,7 @@
-"""Examples in Python, of README.md and docs/, print what they say; the tour's plain model is this project's."""
+"""Examples in Python, of docs/, print what they say; the tour's plain model is this project's.
+
+Those of README.md and of docs/export.md run in test_environment.py, in the smallest installation.
+"""
 
 import doctest
 import re
@@ -14,7 +17,7 @@ from transformer.model.packed import pack
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs/export.md"})
 BLOCKS = {page: re.findall(r"```(python|pycon)\n(.*?)```", page.read_text("utf-8"), re.DOTALL) for page in PAGES}
 PAGES = [page for page in PAGES if "pycon" in dict(BLOCKS[page])]
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
 from transformer.files import InputError
-from transformer.report.tables.table3 import read_variations, table3
+from transformer.report.tables.table3 import findings, read_variations, table3
 
 ROOT = Path(__file__).parents[3]
 PRINTED = """row,experiment,changed,steps,perplexity,bleu,parameters
@@ -77,6 +78,13 @@ def test_bold_is_what_both_measurements_say_and_all_are_counted(make):
     )
     assert f"{counted} both dev and test, 1 (`N-2`) are judged by one of the two alone, 0 are not seen" in said(table)
     assert rows["N-2"]["test_difference"] == 0
+
+
+def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
+    seen, p = ["seen here"] * 3, {"p_holm": [0.01, 0.06, 0.01], "test_p_holm": [0.01, 0.01, 0.07]}
+    frame = pd.DataFrame({"paper_difference": [-0.9, -0.1, 0.6], "here": seen, "test_here": seen} | p, list("abc"))
+    assert "In print 1 (`b`) differ from base by 0.1 alone." in findings(frame)
+    assert ", 2 (`b`, `c`) of those seen no longer have p < 0.05 on both." in findings(frame)
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):

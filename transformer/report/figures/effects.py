@@ -34,7 +34,7 @@ def differences(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     figure.legend(loc="outside upper center", ncols=3)
     caption = (
         "How much rows of Table 3 differ from base. Ours are measured twice, on the dev set by the last checkpoint "
-        "and on the test set by averaged weights; lines are 95 % intervals. A line that crosses 0 cannot be told from "
+        "and on the test set by averaged weights; lines are 95 % intervals. Table 3 says which can be told from "
         f"base. The paper's are of newstest2013, without intervals.{not_shown(missing(params.expected, runs['name']))}"
     )
     listed = []

@@ -91,8 +91,9 @@ def found(tables: Iterable[str | Path]) -> str:
     table3 = next((Path(path) for path in tables if Path(path).stem == "table3"), None)
     if not table3:
         return ""
-    texts = {name: str for name in ("here", "test_here")}
-    return findings(pd.read_csv(table3.with_suffix(".csv"), index_col="experiment", dtype=texts, keep_default_na=False))
+    blank = {"here": "", "test_here": ""}
+    frame = pd.read_csv(table3.with_suffix(".csv"), index_col="experiment", dtype=dict.fromkeys(blank, str))
+    return findings(frame.fillna(blank))
 
 
 def closeness(tables: Iterable[str | Path]) -> Markup:

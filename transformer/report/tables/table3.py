@@ -15,6 +15,7 @@ from transformer.report.tables.render import Cell, Column, Table, lay_out
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 TEST = "test_"  # begins the columns of the second measurement
+SLIGHT = 0.1  # BLEU, the last digit that the paper prints
 
 
 def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -90,12 +91,15 @@ _COLUMNS = [
 
 
 def findings(frame: pd.DataFrame) -> str:
-    """Count the paper's differences from base that are seen in both measurements, in one, or in none; name them."""
+    """Count and name the paper's differences from base: seen in both measurements, in one, in none; slight; weak."""
     both = frame.loc[frame["here"] != "", ["here", f"{TEST}here"]].apply(set, axis=1)
     both = both[[cells.NO_VERDICT not in said for said in both]]
     kinds = {"seen": {cells.SEEN}, "not_seen": {cells.NOT_SEEN}, "open": {cells.OPEN}}
     named = {kind: list(both.index[[said - {""} == alone for said in both]]) for kind, alone in kinds.items()}
     named["one"] = [name for name in both.index if not any(name in names for names in named.values())]
+    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == SLIGHT])
+    corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
+    named["weak"] = list(corrected.index[(corrected >= cells.LEVEL).any(axis=1)])
     texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
     return cells.note("table3", "findings", all=len(both), **(dict.fromkeys(named, "0") | texts)) if len(both) else ""
 
