@@ -102,7 +102,7 @@ def test_any_text_is_words_with_single_spaces_between_them(language):
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "zh"])
 def test_speed_changes_no_word(language):
-    """Rules that are tried only where they can match give what sacremoses gives."""
+    """Rules that are tried only where they can match give what sacremoses gives, but for blanks at the ends."""
     moses, normalizer, tokenizer = Moses(language, MOSES), MosesPunctNormalizer(language), MosesTokenizer(language)
     marks = st.sampled_from(list("abzABZüé019 .,,''\"`()%:;!?-&<>|[]\r\t\u00a0º„“”\u2018’\u201a\u00b4–—…«»一图나я"))
     words = st.sampled_from(
@@ -114,6 +114,6 @@ def test_speed_changes_no_word(language):
     def holds(text):
         normal = normalizer.normalize(text)
         assert moses.normalizer.normalize(text) == normal
-        assert moses.tokenize(text) == tokenizer.tokenize(normal, escape=True, return_str=True)
+        assert moses.tokenize(text) == tokenizer.tokenize(normal, escape=True, return_str=True).strip()
 
     holds()

@@ -76,7 +76,7 @@ rule measure:
         RESULTS.layers,
     log:
         "logs/measure/{scale}.log",
-    priority: FIRST # nothing else is then waited for at the end, on one core
+    priority: FIRST  # nothing else is then waited for at the end, on one core
     conda:
         "../../environment.yml"
     resources:
