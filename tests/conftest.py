@@ -44,6 +44,14 @@ def on_the_processor():
         yield
 
 
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
+    """Return a copy of the folder that a module has `made`, which is the working one and may be damaged."""
+    shutil.copytree(made, tmp_path / "place")
+    monkeypatch.chdir(tmp_path / "place")
+    return tmp_path / "place"
+
+
 @pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Path:
     """Return a project in which every rule has run, for all processes of pytest: copy it to change it."""

@@ -55,14 +55,6 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
-    """Return a copy of the folder, which is the working one and may be damaged."""
-    shutil.copytree(made, tmp_path / "place")
-    monkeypatch.chdir(tmp_path / "place")
-    return tmp_path / "place"
-
-
 def flip(path: Path) -> None:
     """Flip a bit."""
     content = bytearray(path.read_bytes())

@@ -143,7 +143,7 @@ class Inputs:
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
     def use_of_text(self, wildcards: _Wildcards, input: Any, output: list[str]) -> _Options:
-        """Return what a split is for, as options of `tokenize`: it is learned from, or tried and searched."""
+        """Return the options of `tokenize` for a split, which is learned from, or tried and searched."""
         # As this takes `output`, Snakemake prepares nothing again for another `extra_length`.
         if wildcards.split == "train":
             return ["--clean"]

@@ -87,8 +87,8 @@ def _runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], pipeline.config["experiments"])
 
 
-def _tested_variations(pipeline: Pipeline) -> Files:
-    return {"test": pipeline.of_runs(_runs_of_table_3(pipeline), lambda run: run.scores("test"))}
+def _tested(pipeline: Pipeline, runs: list[RunName]) -> Files:
+    return {"test": pipeline.of_runs(runs, lambda run: run.scores("test"))}
 
 
 def _runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
@@ -194,7 +194,7 @@ TABLES = {  # in the page's order
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
-        own_files=_tested_variations,
+        own_files=lambda pipeline: _tested(pipeline, _runs_of_table_3(pipeline)),
         own_params=lambda pipeline: {
             "values": pipeline.values(dict.fromkeys(run.experiment for run in _runs_of_table_3(pipeline)))
         },
@@ -216,8 +216,7 @@ TABLES = {  # in the page's order
         runs=_runs_of_table_5,
         scores="dev.last",
         own_files=lambda pipeline: (
-            {"test": pipeline.of_runs(_runs_of_table_5(pipeline), lambda run: run.scores("test"))}
-            | {name: _analysis_files(pipeline, name) for name in ANALYSES}
+            _tested(pipeline, _runs_of_table_5(pipeline)) | {name: _analysis_files(pipeline, name) for name in ANALYSES}
         ),
         own_params=lambda pipeline: {
             "claims": trained_claims(pipeline.config),
@@ -303,7 +302,7 @@ FIGURES = {  # in the page's order
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
-        own_files=_tested_variations,
+        own_files=lambda pipeline: _tested(pipeline, _runs_of_table_3(pipeline)),
     ),
     "figure1": _Entry("Figure 1: the model", "figures.architecture:figure1", own_files=_base_experiment),
     "figure2": _Entry(

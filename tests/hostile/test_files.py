@@ -76,14 +76,6 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
-    """Return a copy of the folder, which is the working one and may be damaged."""
-    shutil.copytree(made, tmp_path / "place")
-    monkeypatch.chdir(tmp_path / "place")
-    return tmp_path / "place"
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", READERS)
 def test_a_damaged_file_is_named(place: Path, name: str, damage: str):

@@ -24,9 +24,7 @@ RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languag
 _CODES = "ces:cs deu:de ger:de ell:el eng:en spa:es fin:fi fra:fr gle:ga hun:hu isl:is ita:it lvs:lv lit:lt nld:nl "
 _CODES += "pol:pl por:pt ron:ro rus:ru slk:sk slv:sl swe:sv tam:ta cat:ca zho:zh cmn:zh yue:zh jpn:ja kor:ko tha:th "
 _SHORT = dict(pair.split(":") for pair in (_CODES + "khm:km mya:my lao:lo bod:bo hin:hi ben:bn guj:gu").split())
-composed = partial(
-    unicodedata.normalize, "NFC"
-)  # with one character for a letter and its marks; some programs write two
+composed = partial(unicodedata.normalize, "NFC")  # one character for a letter and its marks, where some write two
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
@@ -76,7 +74,7 @@ class _Tokenizer(MosesTokenizer):
 
 @cache
 def _marks() -> str:
-    """Return what belongs to the character before it, for a pattern's class: marks, joiners, shades of skin."""
+    """Return marks, joiners and shades of skin, which belong to the character before them, for a pattern's class."""
     joined = (chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) in ("Mn", "Mc", "Me", "Cf"))
     return "".join(joined) + "\U0001f3fb-\U0001f3ff"
 

@@ -55,7 +55,8 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score by those of the metrics that are BLEU."""
     language = language_of(language)
-    moses, split = tokenizer_of(language) or f"moses-{language}", "+split" if language == "de" else ""
+    own = tokenizer_of(language)
+    moses, split = own or f"moses-{language}", "+split" if language == "de" else ""
     words = [moses_tokens(side, language) for side in (hypotheses, references)]
     result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
     words = [without_compounds(side, language) for side in words]
@@ -67,7 +68,6 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
     normalize = Normalizer(language).normalize
     words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
     result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
-    own = tokenizer_of(language)
     metrics = {"sacrebleu": BLEU(tokenize=own), "sacrebleu_lc": BLEU(tokenize=own, lowercase=True)}
     metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
     return result | {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}

@@ -201,13 +201,9 @@ def verdict(expected: str, difference: Difference, effect: float = MARGIN, least
     return NOT_SEEN if most < effect else OPEN
 
 
-def agreed(one: str, other: str) -> bool:
-    """Return true if two measurements tell the same."""
-    return one == other in (SEEN, NOT_SEEN)
-
-
-def bold(text: str) -> str:
-    return f"**{text}**"
+def said(verdict: str, one: str, other: str) -> str:
+    """Return the verdict of one of two measurements, bold if they tell the same."""
+    return f"**{verdict}**" if one == other in (SEEN, NOT_SEEN) else verdict
 
 
 # Notes under tables of scores.

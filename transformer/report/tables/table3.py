@@ -56,8 +56,7 @@ def _against_base(prefix: str) -> Column:
 
 def _verdict(prefix: str) -> Column:
     def cell(row: dict) -> Cell:
-        agree = cells.agreed(row["here"], row[f"{TEST}here"])
-        return cells.ours(cells.bold(row[f"{prefix}here"]) if agree else row[f"{prefix}here"], row[f"{prefix}pair"])
+        return cells.ours(cells.said(row[f"{prefix}here"], row["here"], row[f"{TEST}here"]), row[f"{prefix}pair"])
 
     return Column(f"Seen on {_MEASUREMENTS[prefix]}?", cell, text=True)
 
@@ -101,7 +100,8 @@ def findings(frame: pd.DataFrame) -> str:
     corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
     named["weak"] = list(corrected.index[(corrected >= cells.LEVEL).any(axis=1)])
     texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
-    return cells.note("table3", "findings", all=len(both), **(dict.fromkeys(named, "0") | texts)) if len(both) else ""
+    told = dict.fromkeys(named, "0") | texts
+    return cells.note("table3", "findings", all=len(both), least=SLIGHT, **told) if len(both) else ""
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:

@@ -138,14 +138,8 @@ def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
     for _, same in groupby(compared, key=itemgetter(*Claim._fields)):
         several = list(same)
         if len(several) > 1:
-            blank = {
-                "expected": "",
-                "compared": "",
-                "difference": None,
-                "verdict": "",
-                "test": None,
-                "test_verdict": "",
-            }
+            blank = dict.fromkeys(("expected", "compared", "verdict", "test_verdict"), "")
+            blank |= dict.fromkeys(("difference", "test"))
             own = [row | {"claim": f"– {row['compared']}", "section": "", "compared": ""} for row in several]
             several = [several[0] | blank, *own]
         rows += several
@@ -170,8 +164,8 @@ def _difference_column(heading: str, text: str, detail: bool = False, key: str =
 
 def _verdict_column(heading: str, key: str, of: str) -> Column:
     def cell(row: dict) -> Cell:
-        agree = cells.agreed(row["verdict"], row["test_verdict"])
-        return cells.ours(cells.bold(row[of]) if agree else row[of], " ".join(getattr(row[key], "runs", ())))
+        said = cells.said(row[of], row["verdict"], row["test_verdict"])
+        return cells.ours(said, " ".join(getattr(row[key], "runs", ())))
 
     return Column(heading, cell, text=True)
 
