@@ -20,9 +20,9 @@ def adapt(project: Path) -> None:
         rule |= {"gpu": 1, "runtime": 30}
     profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
-    several = {"translate": 2, "parse": 2, "analyse": 2}  # jobs of seconds
+    several = {"tokenize": 3, "treebank": 3, "translate": 2, "parse": 2, "analyse": 2}  # jobs of seconds
     profile["groups"] |= {rule: rule for rule in several}
-    profile["group-components"] |= several | {"results": 5}
+    profile["group-components"] |= several | {"results": 8}
     write_profile(project, profile)
 
 

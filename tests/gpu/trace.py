@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 from torch._functorch.aot_autograd import make_boxed_func
@@ -77,16 +78,17 @@ class Watch(TorchDispatchMode):
 PAIRS = 20_000  # random sentences: some twenty batches
 
 
-def learner_of(name: str) -> Learner:
-    """Return the learner of a row's model at the paper's size, on random sentences."""
+def learner_of(name: str, **changes) -> Learner:
+    """Return the learner of a row's model at the paper's size, but for `changes`, on random sentences."""
     work = of_paper(name, PAIRS)
+    experiment = replace(work.experiment, model=replace(work.experiment.model, **changes))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
     compiles = patch.object(
         Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece(learner.batches_of(0)))
     )
     moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
     with FAKE, CUDA, measures_memory, compiles, moves:
-        return Learner(work.experiment, work.text, None, World(0, 1, CUDA), 0)
+        return Learner(experiment, work.text, None, World(0, 1, CUDA), 0)
 
 
 def update(learner: Learner, batch: np.ndarray) -> bool:
@@ -106,8 +108,8 @@ def step(name: str) -> dict:
 
 
 def compiled(name: str) -> dict:
-    """Compile the step up to the graphs that Inductor is given, for batches as different as there are."""
-    learner, graphs = learner_of(name), {"forward": [], "backward": []}
+    """Compile the step of two layers up to the graphs that Inductor is given, for batches as different as there are."""
+    learner, graphs = learner_of(name, N=2), {"forward": [], "backward": []}
 
     def keep(kind: str) -> Callable:
         def compiler(graph: torch.fx.GraphModule, _) -> Callable:

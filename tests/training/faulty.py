@@ -21,11 +21,6 @@ from transformer.training.batches import ParallelText
 from transformer.training.loop import TrainingRun
 
 
-def exception(run: TrainingRun) -> None:
-    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has that row
-    run.learner.text = ParallelText(run.text.source, TokenArray(ids, run.text.target.offsets))
-
-
 def out_of_memory(run: TrainingRun) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
@@ -36,7 +31,8 @@ def exception_and_signal(run: TrainingRun) -> None:
     """Have torchrun's TERM come at the worst moment: the error is known, and not yet said."""
     reason = train.reason
     train.reason = lambda error: os.kill(os.getpid(), signal.SIGTERM) or reason(error)
-    exception(run)
+    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has that row
+    run.learner.text = ParallelText(run.text.source, TokenArray(ids, run.text.target.offsets))
 
 
 def not_finite(run: TrainingRun) -> None:
@@ -45,7 +41,6 @@ def not_finite(run: TrainingRun) -> None:
 
 
 FAULTS = {
-    "exception": exception,
     "out_of_memory": out_of_memory,
     "killed": lambda run: os.kill(os.getpid(), signal.SIGKILL),
     "exception_and_signal": exception_and_signal,

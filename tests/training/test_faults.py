@@ -86,11 +86,10 @@ def metrics(run: Path) -> list[dict]:
 
 
 @pytest.mark.usefixtures("on_the_processor")
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=slow)])
-def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight, seed):
+def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight):
     """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
     run = new_run(tmp_path, 200, save_every=3, tokens=60)
-    chance = random.Random(seed)
+    chance = random.Random(0)
     step = chance.randint(2, 150)
     training = Training(run, data)
     training.wait_for(lambda: steps_done(run) >= step)
@@ -135,14 +134,13 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data):
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        ("exception", "IndexError: index out of range in self"),
         ("out_of_memory", "RuntimeError: .*can't allocate memory"),
         ("killed", None),
         ("not_finite", "FloatingPointError: loss nan, gradient norm nan"),
     ],
 )
 def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data, fault, error):
-    """After it, the same command goes on from the last state."""
+    """After it, the same command goes on from the last state, in one process."""
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, fault, "1", "25"], processes=2)
     training.wait(LONG)
@@ -157,7 +155,8 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     do("train", run, "--data", data, "--threads", 1)
     summary = json.loads((run / "run.json").read_text())
-    assert (summary["steps"], summary["starts"][-1]["step"]) == (60, 20)
+    assert summary["steps"] == 60
+    assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, 2), (20, 1)]
 
 
 def test_a_signal_does_not_silence_an_error(tmp_path, data):
@@ -169,15 +168,14 @@ def test_a_signal_does_not_silence_an_error(tmp_path, data):
 
 
 @slow
-@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
-def test_another_number_of_processes_goes_on(tmp_path, data, before, after):
+def test_two_processes_go_on_from_one(tmp_path, data):
     run = new_run(tmp_path, steps=40)
-    Training(run, data, [*FAULTY, "killed", str(before - 1), "25"], before).wait(LONG)
-    again = Training(run, data, processes=after)
+    Training(run, data, [*FAULTY, "killed", "0", "25"]).wait(LONG)
+    again = Training(run, data, processes=2)
     assert again.wait(LONG) == 0
     assert again.err.startswith("resumed from step 20 ")
     summary = json.loads((run / "run.json").read_text())
-    assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, before), (20, after)]
+    assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, 1), (20, 2)]
 
 
 @slow
