@@ -20,7 +20,7 @@ def adapt(project: Path) -> None:
         rule |= {"gpu": 1, "runtime": 30}
     profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
-    several = {"tokenize": 3, "treebank": 3, "translate": 2, "parse": 2, "analyse": 2}  # jobs of seconds
+    several = {"treebank": 3, "translate": 2, "parse": 2, "analyse": 2}  # jobs of seconds
     profile["groups"] |= {rule: rule for rule in several}
     profile["group-components"] |= several | {"results": 8}
     write_profile(project, profile)
@@ -43,9 +43,18 @@ def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:
     return numbers
 
 
+def leave_out(project: Path, task: str) -> None:
+    """Take a task out of scale `paper`."""
+    for name in ("config.yaml", "rehearsal.yaml"):
+        config = yaml.safe_load((project / name).read_text("utf-8"))
+        del config["scales"]["paper"]["tasks"][task]
+        (project / name).write_text(yaml.safe_dump(config), "utf-8")
+
+
 def test_every_rule(cluster, tmp_path):
     """Scale `paper` in small, one run of each kind: every rule but the demo's grammar."""
     project = make_rehearsal(tmp_path)
+    leave_out(project, "en-fr")  # English-French needs the same rules
     adapt(project)
     (project / "one.yaml").write_text("scales: {paper: {rows: [base], seeds_of: {base: [1]}}}\n")
     numbers = run(cluster, project, "--configfile", "rehearsal.yaml", "made.yaml", "one.yaml")

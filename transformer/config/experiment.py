@@ -54,6 +54,7 @@ PRESETS = {
     "tensor2tensor": {"sinusoids": "concatenated", "target_spaces": 32},
 }
 RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recipe` in config.yaml: the `fidelity`
+RECIPE_OF = {fidelity: recipe for recipe, fidelity in RECIPES.items()}
 
 
 def contradiction(row: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from transformer.checksums import read_trained
+from transformer.config.experiment import RECIPE_OF
 from transformer.records import Trained, read_scored, run_name, variants
 from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
@@ -75,7 +76,7 @@ def _facts(run: Trained) -> dict[str, str]:
         "Commit": run["commit"],
         "Data (SHA-256)": run["data_sha256"],
         "Settings (digest)": run["digest"],
-        "Fidelity": run["fidelity"],
+        "Recipe": RECIPE_OF[run["fidelity"]],
         "Steps": f"{run['steps']:,}",
         "Parameters": f"{run['parameters']:,}",
         "FLOPs": cells.flops_text(run["flops"]),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from transformer.config.experiment import RECIPE_OF
 from transformer.evaluation.scores import RESAMPLES, SEED, limits, p_value, with_training
 from transformer.records import Start
 from transformer.registry import TABLES
@@ -265,7 +266,7 @@ def provenance(
         Column("Decoding", "decoding", format=decoding, text=True),
         Column("Seconds", "seconds", format="{:,.0f}"),
         Column("Hardware", "hardware", text=True),
-        Column("Fidelity", "fidelity", text=True),
+        Column("Recipe", lambda run: RECIPE_OF[run["fidelity"]], text=True),
         Column("Commit", "commit", format="{:.12}", text=True),
         Column("Digest", "digest", format="{:.12}", text=True),
         Column("Data", "data_sha256", format="{:.12}", text=True),
