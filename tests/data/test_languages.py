@@ -15,6 +15,7 @@ from transformer.commands import prepare
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import Subwords, blank, learn
 from transformer.data.tokenization import Moses, count_words, fault, language_of, no_rules
+from transformer.evaluation import bleu
 from transformer.evaluation.bleu import cut, marks, missing_tokenizer, moses_tokens, scores, tokenizer_of, warnings
 from transformer.layout import Data
 
@@ -162,7 +163,8 @@ REFERENCES = ["我弟弟昨天在商店里买了一辆新的红色自行车，�
         *[("my", "char"), ("lo", "char"), ("bod_Tibt", "char")],
     ],
 )
-def test_scores_of_languages_without_spaces(code, tokenizer):
+def test_scores_of_languages_without_spaces(monkeypatch, code, tokenizer):
+    monkeypatch.setattr(bleu, "find_spec", lambda module: None)
     assert tokenizer_of(code) == tokenizer
     found = scores(HYPOTHESES, REFERENCES, code)
     for name in ("sacrebleu", "sacrebleu_lc", "tokenized", "tokenized_lc", "plain_quotes", "normalized"):
@@ -172,7 +174,8 @@ def test_scores_of_languages_without_spaces(code, tokenizer):
     assert cut(["他说"], code) == ["他 说"]
 
 
-def test_a_tokeniser_that_is_not_installed_is_named(tmp_path, capsys):
+def test_a_tokeniser_that_is_not_installed_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(bleu, "find_spec", lambda module: None)
     assert missing_tokenizer("zh") is missing_tokenizer("de") is missing_tokenizer("th") is None
     side = write_text(tmp_path / "text", ["弟は昨日、新しい自転車を買いました。"])
     do("score", "--hyp", side, "--ref", side, "--lang", "ja-JP")

@@ -4,6 +4,7 @@ import logging
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.font_manager import findfont, findSystemFonts, fontManager, get_font
 from matplotlib.text import Text
 
 from transformer.files import replacing
@@ -110,8 +111,13 @@ def write_in_other_fonts(figure: Figure) -> list[str]:
     """Give texts with letters that FONT lacks fonts that have some of them; return the letters that none has."""
     written = filter(str.isprintable, set("".join(text.get_text() for text in figure.findobj(Text))))
     missing, fonts = set(map(ord, written)) - get_font(findfont(FONT)).get_charmap().keys(), [FONT]
-    for font in sorted(fontManager.ttflist, key=lambda font: font.name) if missing else ():
-        plain = (font.style, font.weight) == ("normal", 400) and font.name != _BOXES
+    known = {font.fname for font in fontManager.ttflist}
+    for path in set(findSystemFonts()) - known if missing else ():
+        with suppress(RuntimeError, OSError):  # damaged ones
+            fontManager.addfont(path)  # installed after matplotlib had made its list, which it keeps
+    # Some, such as WenQuanYi's, have no regular weight.
+    for font in sorted(fontManager.ttflist, key=lambda font: (abs(font.weight - 400), font.name)) if missing else ():
+        plain = font.style == "normal" and font.name != _BOXES
         if plain and (found := missing & get_font(font.fname).get_charmap().keys()):
             missing -= found
             fonts.append(font.name)
