@@ -8,11 +8,12 @@ import signal
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from support.toy import write_text
 
 from transformer.config.experiment import EOS
 from transformer.data import corpus
 from transformer.data.corpus import Subwords, TokenArray, learn, parallel, write_tokens
-from transformer.data.tokenization import fault, write_tokenized
+from transformer.data.tokenization import write_tokenized
 from transformer.files import InputError
 
 LANGUAGES = ("en", "de")
@@ -25,15 +26,10 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(corpus, "CHUNK", 3)
 
 
-def write(path, lines):
-    path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
-    return path
-
-
 def sides(folder, name, pairs):
     """Write the two files of a parallel corpus."""
     columns = zip(LANGUAGES, zip(*pairs, strict=True), strict=True)
-    return tuple(write(folder / f"{name}.{language}", lines) for language, lines in columns)
+    return tuple(write_text(folder / f"{name}.{language}", lines) for language, lines in columns)
 
 
 def read(path):
@@ -75,21 +71,6 @@ def test_an_error_ends_all_processes(task, message):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "kept"),
-    [
-        (0, 1, False),  # nothing on one side
-        (80, 80, True),  # max_words
-        (81, 80, False),
-        (9, 1, True),  # max_ratio
-        (8, 73, False),
-    ],
-)
-def test_which_pairs_are_kept(experiment, source, target, kept):
-    found = fault(" ".join(["a"] * source), " ".join(["b"] * target), experiment.preparation)
-    assert (found is None) is kept
-
-
 def tokenized(folder, corpora, preparation, clean, processes=1):
     """Tokenise; return (counts, source lines, target lines)."""
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
@@ -118,7 +99,7 @@ def test_two_processes_write_what_one_writes(tmp_path, experiment, small_chunks)
 
 def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experiment):
     files = sides(tmp_path, "a", [("", "x"), ("a", "")])
-    old = write(tmp_path / "train.source.tok", ["old"])
+    old = write_text(tmp_path / "train.source.tok", ["old"])
     with pytest.raises(InputError, match=rf"{files[0]}: no pair of 2 is left after cleaning: 2 with a blank side, 0 "):
         tokenized(tmp_path, [files], experiment.preparation, clean=True)
     assert read(old) == ["old"]
@@ -126,7 +107,7 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
 
 @pytest.fixture
 def tokens(tmp_path):
-    return write(tmp_path / "text.tok", [source for source, _ in PAIRS] + ["", "It"])
+    return write_text(tmp_path / "text.tok", [source for source, _ in PAIRS] + ["", "It"])
 
 
 @pytest.fixture
