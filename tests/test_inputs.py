@@ -35,6 +35,21 @@ def test_a_training_set_is_its_corpora_in_their_order():
     assert files == [Path(f"resources/corpora/{name}.de") for name in names]
 
 
+def test_downloads_and_their_members_are_named_to_the_commands():
+    """With other archives that have the same members; one archive is known by its MD5; a test set is in SGML."""
+    ask, (output,) = asked("mirror=m"), (outputs := ["archive"])
+    entries = ask.config["downloads"]
+    for file, key in (("training-parallel-europarl-v7.tgz", "sha256"), ("wmt14-test-filtered.tgz", "md5")):
+        entry, options = entries[file], ask.fetch_options(SimpleNamespace(file=file), outputs)
+        assert options[:2] == ["--url", entry["urls"][0]]
+        assert options[options.index(f"--{key}") + 1] == entry[key] == ask.checksum(SimpleNamespace(file=file))
+        others = [json.loads(options[place + 1]) for place, option in enumerate(options) if option == "--or"]
+        assert others == entry.get("alternatives", [])
+        assert options[-4:] == ["--mirror", "m", "--output", output]
+    text = ask.unpack_options(SimpleNamespace(corpus="newstest2014.de-en", language="de"))
+    assert text == ["--format", "sgm", "--member", "dev/newstest2014-deen-ref.de.sgm", "--lines", 3003]
+
+
 def test_weights_and_search_of_translations():
     ask = asked()
     assert ask.weights(wildcards(suffix=".last")).name == "last.safetensors"

@@ -4,9 +4,9 @@ import gzip
 import io
 import itertools
 import tarfile
-import zipfile
 
 import pytest
+from support import archives
 from support.commands import do, error
 
 from transformer.data.archive import find_segments
@@ -38,11 +38,7 @@ def tgz(*members):
 
 
 def zipped(*members):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return buffer.getvalue()
+    return archives.zipped(dict(members))
 
 
 @pytest.fixture

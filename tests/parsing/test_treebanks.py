@@ -1,12 +1,12 @@
 """Treebanks: the trees of the sections or the split asked for, in order, or one line that says what is missing."""
 
 import gzip
-import io
 import tarfile
 from pathlib import Path
 
 import pytest
 from nltk.tree import Tree as NltkTree
+from support.archives import packed
 from support.commands import do, error
 from support.mirror import mirrored
 
@@ -91,11 +91,7 @@ def expected(*numbers) -> list[str]:
 
 
 def make_gum(path, members) -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in members.items():
-            info = tarfile.TarInfo(f"gum-0123abc/{name}")
-            info.size = len(text.encode())
-            archive.addfile(info, io.BytesIO(text.encode()))
+    path.write_bytes(packed(path.name, {f"gum-0123abc/{name}": text.encode() for name, text in members.items()}))
     return path
 
 

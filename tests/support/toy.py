@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from transformer import cli
@@ -21,10 +22,11 @@ from transformer.layout import SIDES, Run
 from transformer.model import weights
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
-from transformer.process import STOPPING
+from transformer.process import STOPPING, StopSignals
 from transformer.training.batches import ParallelText, batch_budgets
 from transformer.training.log import Evaluation
 from transformer.training.loop import TrainingRun
+from transformer.training.states import Progress
 
 torch.set_num_threads(1)
 
@@ -135,6 +137,25 @@ def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40)
     run = TrainingRun(experiment, text, evaluation, digest, Run(folder), memory)
     run.learner.dtype = torch.float32
     return run
+
+
+def train(run: TrainingRun) -> Progress:
+    return run.train(StopSignals(), "commit")
+
+
+def interrupt(run: TrainingRun, step: int) -> None:
+    """Train as a run that is killed while it works on the batch after `step`."""
+    batches = run.batches
+
+    def until_killed():
+        for batch in batches():
+            if run.progress.step == step:
+                raise InterruptedError
+            yield batch
+
+    run.batches = until_killed
+    with pytest.raises(InterruptedError):
+        train(run)
 
 
 def random_lines(seed: int, count: int, longest: int = 4) -> list[str]:

@@ -1,18 +1,16 @@
 """A training that ends when its dev perplexity no longer improves, and one that begins with another's weights."""
 
 import json
-import math
 
 import pytest
 import torch
-from support.toy import make_data, make_experiment, make_run, model_config, random_lines, start
+from support.toy import interrupt, make_data, make_experiment, make_run, model_config, random_lines, start, train
 from torch.testing import assert_close
 
 from transformer import cli
 from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.transformer import Transformer
-from transformer.process import StopSignals
 from transformer.training.states import best, dev_perplexities, publish
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -28,24 +26,11 @@ def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, mon
     """Dev perplexities by hand: 4, 3, 2, 5, 6 at steps 2 to 10; an interruption at step 7 changes nothing."""
     given = dict(zip(range(2, 61, 2), [4.0, 3.0, 2.0, 5.0, 6.0, *[1.0] * 25], strict=True))
     for name, stops in (("whole", []), ("interrupted", [7])):
-        for stop in [*stops, math.inf]:
+        for stop in [*stops, None]:
             run = start(tmp_path / name, make_experiment(running={"evaluate_every": 1000}, **EARLY))
-            batches = run.batches
-
-            def until_killed(batches=batches, run=run, stop=stop):
-                for batch in batches():
-                    if run.progress.step == stop:
-                        raise InterruptedError
-                    yield batch
-
-            run.batches = until_killed
             monkeypatch.setattr(type(run.evaluation), "perplexity", lambda *_, run=run: given[run.progress.step])
-            if stop < math.inf:
-                with pytest.raises(InterruptedError):
-                    run.train(StopSignals(), "commit")
-            else:
-                run.train(StopSignals(), "commit")
-                run.record("data")
+            interrupt(run, stop) if stop else train(run)
+        run.record("data")
     whole, interrupted = (Run(tmp_path / name) for name in ("whole", "interrupted"))
     assert dev_perplexities(whole) == dev_perplexities(interrupted) == {4: 3.0, 6: 2.0, 8: 5.0, 10: 6.0}
     record = json.loads(whole.record.read_text())

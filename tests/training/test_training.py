@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.toy import CPU, ROWS, TEXT, copy_text, make_experiment, start
+from support.toy import CPU, ROWS, TEXT, copy_text, interrupt, make_experiment, start, train
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from transformer.config.experiment import PAD
@@ -17,7 +17,6 @@ from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import pack
-from transformer.process import StopSignals
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loop import TrainingError
 
@@ -30,25 +29,6 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 @pytest.fixture(autouse=True)
 def messages(caplog):
     caplog.set_level("INFO")
-
-
-def train(run, commit="commit"):
-    return run.train(StopSignals(), commit)
-
-
-def interrupt(run, step, commit="commit"):
-    """Train as a run that is killed while it works on the batch after `step`."""
-    batches = run.batches
-
-    def until_killed():
-        for batch in batches():
-            if run.progress.step == step:
-                raise InterruptedError
-            yield batch
-
-    run.batches = until_killed
-    with pytest.raises(InterruptedError):
-        train(run, commit)
 
 
 def metrics(folder, without=SPEED):

@@ -106,6 +106,14 @@ def test_a_changed_beam_trains_nothing_and_cosmetic_edits_prepare_nothing_either
     assert not again & {"train", "train_parser", "linearize", "silver_parse", "silver"}
 
 
+@pytest.mark.parametrize(("key", "value"), [("urls", ["https://example.com/other"]), ("sha256", "0" * 64)])
+def test_a_download_is_fetched_again_for_another_checksum_but_not_for_another_address(project, key, value):
+    (project / "change.yaml").write_text(yaml.safe_dump({"downloads": {"test.en.gz": {key: value}}}))
+    result = snakemake(project, "--dry-run", "--configfile", "change.yaml", "--", "resources/corpora/far-test.en")
+    assert ("fetch" in rules(result.stdout)) == (key == "sha256")
+    assert ("Nothing to be done" in result.stdout + result.stderr) == (key == "urls")
+
+
 def rules(listing: str) -> set[str]:
     """Return the rules that a dry run would run."""
     return set(re.findall(r"^(?:local)?rule (\w+):", listing, re.MULTILINE))
