@@ -223,11 +223,7 @@ CHECKS |= {model: partial(speed, model) for model in ("base", "big")}
 
 
 def main(
-    *checks: str,
-    limit: PositiveInt = 300,
-    output: Path | None = None,
-    alone: bool = False,
-    rank_in: Path | None = None,
+    *checks: str, limit: PositiveInt = 300, output: Path | None = None, alone: bool = False, rank_in: Path | None = None
 ) -> None:
     """Check a GPU, and measure it. Exits with 1 if a check has failed.
 

@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.files import (
-    GROUP,
-    LONGEST_LINE,
-    InputError,
-    groups,
-    read_lines,
-    read_pairs,
-    replacing,
-    sha256,
-)
+from transformer.files import GROUP, LONGEST_LINE, InputError, groups, read_lines, read_pairs, replacing, sha256
 
 OLD = "old\n"
 

@@ -339,11 +339,7 @@ FIGURES = {  # in the page's order
         "BLEU and parameters", "figures.cost:bleu_parameters", paper="table3", runs=_runs_of_table_3, scores="dev.last"
     ),
     "bleu_flops": _Entry(
-        "BLEU and the cost of training",
-        "figures.cost:bleu_flops",
-        paper="table2",
-        runs=_runs_of_table_2,
-        scores="test",
+        "BLEU and the cost of training", "figures.cost:bleu_flops", paper="table2", runs=_runs_of_table_2, scores="test"
     ),
     "timing": _Entry(
         "Time of a layer",

@@ -169,10 +169,7 @@ def silver(tmp_path):
     return silver
 
 
-@pytest.mark.parametrize(
-    ("keep", "stay"),
-    [(0.5, [2, 3, 5]), (0.51, [2, 3, 5, 6]), (0.1, [3])],
-)
+@pytest.mark.parametrize(("keep", "stay"), [(0.5, [2, 3, 5]), (0.51, [2, 3, 5, 6]), (0.1, [3])])
 def test_silver_keeps_the_surest_share_in_order(silver, keep, stay):
     """Half of six trees are 3; a fraction of a tree counts as a whole one."""
     assert silver([-5.0, -2.0, -0.5, -9.0, -1.0, -3.0], keep) == stay

@@ -200,10 +200,7 @@ def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [
-        (DATA[::-1], f"expected SHA-256 {SUM}, found {hashlib.sha256(DATA[::-1]).hexdigest()}"),
-        (None, "no such file"),
-    ],
+    [(DATA[::-1], f"expected SHA-256 {SUM}, found {hashlib.sha256(DATA[::-1]).hexdigest()}"), (None, "no such file")],
     ids=["wrong", "missing"],
 )
 def test_a_mirror_without_the_bytes(server, mirror, fail, content, problem):

@@ -13,14 +13,7 @@ from support.scored import HYPOTHESES, REFERENCES
 from support.tools import needs
 from support.toy import write_text
 
-from transformer.evaluation.bleu import (
-    bleu_scores,
-    marks,
-    plain_quotes,
-    scores,
-    warnings,
-    without_compounds,
-)
+from transformer.evaluation.bleu import bleu_scores, marks, plain_quotes, scores, warnings, without_compounds
 
 
 def multi_bleu(hypotheses: list[str], references: list[str]) -> float:

@@ -9,15 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from support.toy import (
-    DECODING,
-    PREPARATION,
-    logits,
-    make_experiment,
-    make_vocabulary,
-    random_lines,
-    random_model,
-)
+from support.toy import DECODING, PREPARATION, logits, make_experiment, make_vocabulary, random_lines, random_model
 
 import transformer
 from transformer.config.experiment import EOS, POSITIONS, UNK

@@ -73,12 +73,7 @@ def treebank(
 
 
 def linearize(
-    *,
-    trees: list[Path],
-    output: str,
-    phrases: NonNegativeInt = 0,
-    repeat: PositiveInt = 1,
-    silver: Path | None = None,
+    *, trees: list[Path], output: str, phrases: NonNegativeInt = 0, repeat: PositiveInt = 1, silver: Path | None = None
 ) -> None:
     """Turn trees into what a parser reads and writes: words, and brackets with tags (transformer/parsing/trees.py).
 

@@ -198,13 +198,7 @@ def vocabulary(
     learn(text, size, sentences, output, find_symbols(symbols, rows) if symbols else [], longest)
 
 
-def encode(
-    *,
-    data: Path,
-    splits: list[str],
-    processes: PositiveInt,
-    longest: PositiveInt = POSITIONS,
-) -> None:
+def encode(*, data: Path, splits: list[str], processes: PositiveInt, longest: PositiveInt = POSITIONS) -> None:
     """Turn tokenised text into token arrays, which training maps into memory.
 
     DATA/data.json gets counts, and the checksum by which a run identifies its data.

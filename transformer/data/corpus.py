@@ -56,12 +56,7 @@ class Counts(TypedDict):
 
 
 def learn(
-    texts: list[Path],
-    size: int,
-    sentences: int,
-    output: Path,
-    symbols: Sequence[str] = (),
-    longest: int | None = None,
+    texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = (), longest: int | None = None
 ) -> None:
     """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of tokenised `texts`.
 

@@ -18,14 +18,7 @@ from transformer.checksums import read_trained, verified_run
 from transformer.config.experiment import Decoding, load
 from transformer.files import InputError, sha256
 from transformer.layout import Run
-from transformer.records import (
-    RunRecord,
-    averaged_steps,
-    read_translated,
-    read_weights,
-    run_name,
-    variants,
-)
+from transformer.records import RunRecord, averaged_steps, read_translated, read_weights, run_name, variants
 
 if TYPE_CHECKING:
     import pandas as pd
