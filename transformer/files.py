@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,6 +43,25 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as temporary:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        yield new
+        old = Path(temporary) / "old"
+        if path.exists():
+            path.rename(old)
+        try:
+            new.rename(path)
+        finally:
+            if not path.exists():
+                old.rename(path)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ A folder may hold Snakemake's wildcards, so that rules name their files by the s
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SIDES = ("source", "target")
 
@@ -24,9 +25,14 @@ class Folder:
         object.__setattr__(self, "folder", Path(folder))
 
 
-def named(name: str) -> property:
-    """Return the attribute of a folder for its file with this name."""
-    return property(lambda self: self.folder / name)
+def named(form: str) -> Any:
+    """Return the attribute of a folder for its file with this name; a name with places has a method that fills them.
+
+    A suffix, which follows another place at once, may be left out.
+    """
+    if "{" not in form:
+        return property(lambda self: self.folder / form)
+    return lambda self, *parts: self.folder / form.format(*parts, *[""] * ("}{" in form))
 
 
 class Run(Folder):
@@ -44,6 +50,14 @@ class Run(Folder):
     compiled = named("state/compiled")  # the cache of the compiler of a GPU's step
     exported = named("export.json")  # the checksums of the files of an export
     state = named("state")  # what an interrupted training goes on from; no rule declares it, so Snakemake keeps it
+    checkpoint = named("checkpoints/{:08}.safetensors")  # of a step
+    resume_state = named("state/{:08}.safetensors")  # of a step
+    # Of a split, with a suffix for other weights or another search: test, dev.last.
+    translation = named("{}{}.hyp")
+    trees = named("{}{}.trees")  # by a parser
+    parses = named("{}{}.parses.json")  # which of these trees were repaired
+    scores = named("{}{}.json")  # of translations or trees
+    analysis = named("{}.json")  # the results of an analysis of the trained model (Table 5), by its name
 
     @property
     def name(self) -> str:
@@ -54,35 +68,9 @@ class Run(Folder):
         """Return the folder in which the training with this digest works."""
         return self.state / digest[:16]
 
-    def checkpoint(self, step: int) -> Path:
-        return self.checkpoints / f"{step:08}.safetensors"
-
-    def resume_state(self, step: int) -> Path:
-        return self.state / f"{step:08}.safetensors"
-
     def interrupted(self, job: str | None) -> Path:
         """Return the file that names the signal that ended a training, of a batch system's job if there is one."""
         return self.state / ".".join(filter(None, ("interrupted", job)))
-
-    def translation(self, split: str, suffix: str = "") -> Path:
-        """Return the translations of a split, such as test.hyp; with the last checkpoint, dev.last.hyp."""
-        return self.folder / f"{split}{suffix}.hyp"
-
-    def trees(self, split: str, suffix: str = "") -> Path:
-        """Return the trees that a parser gave to a split."""
-        return self.folder / f"{split}{suffix}.trees"
-
-    def parses(self, split: str, suffix: str = "") -> Path:
-        """Return the file that says which of these trees were repaired."""
-        return self.folder / f"{split}{suffix}.parses.json"
-
-    def scores(self, split: str, suffix: str = "") -> Path:
-        """Return the scores of translations or trees, such as test.json or dev.last.json."""
-        return self.folder / f"{split}{suffix}.json"
-
-    def analysis(self, name: str) -> Path:
-        """Return the results of an analysis of the trained model (Table 5)."""
-        return self.folder / f"{name}.json"
 
 
 class Data(Folder):
@@ -93,22 +81,11 @@ class Data(Folder):
     parsed = named("parsed.trees")  # by a parser, of unlabelled text (§6.3, semi-supervised)
     parsed_scores = named("parsed.json")  # the parser's certainty of each
     silver = named("silver.trees")  # those that are learned from
-
-    def tokens(self, split: str, side: str) -> Path:
-        """Return the tokenised text of one side of a split."""
-        return self.folder / f"{split}.{side}.tok"
-
-    def counts(self, split: str) -> Path:
-        """Return the counts of the sentences that were kept and left out."""
-        return self.folder / f"{split}.json"
-
-    def ids(self, split: str, side: str) -> Path:
-        """Return the token ids of one side of a split, one after another."""
-        return self.folder / f"{split}.{side}.ids"
-
-    def offsets(self, split: str, side: str) -> Path:
-        """Return the places in `ids` at which sentences begin."""
-        return self.folder / f"{split}.{side}.offsets"
+    counts = named("{}.json")  # of a split: the sentences that were kept and left out
+    # Of a split and a side.
+    tokens = named("{}.{}.tok")  # tokenised text
+    ids = named("{}.{}.ids")  # one sentence after another
+    offsets = named("{}.{}.offsets")  # the places in `ids` at which sentences begin
 
     def arrays(self, split: str) -> list[Path]:
         """Return ids and offsets of both sides of a split."""
@@ -121,6 +98,9 @@ class Scale(Folder):
     attention = named("attention.json")  # what Figures 3 to 5 and the page show
     layers = named("layers.json")  # the measurements behind Table 1
     report = named("report.html")  # the page: everything in one file
+    # By name and ending.
+    table = named("tables/{}.{}")  # csv has all digits; md, tex and html are for readers, json for the page
+    figure = named("figures/{}.{}")  # pdf, svg or png; json has its caption
 
     def run(self, task: str, experiment: str, seed: int | str) -> Run:
         return Run(self.folder / f"runs/{task}/{experiment}/{seed}")
@@ -128,21 +108,9 @@ class Scale(Folder):
     def data(self, task: str) -> Data:
         return Data(self.folder / f"data/{task}")
 
-    def table(self, name: str, ending: str) -> Path:
-        """Return a table: `csv` has all digits; `md`, `tex` and `html` are for readers, `json` for the page."""
-        return self.folder / f"tables/{name}.{ending}"
-
-    def figure(self, name: str, ending: str) -> Path:
-        """Return a figure, `pdf`, `svg` or `png`; `json` has its caption."""
-        return self.folder / f"figures/{name}.{ending}"
-
 
 class Resources(Folder):
     """The files from elsewhere."""
 
-    def download(self, name: str) -> Path:
-        return self.folder / f"downloads/{name}"
-
-    def corpus(self, name: str, language: str) -> Path:
-        """Return one language of a corpus as plain text, or with `trees` a treebank."""
-        return self.folder / f"corpora/{name}.{language}"
+    download = named("downloads/{}")
+    corpus = named("corpora/{}.{}")  # one language of a corpus as plain text, or with `trees` a treebank

@@ -10,7 +10,7 @@ import yaml
 from transformer.checksums import read_trained, write_trained
 from transformer.config.experiment import load
 from transformer.config.settings import options, read
-from transformer.files import InputError, read_lines, replacing
+from transformer.files import InputError, read_lines, replacing, replacing_folder
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
@@ -79,30 +79,24 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     for old in target.folder.iterdir() if target.folder.exists() else ():
         if old.name not in ours:
             raise InputError(f"{old}: expected a file of an older record, found another; it would be lost")
-    aside = Run(target.folder.with_name(f".{target.folder.name}.part"))
-    if aside.folder.exists():  # of an attempt that failed
-        shutil.rmtree(aside.folder)
-    aside.folder.mkdir(parents=True)
     kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in SMALL and path.is_file()]
     if with_weights or run.folder.parent.name == "base":  # whose translations the table `why` splits again
         kept.append(run.vocabulary)
-    for path in kept:
-        if path.suffix != ".trees":
-            shutil.copyfile(path, aside.folder / path.name)
-            continue
-        with replacing(aside.folder / path.name) as file:
-            for number, line in enumerate(read_lines(path), start=1):
-                file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")
-    if with_weights:
-        from transformer.model import weights  # here, as it takes seconds
+    with replacing_folder(target.folder) as folder:
+        for path in kept:
+            if path.suffix != ".trees":
+                shutil.copyfile(path, folder / path.name)
+                continue
+            with replacing(folder / path.name) as file:
+                for number, line in enumerate(read_lines(path), start=1):
+                    file.write(f"{bracketed(without_words(parse_line(line, path, number)))}\n")
+        if with_weights:
+            from transformer.model import weights  # here, as it takes seconds
 
-        tensors, header = weights.load(run.average)
-        weights.save(aside.average, weights.to_int8(tensors), header | {"rounded": True})
-    if "files" in (record := read_trained(run.record)):  # of those that are kept, as they are kept
-        write_trained(aside.record, record, filter(Path.exists, map(aside.folder.joinpath, record["files"])))
-    if target.folder.exists():
-        shutil.rmtree(target.folder)
-    aside.folder.rename(target.folder)
+            tensors, header = weights.load(run.average)
+            weights.save(Run(folder).average, weights.to_int8(tensors), header | {"rounded": True})
+        if "files" in (record := read_trained(run.record)):  # of those that are kept, as they are kept
+            write_trained(Run(folder).record, record, filter(Path.exists, map(folder.joinpath, record["files"])))
 
 
 def explain(

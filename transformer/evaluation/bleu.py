@@ -170,21 +170,15 @@ def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
     """Return a line for each metric that misleads, from `marks` of the two sides."""
     lines = []
     if count := hypotheses["unicode_quotes"]:
-        lines.append(
-            f"--hyp has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: the paper's measure "
-            "(plain_quotes) knows only plain ones and counts each of them as wrong"
-        )
+        plain = f"the paper's measure ({PAPER}) knows only plain ones and counts each of them as wrong"
+        lines.append(f"--hyp has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: {plain}")
     for name, side in (("--hyp", hypotheses), ("--ref", references)):
         if count := side["escaped_lines"]:
-            lines.append(
-                f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: most measures score them as "
-                "they stand, so that each costs some; make them characters first"
-            )
+            cost = "most measures score them as they stand, so that each costs some; make them characters first"
+            lines.append(f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: {cost}")
         if (count := side["tokenized_lines"]) > _FEW_LINES * sentences:
-            lines.append(
-                f"{name} looks tokenised in {count:,} of {sentences:,} lines: all measures expect text as people "
-                "write it; detokenise it first"
-            )
+            expected = "all measures expect text as people write it; detokenise it first"
+            lines.append(f"{name} looks tokenised in {count:,} of {sentences:,} lines: {expected}")
     if {hypotheses["capitals"], references["capitals"]} == {True, False}:
         lower = "--ref" if hypotheses["capitals"] else "--hyp"
         lines.append(f"{lower} alone is in lower case: only the measures in lower case (_lc) compare the two")

@@ -1,10 +1,7 @@
 """A trained run exported as a folder that works anywhere: what translating needs, its origin, and a model card."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from msgspec.structs import asdict
@@ -12,7 +9,7 @@ from msgspec.structs import asdict
 from transformer.checksums import read_trained, sums_of, verified_run
 from transformer.config.experiment import Decoding, load
 from transformer.data.corpus import Subwords
-from transformer.files import InputError, environment, sha256
+from transformer.files import InputError, environment, replacing_folder, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model
 from transformer.provenance import commit, now
@@ -30,7 +27,9 @@ def export_run(run: Run, to: Path, form: Format) -> None:
     decoding, record = load(run.decoding, Decoding), read_trained(run.record)
     vocabulary = Subwords(run.vocabulary).fitting(experiment.model.embedding_rows)
     steps = averaged_steps(run.average, record["digest"])
-    with _replacing_folder(to) as folder:
+    if to.exists():
+        _require_export(to)
+    with replacing_folder(to) as folder:
         for path in (run.experiment, run.decoding, run.vocabulary, run.record, run.average):
             shutil.copyfile(path, folder / path.name)
         if form == "marian":
@@ -53,27 +52,6 @@ def export_run(run: Run, to: Path, form: Format) -> None:
         files = sums_of(sorted(folder.iterdir()))
         about = {"format": form, "exported": now(), "commit": commit(), "weights": read_weights(run.average)[1]}
         write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
-
-
-@contextmanager
-def _replacing_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed."""
-    path = path.resolve()
-    if path.exists():
-        _require_export(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as temporary:
-        new = Path(temporary) / "new"
-        new.mkdir()
-        yield new
-        old = Path(temporary) / "old"
-        if path.exists():
-            path.rename(old)
-        try:
-            new.rename(path)
-        finally:
-            if not path.exists():
-                old.rename(path)
 
 
 def _require_export(path: Path) -> None:

@@ -46,16 +46,13 @@ class Trial:
 
     def answer(self, text: str) -> dict[str, Any]:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
-        translator = self.translator
+        translator, how = self.translator, self.experiment.preparation
         line = text.replace("\r", " ").replace("\n", " ")
-        how = self.experiment.preparation
         words, most = count_words(translator.source.tokenize(line), how), how.max_words
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
-        (source,) = translator.encode([line])
-        longest = min(LONGEST, translator.longest)
-        if len(source) > longest:
-            raise InputError(f"expected a sentence of at most {longest} subwords, found {len(source):,}")
+        if (tokens := len(translator.encode([line])[0])) > LONGEST:
+            raise InputError(f"expected a sentence of at most {LONGEST} subwords, found {tokens:,}")
         (best,) = translator.translate([line], n_best=translator.decoding.beam)
         pair = {"title": text} | rounded(translator.attention(line, best))
         return {"translations": best.ranked(), "attention": described(self.experiment, [pair])}

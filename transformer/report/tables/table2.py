@@ -14,7 +14,7 @@ import pandas as pd
 
 from transformer.checksums import read_manifest, read_trained
 from transformer.config.scales import TABLE_2
-from transformer.evaluation.scores import limits, read_scores, require_one
+from transformer.evaluation.scores import read_scores, require_one
 from transformer.model.cost import SENTENCE, SUSTAINED, planned_flops, single_precision
 from transformer.records import Trained, run_name
 from transformer.report.tables import cells
@@ -114,14 +114,12 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
         row = {"model": f"Transformer ({experiment})", "by": "ours", "label": label}
         for task, seeds in of_experiment.groupby("task"):
-            values = {metric: seeds[metric].mean() for metric in cells.BLEU_METRICS}
+            means = {metric: metric for metric in cells.BLEU_METRICS} | {"counted": "flops"}
+            values = dict(cells.over_seeds(seeds, "experiment", means, []).iloc[0])
             sustained = seeds["seconds"] * seeds["processes"] * seeds["hardware"].map(single_precision)
-            values |= {"flops": sustained.mean(skipna=False), "counted": seeds["flops"].mean()}
-            values |= {f"{metric}_sd": seeds[metric].std() for metric in cells.BLEU_METRICS}
-            values["low"], values["high"] = limits(cells.mean_draws(seeds))
+            values |= {"flops": sustained.mean(skipna=False), "steps": str(round(seeds["steps"].mean()))}
             values["paper"] = float(papers.get(row["model"], {}).get(f"{task}_bleu", "nan"))
             values["difference"] = values["bleu"] - values["paper"] if data_of_paper else float("nan")
-            values |= {"steps": str(round(seeds["steps"].mean())), "seeds": len(seeds), "runs": " ".join(seeds["name"])}
             row |= {f"{task}_{name}": value for name, value in values.items()}
         rows.append(row)
     frame = pd.DataFrame(rows, columns=["model", "by", "label", *columns, "note"])
