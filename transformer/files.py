@@ -83,15 +83,13 @@ def open_input(path: str | Path) -> IO[bytes]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal. Raises InputError naming the file."""
-    return checksum(path, "sha256")
-
-
 def checksum(path: str | Path, algorithm: str) -> str:
-    """Return a file's checksum by an algorithm of hashlib, in hexadecimal."""
+    """Return a file's checksum by an algorithm of hashlib, in hexadecimal. Raises InputError naming the file."""
     with open_input(path) as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+sha256 = partial(checksum, algorithm="sha256")
 
 
 def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) -> int:

@@ -175,18 +175,18 @@ class Inputs:
             return []
         return ["--longest", POSITIONS - self.decoding_of(wildcards)["extra_length"]]
 
-    def parts(self, wildcards: _Wildcards) -> dict[str, Path]:
+    def subset_files(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return by name the references of the parts of a test set that are scored on their own."""
         task = self.task(wildcards)
         corpora = task.get("subsets", {}) if wildcards.split == "test" else {}
         return {name: RESOURCES.corpus(corpus, task["target"]) for name, corpus in corpora.items()}
 
     def subsets(self, wildcards: _Wildcards) -> Paths:
-        return list(self.parts(wildcards).values())
+        return list(self.subset_files(wildcards).values())
 
     def subset_options(self, wildcards: _Wildcards) -> _Options:
         """Return names and references of these parts as options of `score`."""
-        return flatten(("--subset", name, path) for name, path in self.parts(wildcards).items())
+        return flatten(("--subset", name, path) for name, path in self.subset_files(wildcards).items())
 
     def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""

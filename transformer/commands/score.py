@@ -139,7 +139,7 @@ def evalb(
     if gold_tags:
         content["strict"] = bracket_scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
     both = content["scores"]["all"], content["scores"]["len40"]
-    cells = [(name.replace("_", " "), *(_rounded(scores[name]) for scores in both)) for name in both[0]]
+    cells = [(name.replace("_", " "), *(_number(scores[name]) for scores in both)) for name in both[0]]
     headings = "", "all", f"<= {SHORT} words"
     print(tabulate(cells, headings, "plain", disable_numparse=True, colalign=["left", "right", "right"]))
     for each in content["errors"]:
@@ -149,7 +149,7 @@ def evalb(
         _write(json, content | {"run": describe(run, weights)}, draws)
 
 
-def _rounded(value: float | None) -> str:
+def _number(value: float | None) -> str:
     """Round a number as EVALB does; a dash stands for none."""
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 

@@ -8,6 +8,7 @@ Torch is imported when it is needed: reading the files needs none.
 """
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
@@ -15,12 +16,11 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 from msgspec.structs import asdict
 
-from transformer.config.experiment import Experiment
 from transformer.files import InputError, draw, read_lines
 from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, run_name
 
 if TYPE_CHECKING:
-    from transformer.translation.translator import PairAttention
+    from transformer.translation.translator import Translation, Translator
 
 logger = logging.getLogger(__name__)
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
@@ -186,33 +186,31 @@ def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     ]
     if not sentences:
         raise InputError(f"{input.text}: expected a sentence, found blank lines")
-    translations = translator.translate([sentence["text"] for sentence in sentences])
-    pairs = [translator.attention(pair["text"], best) for pair, best in zip(sentences, translations, strict=True)]
-    return described(translator.experiment, [one | rounded(pair) for one, pair in zip(sentences, pairs, strict=True)])
+    texts = [sentence["text"] for sentence in sentences]
+    return described(translator, zip(sentences, texts, translator.translate(texts), strict=True))
 
 
 def own_sentence(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
     """Return the weights of all heads in the `sentence` and its translation, the `target` or, if None, the run's."""
     from transformer.translation.translator import open_translator
 
-    translator = open_translator(params.run, input.weights)
-    pair = rounded(translator.attention(params.sentence, params.target))
-    return described(translator.experiment, [{"title": params.sentence, "figures": {}} | pair])
+    about = {"title": params.sentence, "figures": {}}
+    return described(open_translator(params.run, input.weights), [(about, params.sentence, params.target)])
 
 
-def described(experiment: Experiment, sentences: list[dict[str, Any]]) -> Attention:
-    """Return sentences with the name and the size of the model that reads them."""
-    model = experiment.model
-    sizes = {"layers": model.N, "heads": model.h}
-    return {"run": run_name(asdict(experiment)), "label": experiment.label, **sizes, "sentences": sentences}
+def described(translator: "Translator", sentences: Iterable[tuple[dict, str, "str | Translation | None"]]) -> Attention:
+    """Return the weights in sentences and their translations, each with what is said about it, and the model's size.
 
-
-def rounded(pair: "PairAttention") -> dict[str, Any]:
-    """Return a `_Pair`'s tokens and weights, rounded. Raises InputError if a weight is no finite number."""
-    weights = {kind: getattr(pair, kind) for kind in KINDS}
-    if not all(np.isfinite(of_kind).all() for of_kind in weights.values()):
-        raise InputError("attention: expected finite weights, found others")
-    return pair._asdict() | {kind: _short(of_kind.tolist()) for kind, of_kind in weights.items()}
+    Raises InputError if a weight is no finite number.
+    """
+    pairs, experiment = [], translator.experiment
+    for about, source, target in sentences:
+        pair = translator.attention(source, target)._asdict()
+        if not all(np.isfinite(pair[kind]).all() for kind in KINDS):
+            raise InputError("attention: expected finite weights, found others")
+        pairs.append(about | pair | {kind: _short(pair[kind].tolist()) for kind in KINDS})
+    sizes = {"layers": experiment.model.N, "heads": experiment.model.h}
+    return {"run": run_name(asdict(experiment)), "label": experiment.label, **sizes, "sentences": pairs}
 
 
 def _short(values: list | float) -> list | float:

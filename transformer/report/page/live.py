@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.data.tokenization import count_words
-from transformer.evaluation.analyses import described, rounded
+from transformer.evaluation.analyses import described
 from transformer.files import InputError, environment, reason
 from transformer.records import parse_json, run_name
 from transformer.report.figures import COLORS
@@ -54,8 +54,7 @@ class Trial:
         if (tokens := len(translator.encode([line])[0])) > LONGEST:
             raise InputError(f"expected a sentence of at most {LONGEST} subwords, found {tokens:,}")
         (best,) = translator.translate([line], n_best=translator.decoding.beam)
-        pair = {"title": text} | rounded(translator.attention(line, best))
-        return {"translations": best.ranked(), "attention": described(self.experiment, [pair])}
+        return {"translations": best.ranked(), "attention": described(translator, [({"title": text}, line, best)])}
 
     def page(self) -> str:
         template = environment(Path(__file__).parent / "templates").get_template("serve.html")
