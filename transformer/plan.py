@@ -94,7 +94,8 @@ def gpu_speed(name: str, utilisation: float | None) -> Speed:
         flops, source = GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
     elif newest:
         slowest = min(newest.values(), key=sustained)
-        flops, source = sustained(slowest), f"measured on {_origin(slowest)}."
+        origin = "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(slowest)
+        flops, source = sustained(slowest), f"measured on {origin}."
     else:
         flops = GPUS[name] * _UTILISATION
         source = (
@@ -114,10 +115,6 @@ def sustained(benchmark: dict) -> float:
     """Return the FLOP/s that this project's training reached."""
     ours = benchmark["systems"]["ours"]
     return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
-
-
-def _origin(benchmark: dict) -> str:
-    return "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(benchmark)
 
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:

@@ -13,6 +13,7 @@ import yaml
 from transformer.files import InputError
 
 Kind = TypeVar("Kind")
+_OF_ROW = re.compile(r"(?P<scale>scales\.[^:]+): [^:]+: (?P<row>[^:]+): (?:\w+: )?(?P<key>\w+): ")
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
 
@@ -50,12 +51,16 @@ def _spaced(text: str | bytes) -> str | bytes:
 def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
     """Return a problem behind the name and line of the text of YAML that says most of its place, the last of several.
 
-    A problem begins with the place, whose keys dots and colons join.
+    A problem begins with the place, whose keys dots and colons join; a row of a scale has several, and one will do.
     """
-    unknown = re.match("(?:(.*?): )?unknown key '(.+?)'", problem)
-    place = ".".join(filter(None, unknown.groups())) if unknown else problem
-    found = [(*_reach(yaml.compose(_spaced(text), _Loader), place), name) for name, text in sources]
-    depth, line, name = max(reversed(found), key=lambda one: one[0], default=(0, 0, ""))
+    unknown, row = re.match("(?:(.*?): )?unknown key '(.+?)'", problem), re.match(_OF_ROW, problem)
+    places = [".".join(filter(None, unknown.groups())) if unknown else problem]
+    if row:
+        rows = [f"experiments.{row['row']}", f"claims.{row['row']}", "base"]
+        places += [f"{scale}{place}.{row['key']}" for scale in ("", f"{row['scale']}.") for place in rows]
+    nodes = [(yaml.compose(_spaced(text), _Loader), name) for name, text in sources]
+    found = [(*max(_reach(node, place) for place in places), name) for node, name in nodes]
+    depth, line, name = max(reversed(found), key=lambda one: min(one[0], 2) if row else one[0], default=(0, 0, ""))
     return f"{name}, line {line}: {problem}" if depth else problem
 
 

@@ -233,6 +233,15 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
         ("scales: {demo: {seeds: [1, -1]}}\n", [], "wrong.yaml, line 1: scales.demo.seeds.1: expected"),
         ("base: {N: 0}\n", ["base={N: 1, h: 0}"], "--config: base.h: expected"),
         ("probs: 1\n", [], "wrong.yaml, line 1: unknown key 'probs'"),
+        # What a row has at a scale comes from the row, from base, and from the scale's own of both.
+        (
+            "running: {}\nexperiments:\n  heads-1: {d_k: 20}\n",
+            [],
+            "wrong.yaml, line 3: scales.demo: en-de: heads-1: ",
+        ),
+        ("claims:\n  pre-norm:\n    steps: 3\nscales:\n  demo: {rows: [base, pre-norm]}\n", [], "wrong.yaml, line 3: "),
+        ("scales:\n  demo:\n    base: {steps: 3}\n", [], "wrong.yaml, line 3: scales.demo: en-de: base: training: "),
+        ("{}\n", ["base={d_k: 20}"], "--config: scales.demo: en-de: base: d_k: 20 cannot be divided by 8"),
     ],
 )
 def test_the_file_and_the_line_that_are_wrong(folder, text, entries, line):

@@ -131,9 +131,9 @@ ALONE = World(0, 1, CPU)
 TEXT, DEV = random_text(1, 53), random_text(2, 15)
 
 
-def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40) -> TrainingRun:
+def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40, world=ALONE) -> TrainingRun:
     """Start a training in this process, in float32, whatever the processor multiplies fastest."""
-    evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, ALONE)
+    evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, world)
     run = TrainingRun(experiment, text, evaluation, digest, Run(folder), memory)
     run.learner.dtype = torch.float32
     return run

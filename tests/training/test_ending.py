@@ -1,16 +1,34 @@
 """A training that ends when its dev perplexity no longer improves, and one that begins with another's weights."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
-from support.toy import interrupt, make_data, make_experiment, make_run, model_config, random_lines, start, train
+from support.toy import (
+    ALONE,
+    PROCESSOR,
+    TORCHRUN,
+    interrupt,
+    make_data,
+    make_experiment,
+    make_run,
+    model_config,
+    random_lines,
+    start,
+    train,
+)
 from torch.testing import assert_close
 
 from transformer import cli
+from transformer.device import World, joined
 from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.transformer import Transformer
+from transformer.training.log import Evaluation
+from transformer.training.loop import TrainingRun
 from transformer.training.states import best, dev_perplexities, publish
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -24,12 +42,10 @@ def test_the_best_step_is_the_first_of_equal_ones():
 
 def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, monkeypatch):
     """Dev perplexities by hand: 4, 3, 2, 5, 6 at steps 2 to 10; an interruption at step 7 changes nothing."""
-    given = dict(zip(range(2, 61, 2), [4.0, 3.0, 2.0, 5.0, 6.0, *[1.0] * 25], strict=True))
+    monkeypatch.setattr(Evaluation, "perplexity", Evaluation.perplexity)  # as it is afterwards, too
     for name, stops in (("whole", []), ("interrupted", [7])):
         for stop in [*stops, None]:
-            run = start(tmp_path / name, make_experiment(running={"evaluate_every": 1000}, **EARLY))
-            monkeypatch.setattr(type(run.evaluation), "perplexity", lambda *_, run=run: given[run.progress.step])
-            interrupt(run, stop) if stop else train(run)
+            run = train_up_to(stop, tmp_path / name)
         run.record("data")
     whole, interrupted = (Run(tmp_path / name) for name in ("whole", "interrupted"))
     assert dev_perplexities(whole) == dev_perplexities(interrupted) == {4: 3.0, 6: 2.0, 8: 5.0, 10: 6.0}
@@ -44,6 +60,23 @@ def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, mon
         assert weights.load(published.average)[1]["steps"] == [4, 6]
         assert weights.load(published.last)[1]["step"] == 6
     assert Run(whole.folder / "published").average.read_bytes() == published.average.read_bytes()
+
+
+@pytest.mark.slow
+def test_several_processes_end_at_the_same_step(tmp_path):
+    """Also after an interruption: each knows the perplexities of the checkpoints, which one of them has written."""
+    subprocess.run([str(word) for word in (*TORCHRUN, 2, __file__, tmp_path)], env=PROCESSOR, check=True)
+    expected = {"step": 10, "perplexities": {"4": 3.0, "6": 2.0, "8": 5.0, "10": 6.0}}
+    assert [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)] == [expected, expected]
+
+
+def train_up_to(stop: int | None, folder: Path, world: World = ALONE) -> TrainingRun:
+    """Train with the perplexities of the first test, to the end or up to a step at which it is interrupted."""
+    run = start(folder, make_experiment(running={"evaluate_every": 1000}, **EARLY), world=world)
+    given = dict(zip(range(2, 61, 2), [4.0, 3.0, 2.0, 5.0, 6.0, *[1.0] * 25], strict=True))
+    Evaluation.perplexity = lambda *_: given[run.progress.step]
+    interrupt(run, stop) if stop else train(run)
+    return run
 
 
 def test_a_training_begins_with_other_weights(tmp_path):
@@ -72,3 +105,16 @@ def test_a_whole_run_goes_on_from_another(tmp_path):
     make_run(second, make_experiment(initial_weights=str(average), rate=0.6))
     with pytest.raises(SystemExit, match=r"initial_weights: .*: expected the vocabulary .*, found "):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
+
+
+def end_early(out: Path) -> None:
+    """Write `out`/{rank}.json: at which step this process ended, and what it knew."""
+    with joined() as world:
+        for stop in (7, None):
+            run = train_up_to(stop, out / "run", world)
+        known = {"step": run.progress.step, "perplexities": run.perplexities}
+        (out / f"{world.rank}.json").write_text(json.dumps(known))
+
+
+if __name__ == "__main__":  # by torchrun
+    end_early(Path(sys.argv[1]))

@@ -71,11 +71,11 @@ def attend(
     layer: PositiveInt | None = None,
     head: PositiveInt | None = None,
     text: Path | None = None,
-    count: PositiveInt = 1,
-    longest: PositiveInt = 80,
+    count: PositiveInt | None = None,
+    longest: PositiveInt | None = None,
     output: Path = Path("attention.json"),
     weights: Path | None = None,
-    figures: str = "{}",
+    figures: str | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
     r"""Write the attention weights of all heads of a trained run in a sentence, as pictures and JSON, or in a text's.
@@ -95,18 +95,22 @@ def attend(
         layer: which one is drawn, from 1; five sixths of the way up if not given
         head: which one is drawn, from 1; the mean of all if not given
         text: without a sentence: sentences, one a line, and no picture
-        count: how many of them are chosen
-        longest: tokens that one of them has at most
+        count: how many of them are chosen; 1 if not given
+        longest: tokens that one of them has at most; 80 if not given
         output: the JSON to write; pictures have its name
         weights: the average if not given
         figures: JSON: by name of figure its text, and the words from and to
         threads: processor threads; all if not given
     """
-    options = SimpleNamespace(**locals() | {"figures": json.loads(figures)})
-    from transformer.evaluation.analyses import attention, own_sentence
-
+    options = SimpleNamespace(**locals())
     if (sentence is None) == (text is None):
         raise InputError("expected a sentence or --text, and not both")
+    for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
+        if vars(options)[name] is not None:
+            raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
+    options.count, options.longest, options.figures = count or 1, longest or 80, json.loads(figures or "{}")
+    from transformer.evaluation.analyses import attention, own_sentence
+
     measured = _measure(attention if text else own_sentence, options)
     if text is None:
         from transformer.report.figures.attention import grids

@@ -3,7 +3,9 @@
 import logging
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import yaml
 
@@ -15,10 +17,12 @@ from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
 from transformer.pipeline import Pipeline
+from transformer.registry import TABLES
 from transformer.report.page.runs import read_run_records, run_cards
 from transformer.report.tables.render import Cell, Grid, Table, read_table
 
 logger = logging.getLogger(__name__)
+_Name = Literal[tuple(TABLES)]
 SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # what the tables are made from
 OF_SCALE = ("data/*/data.json", "tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "attention.json")
 OF_SCALE += ("layers.json", "report.html")
@@ -100,7 +104,7 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
 
 
 def explain(
-    table: str, row: str, column: str, /, *, config: list[str] | None = None, configfile: list[str] | None = None
+    table: _Name, row: str, column: str, /, *, config: list[str] | None = None, configfile: list[str] | None = None
 ) -> None:
     """Print the runs behind a number of a table, as the page does when one chooses it.
 
@@ -118,9 +122,11 @@ def explain(
     if not path.exists():
         command = shlex.join(["snakemake", "--cores", "all", *options(configfile, config), "--", str(path)])
         raise InputError(f"{path}: not there yet: make it by `{command}`")
-    cells = _find_cells(read_table(path), row.casefold(), column.casefold())
-    if not cells:
-        raise InputError(f"{path}: expected a number of ours in a row {row}, a column {column}, found none")
+    ours = list(_numbers_of_ours(read_table(path)))
+    if not (cells := _find_cells(ours, row.casefold(), column.casefold())):
+        columns = ", ".join(dict.fromkeys(heading for _, heading, _ in ours)) or "no column"
+        expected = f"expected a number of ours in a row {row}, a column {column}, found none"
+        raise InputError(f"{path}: {expected}; such numbers stand in {columns}")
     for where, cell in cells:
         print(f"{where}: {cell}")
     runs = [results.run(*name.split("/")) for name in dict.fromkeys(name for _, cell in cells for name in cell.runs)]
@@ -133,23 +139,21 @@ def explain(
             print(f"\n{run.name}: no file {run.record}")
 
 
-def _find_cells(table: Table, row: str, column: str) -> list[tuple[str, Cell]]:
-    """Find the numbers of ours in rows that have this text or experiment; without any, in those that contain it."""
-    whole, partly = [], []
+def _numbers_of_ours(table: Table) -> Iterator[tuple[list[str], str, Cell]]:
+    """Yield the texts of the row, the heading of the column, and the number."""
     for grid in [table.grid, *(note for note in table.notes if isinstance(note, Grid))]:
         for cells in grid.rows:
             headings = [heading for heading in cells if heading in (grid.words or list(cells)[:1])]
             texts = [text for heading in headings if (text := str(cells[heading]).replace("`", ""))]
-            for heading, cell in cells.items():
-                if not (isinstance(cell, Cell) and cell.runs):
-                    continue
-                tasks, experiments, _ = zip(*(run.casefold().split("/") for run in cell.runs), strict=True)
-                names = [*map(str.casefold, texts), *experiments]
-                if column not in heading.casefold() and column not in tasks:
-                    continue
-                found = f"{' '.join(texts[:2])}, {heading}", cell
-                if row in names:
-                    whole.append(found)
-                elif row in "\n".join(names):
-                    partly.append(found)
+            yield from ((texts, name, cell) for name, cell in cells.items() if isinstance(cell, Cell) and cell.runs)
+
+
+def _find_cells(ours: list[tuple[list[str], str, Cell]], row: str, column: str) -> list[tuple[str, Cell]]:
+    """Find the numbers in rows that have this text or experiment; without any, in those that contain it."""
+    whole, partly = [], []
+    for texts, heading, cell in ours:
+        tasks, experiments, _ = zip(*(run.casefold().split("/") for run in cell.runs), strict=True)
+        names = [*map(str.casefold, texts), *experiments]
+        if (column in heading.casefold() or column in tasks) and row in "\n".join(names):
+            (whole if row in names else partly).append((f"{' '.join(texts[:2])}, {heading}", cell))
     return whole or partly

@@ -128,7 +128,7 @@ class TrainingRun:
         if self.training.patience:
             if self.world.rank == 0:
                 self.forget(lambda step: step > self.progress.step)  # those steps are done again
-            self.perplexities = self.world.agree(dev_perplexities(folder))
+            self.perplexities = self.world.agree(dev_perplexities(folder) if self.world.rank == 0 else {})
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
         """Train to the last step, saving on the way.

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 
+import lxml.etree
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
@@ -222,9 +223,16 @@ def test_translates_as_one_types_with_the_best_and_the_attention(browser, addres
     (sentence,) = found["attention"]["sentences"]
     assert texts(words(browser, "queries")) == texts(words(browser, "keys")) == sentence["source"]
     assert element(browser, "#told").text == "All words: layer 1, head 1."
+    assert element(browser, "h1").text == "Translate from English to German"
     Select(element(browser, "#kind")).select_by_value("cross")
     Select(element(browser, "#layer")).select_by_visible_text("2")
     element(browser, "#all").click()
+    browser.execute_script("URL.createObjectURL = (file) => (file.text().then((text) => (window.saved = text)), '#')")
+    element(browser, "#save").click()
+    saved = WebDriverWait(browser, PATIENCE).until(lambda browser: browser.execute_script("return window.saved"))
+    picture = lxml.etree.fromstring(saved)
+    assert [text.text for text in picture.iter("{*}text")] == [*sentence["target"], *sentence["source"]]
+    assert len(list(picture.iter("{*}path"))) == len(browser.find_elements(By.CSS_SELECTOR, "#lines path"))
     found = question(address, "mn op mn")  # for which the viewer keeps these
     write(browser, "mn op mn")
     wait_for(browser, "#translation", found["translations"][0]["text"])

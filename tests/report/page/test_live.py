@@ -1,6 +1,7 @@
 """`serve`, a real process: its answers are the model's, and bad requests are refused."""
 
 import json
+import shutil
 import signal
 import socket
 import threading
@@ -84,6 +85,19 @@ def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
     assert "With en-de/base/1 of scale toy." in " ".join(page.text_content().split())
     assert [page.get_element_by_id(name).get("lang") for name in ("text", "translation")] == ["en", "de"]
     assert set(page.xpath("//@src | //@href")) == {"data:,", "#main"}
+
+
+def test_page_begins_with_a_sentence_of_the_scales_page(run, tmp_path):
+    """The shortest of those in the model's own language; without such a page, with none."""
+    folder = tmp_path / "runs/en-de/base/1"
+    shutil.copytree(run, folder)
+    assert Trial(folder).example() == ""
+    one = {"figures": {}, "source": [], "target": [], "shifted": [], "encoder": [], "decoder": [], "cross": []}
+    sentences = [one | {"title": text, "text": text} for text in ("ab cd", "ef")]
+    content = {"run": "en-de/base/1", "label": "", "layers": 2, "heads": 2, "sentences": sentences}
+    (tmp_path / "attention.json").write_text(json.dumps(content))
+    page = lxml.html.fromstring(Trial(folder).page())
+    assert page.get_element_by_id("text").text == "ef"
 
 
 def test_questions_whose_client_has_left_are_not_worked_out():

@@ -80,3 +80,8 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(make):
     assert detail(table)[-1]["Steps"] == "6,000 / 7,000"
     with pytest.raises(InputError, match=r"expected scores of one planned_steps, found 7000 in .* and 6000 in "):
         make(long, score(55.0, task="en-fr", seed=2))
+
+
+def test_bleu_of_another_language_is_said_to_be_nobodys(make):
+    assert "quote sacreBLEU" in said(make(score(20.0, task="en-nl"))[1])
+    assert "quote sacreBLEU" not in said(make(score(36.25), score(55.0, task="en-fr"))[1])

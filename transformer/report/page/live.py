@@ -21,10 +21,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from transformer.config.experiment import load
 from transformer.data.tokenization import count_words
-from transformer.evaluation.analyses import described
+from transformer.evaluation.analyses import Attention, described
 from transformer.files import InputError, environment, reason
-from transformer.records import parse_json, run_name
+from transformer.layout import Scale
+from transformer.records import parse_json, read_json, run_name
 from transformer.report.figures import COLORS
 from transformer.translation.translator import open_translator
 
@@ -41,6 +43,7 @@ class Trial:
     """The averaged model of a run, or an exported one, to try."""
 
     def __init__(self, folder: Path):
+        self.folder = folder
         self.translator = open_translator(folder)
         self.experiment = self.translator.experiment
 
@@ -56,11 +59,23 @@ class Trial:
         (best,) = translator.translate([line], n_best=translator.decoding.beam)
         return {"translations": best.ranked(), "attention": described(translator, [({"title": text}, line, best)])}
 
+    def example(self) -> str:
+        """Return the shortest sentence that the page of the run's scale shows, "" where there is none."""
+        scale = Scale(self.folder / "../../../..")
+        try:
+            shown = read_json(scale.attention, Attention)
+            other = load(scale.run(*shown["run"].split("/")).experiment)
+        except (InputError, OSError):  # an export, or a run whose page has not been made
+            return ""
+        sentences = shown["sentences"] if other.source == self.experiment.source else []
+        return min((sentence["text"] for sentence in sentences), key=len, default="")
+
     def page(self) -> str:
         template = environment(Path(__file__).parent / "templates").get_template("serve.html")
         return template.render(
             experiment=self.experiment,
             run=run_name(asdict(self.experiment)),
+            example=self.example(),
             words=self.experiment.preparation.max_words,
             settings={"target": self.experiment.target, "bytes": BODY},
             colors=COLORS,

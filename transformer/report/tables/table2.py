@@ -42,7 +42,9 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes: list[Note] = details if len(runs) else []
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
-    notes += [cells.note("table2", "ladder"), cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
+    other = "" if set(runs["language"]) <= {"de", "fr"} else cells.note("table2", "other")
+    ladder = cells.note("table2", "ladder") + other
+    notes += [ladder, cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
     caption = cells.note("table2", "caption", label=params.label)
     return cells.titled("table2", caption, lay_out(frame, columns), notes), frame
 

@@ -56,9 +56,47 @@
     else show(found);
   }
 
+  // The name of a language in English, of a code such as de or pt_BR; the code itself of what is none.
+  function language(code) {
+    try {
+      return new Intl.DisplayNames("en", { type: "language" }).of(code.replaceAll("_", "-"));
+    } catch {
+      return code;
+    }
+  }
+
+  // What the viewer shows now, words and lines, as a file.
+  function save() {
+    const [row, side, gap] = [30, 160, 240]; // pixels: the viewer's ROW, the words of one side, the lines
+    const lines = part("lines").cloneNode(true);
+    const height = lines.viewBox.baseVal.height;
+    const make = (name, attributes, parent) => {
+      const element = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", name));
+      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+      return element;
+    };
+    const look = { xmlns: "http://www.w3.org/2000/svg", "font-family": "sans-serif", "font-size": 15, "stroke-width": 2.5 };
+    const picture = make("svg", { ...look, width: 2 * side + gap, height }, document.createDocumentFragment());
+    make("rect", { width: "100%", height: "100%", fill: "#fff" }, picture);
+    for (const [id, x, anchor] of [["queries", side - 8, "end"], ["keys", side + gap + 8, "start"]])
+      [...part(id).children].forEach((word, place) => {
+        make("text", { x, y: (place + 0.67) * row, "text-anchor": anchor }, picture).textContent = word.textContent;
+      });
+    for (const [key, value] of [["x", side], ["width", gap], ["height", height], ["fill", "none"]]) lines.setAttribute(key, value);
+    lines.removeAttribute("style");
+    for (const line of lines.children) line.setAttribute("vector-effect", "non-scaling-stroke");
+    picture.append(lines);
+    const file = new Blob([new XMLSerializer().serializeToString(picture)], { type: "image/svg+xml" });
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: "attention.svg" });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  for (const name of document.querySelectorAll(".language")) name.textContent = language(name.textContent);
+  part("save").addEventListener("click", save);
   part("text").addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(ask, WAIT);
   });
-  if (part("text").value) ask(); // as a browser restores it
+  if (part("text").value) ask(); // an example, or what a browser restores
 })();
