@@ -71,7 +71,7 @@ class Inputs:
         # As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
         download = self.config["downloads"][wildcards.file]
         options = flatten(("--url", url) for url in download["urls"])
-        options += flatten((f"--{key}", download[key]) for key in ("sha256", "md5", "size") if key in download)
+        options += _given(download, "sha256", "md5", "size")
         options += flatten(("--or", json.dumps(other)) for other in download.get("alternatives", []))
         options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
         return [*options, "--output", output[0]]
@@ -84,9 +84,7 @@ class Inputs:
 
     def unpack_options(self, wildcards: _Wildcards) -> _Options:
         entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
-        options = ["--format", entry.get("format", "text")]
-        options += ["--member", entry["member"]] if "member" in entry else []
-        return options + (["--lines", corpus["lines"]] if "lines" in corpus else [])
+        return ["--format", entry.get("format", "text"), *_given(entry, "member"), *_given(corpus, "lines")]
 
     # ------------------------------------------------------------------ treebanks (§6.3)
 
@@ -103,12 +101,9 @@ class Inputs:
         options = ["--input", source_of(treebank)]
         if "sections" in treebank:
             options += ["--format", "ptb", "--sections", *treebank["sections"]]
-        elif "split" in treebank:
-            options += ["--format", "gum", "--split", treebank["split"]]
         else:
-            options += ["--format", "lines"]
-        options += ["--lines", corpus["lines"]] if "lines" in corpus else []
-        return options + (["--sha256", treebank["sha256"]] if "sha256" in treebank else [])
+            options += ["--format", "gum" if "split" in treebank else "lines", *_given(treebank, "split")]
+        return [*options, *_given(corpus, "lines"), *_given(treebank, "sha256")]
 
     def trees(self, wildcards: _Wildcards) -> Paths:
         return self.at(wildcards.scale).text(wildcards.task, wildcards.split, "trees")
@@ -122,9 +117,8 @@ class Inputs:
 
     def mix_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the options that mix treebanks, their phrases and silver trees."""
-        task, options = self.task(wildcards), []
-        if "phrases" in task and wildcards.split == "train":
-            options += ["--phrases", task["phrases"]]
+        task = self.task(wildcards)
+        options = _given(task, "phrases") if wildcards.split == "train" else []
         if input.silver:
             options += ["--repeat", task["silver"]["repeat"], "--silver", *input.silver]
         return options
@@ -322,6 +316,11 @@ class Inputs:
 
 def flatten(groups: Iterable[Iterable[Any]]) -> list[Any]:
     return [element for group in groups for element in group]
+
+
+def _given(entry: dict, *keys: str) -> _Options:
+    """Return those of these keys that an entry has, as options."""
+    return flatten((f"--{key}", entry[key]) for key in keys if key in entry)
 
 
 def distinct(elements: Iterable[Any]) -> list[Any]:

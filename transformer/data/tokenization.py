@@ -8,7 +8,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import blank, parallel
-from transformer.files import InputError, read_pairs, replacing
+from transformer.files import InputError, read_pairs, write_columns
 
 RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languages whose abbreviations Moses knows
 # Codes of three letters, as FLORES has them, of languages that a tokeniser has rules for.
@@ -171,15 +171,16 @@ def write_tokenized(
     """
     counts = Counter(dict.fromkeys(("read", "kept", *(FAULTS if clean else ())), 0))
     task = partial(_tokenize, [Moses(language, preparation) for language in languages], clean)
-    with ExitStack() as stack:
-        files = [stack.enter_context(replacing(path)) for path in outputs]
-        pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
+    pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
+
+    def tokenized() -> Iterator[tuple[str, str]]:
         for kept, faults in parallel(task, pairs, processes, lambda pair: sum(map(len, pair))):
             counts.update(faults, read=len(kept) + faults.total(), kept=len(kept))
-            for side, file in enumerate(files):
-                file.writelines(pair[side] + "\n" for pair in kept)
+            yield from kept
         if not counts["kept"]:
             raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning: {left_out(counts)}")
+
+    write_columns(tokenized(), outputs)
     return dict(counts)
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from msgspec import structs
 
 from transformer.checksums import read_manifest, require_sums
 from transformer.config.experiment import POSITIONS, Experiment
@@ -50,9 +49,9 @@ class Subject:
         arrays = (TokenArray(np.concatenate(ids).astype(TOKEN), np.cumsum([0, *map(len, ids)])) for ids in sides)
         return ParallelText(*arrays)
 
-    def score(self, translator: Translator) -> dict:
-        """Translate the sources and score them with `bleu_of`."""
-        hypotheses = [best.text for best in translator.translate(self.sources)]
+    def score(self, translator: Translator, **search: float) -> dict:
+        """Translate the sources and score them with `bleu_of`. search: another beam or alpha."""
+        hypotheses = [best.text for best in translator.translate(self.sources, **search)]
         return bleu_of(hypotheses, self.references, self.experiment.target)
 
 
@@ -131,27 +130,20 @@ def smoothing(input: SimpleNamespace, params: SimpleNamespace) -> Smoothing:
     subject = open_subject(input, params)
     predictions, offsets = predict(subject.translator.model, subject.text), subject.text.target.offsets
     of_sentences = np.stack([np.add.reduceat(predictions.losses, offsets[:-1]), np.diff(offsets)], axis=1)
-    beams = []
-    for beam in params.beams:
-        decoding = structs.replace(subject.translator.decoding, beam=beam)
-        beams.append({"beam": beam} | subject.score(replace(subject.translator, decoding=decoding)))
     return subject.header | {
         "epsilon_ls": subject.experiment.training.epsilon_ls,
         "perplexity": predictions.perplexity,
         "perplexity_draws": draws(of_sentences, lambda sums: perplexity(sums[0] / sums[1])),
-        "beams": beams,
+        "beams": [{"beam": beam} | subject.score(subject.translator, beam=beam) for beam in params.beams],
         "calibration": calibration(predictions.confidence, predictions.correct),
     }
 
 
 def tuning(input: SimpleNamespace, params: SimpleNamespace) -> Tuning:
     """Measure BLEU with each of `params.beams` and each of `params.alphas`, as §6.1 chose both on the dev set."""
-    subject, searches = open_subject(input, params), []
-    for beam, alpha in product(params.beams, params.alphas):
-        decoding = structs.replace(subject.translator.decoding, beam=beam, alpha=alpha)
-        scored = subject.score(replace(subject.translator, decoding=decoding))
-        searches.append({"beam": beam, "alpha": alpha} | scored)
-    return subject.header | {"searches": searches}
+    subject = open_subject(input, params)
+    searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(params.beams, params.alphas)]
+    return subject.header | {"searches": [search | subject.score(subject.translator, **search) for search in searches]}
 
 
 def calibration(confidence: np.ndarray, correct: np.ndarray) -> dict:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from msgspec.structs import asdict
 from torch import Tensor
 
 from transformer.checksums import verified_run
@@ -25,7 +24,7 @@ from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.parsing.trees import Tree, decode
 from transformer.translation.search import Decoder
-from transformer.translation.translator import search
+from transformer.translation.translator import changed, search
 
 TOO_LONG = "more subwords than the model has positions for"
 SENTENCES_AT_ONCE = 10_000  # sentences in memory, among which those of similar length are parsed together
@@ -79,7 +78,7 @@ def open_parser(run: Path, weights: Path | None, changes: dict[str, Any], constr
     files = Run(run)
     weights = weights or files.average
     experiment = verified_run(files, files.vocabulary, weights)
-    decoding = Decoding.read(asdict(load(files.decoding, Decoding)) | changes, "decoding")
+    decoding = changed(load(files.decoding, Decoding), changes)
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if not vocabulary.symbols:
         languages = f"{experiment.source} to {experiment.target}"
