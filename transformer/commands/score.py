@@ -2,6 +2,7 @@
 
 import hashlib
 import json as json_module
+from collections import defaultdict
 from pathlib import Path
 
 from tabulate import tabulate
@@ -56,10 +57,10 @@ def score(
     content["scores"][PAPER] |= {"low": low, "high": high}
     content["subsets"] = {}
     for name, path in subset:
-        places: dict[str, list[int]] = {}
-        for index, line in reversed(list(enumerate(sides[1]))):
-            places.setdefault(line, []).append(index)
-        chosen = [places[line].pop() if places.get(line) else None for line in read_lines(path)]
+        places = defaultdict(list)
+        for index, line in enumerate(sides[1]):
+            places[line].append(index)
+        chosen = [places[line].pop(0) if places[line] else None for line in read_lines(path)]
         if not chosen:
             raise InputError(f"{path}: expected references of the whole, found none")
         if None in chosen:
@@ -139,7 +140,7 @@ def evalb(
     if gold_tags:
         content["strict"] = bracket_scores(compare(*pair, number) for number, pair in enumerate(pairs, start=1))
     both = content["scores"]["all"], content["scores"]["len40"]
-    cells = [(name.replace("_", " "), *(_number(scores[name]) for scores in both)) for name in both[0]]
+    cells = [(name.replace("_", " "), *(_evalb_text(scores[name]) for scores in both)) for name in both[0]]
     headings = "", "all", f"<= {SHORT} words"
     print(tabulate(cells, headings, "plain", disable_numparse=True, colalign=["left", "right", "right"]))
     for each in content["errors"]:
@@ -149,7 +150,7 @@ def evalb(
         _write(json, content | {"run": describe(run, weights)}, draws)
 
 
-def _number(value: float | None) -> str:
+def _evalb_text(value: float | None) -> str:
     """Round a number as EVALB does; a dash stands for none."""
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 

@@ -6,6 +6,7 @@ Needs no torch: Snakemake imports it at each start, and each of its jobs does.
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -144,15 +145,13 @@ def _check_recipes(recipes: dict[str, dict]) -> None:
 def _check_scale(config: dict, where: str) -> None:
     """Refuse the faults of the scale that `config` builds."""
     scale, parsing, rows = scales.scale_of(config), scales.parsing_of(config), scales.experiments_of(config)
-    for key in ("experiments", "seeds_of", "rows"):
-        for experiment in scale.get(key, ()):
-            _require_named(rows, experiment, "experiments and claims", f"{where}.{key}")
+    places = {where: scale} | {f"{where}.tasks.{name}": task for name, task in scale["tasks"].items()}
+    for (place, entry), key in product(places.items(), ("experiments", "seeds_of", "rows")):
+        for experiment in entry.get(key, ()):
+            _require_named(rows, experiment, "experiments and claims", f"{place}.{key}")
     if "base" not in scale.get("rows", ["base"]):
         refuse(f"{where}.rows", "expected base among them, with which the others are compared")
     for name, task in scale["tasks"].items():
-        for key in ("experiments", "seeds_of"):
-            for experiment in task.get(key, ()):
-                _require_named(rows, experiment, "experiments and claims", f"{where}.tasks.{name}.{key}")
         for other in config["scales"]:  # the rules tell translators from parsers by their names
             if name in scales.parsing_of(scales.at(config, other))["tasks"]:
                 refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")
