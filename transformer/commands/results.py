@@ -124,7 +124,7 @@ def explain(
         raise InputError(f"{path}: not there yet: make it by `{command}`")
     ours = list(_numbers_of_ours(read_table(path)))
     if not (cells := _find_cells(ours, row.casefold(), column.casefold())):
-        columns = ", ".join(dict.fromkeys(heading for _, heading, _ in ours)) or "no column"
+        columns = "; ".join(dict.fromkeys(heading for _, heading, _ in ours)) or "no column"
         expected = f"expected a number of ours in a row {row}, a column {column}, found none"
         raise InputError(f"{path}: {expected}; such numbers stand in {columns}")
     for where, cell in cells:

@@ -82,4 +82,4 @@ def test_a_number_is_explained(project, capsys, words, cells):
 def test_what_is_not_there(project):
     expected = "kept/demo/tables/table2.json: expected a number of ours in a row big, a column en-de, found none"
     problem = error("explain", "table2", "big", "en-de", "--configfile", "kept.yaml")
-    assert problem.startswith(f"{expected}; such numbers stand in EN-DE measure ")
+    assert problem.startswith(f"{expected}; such numbers stand in EN-DE measure 0; EN-DE measure 1; ")
