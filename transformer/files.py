@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
@@ -94,13 +94,13 @@ sha256 = partial(checksum, algorithm="sha256")
 
 def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) -> int:
     """Write item k of each row as a line of the k-th file; none gets its name before all are done. Count the rows."""
-    count = 0
+    count, rows = 0, iter(rows)
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in paths]
-        for row in rows:
-            count += 1
-            for file, line in zip(files, row, strict=True):
-                file.write(line + "\n")
+        while some := list(islice(rows, 100)):  # row by row takes twice as long
+            count += len(some)
+            for file, lines in zip(files, zip(*some, strict=True), strict=True):
+                file.write("\n".join((*lines, "")))
     return count
 
 

@@ -8,7 +8,6 @@ import signal
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from support.toy import write_text
 
 from transformer.config.experiment import EOS
 from transformer.data import corpus
@@ -24,6 +23,11 @@ PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
 def small_chunks(monkeypatch):
     """A worker takes three lines at once, so that a small text needs many turns and a last one that is not full."""
     monkeypatch.setattr(corpus, "CHUNK", 3)
+
+
+def write_text(path, lines):  # not support.toy's: workers, which import this module, would load torch
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
 
 
 def sides(folder, name, pairs):
