@@ -130,7 +130,7 @@ def test_a_machine_is_as_fast_as_it_was_measured(project):
 
 
 def test_a_step_of_this_machine_is_timed(monkeypatch):
-    """By hand: 1 and 3 GFLOPs in 0.1 and 0.2 s are 20 GFLOP/s and 0.05 s besides. And a real step, of two in part."""
+    """By hand: of a layer 1 and 3 GFLOPs in 0.1 and 0.2 s are 20 GFLOP/s and 0.05 s besides. And real steps."""
     demo = Pipeline(read([], []))
     base = planned_runs(demo)[demo.base()]
     flops, seconds = pace._timed(base, torch.device("cpu"))
@@ -139,13 +139,13 @@ def test_a_step_of_this_machine_is_timed(monkeypatch):
     assert pace._timed(base, torch.device("cpu"))[0] == pytest.approx(flops / 4, rel=0.05)
     monkeypatch.setitem(pace._MOST, "cpu", 1e12)
     monkeypatch.setattr(pace, "best_device", lambda: torch.device("cpu"))
-    monkeypatch.setattr(pace, "_flops", lambda run: {1: 1e9, 2: 3e9}[run.model.N])
-    monkeypatch.setattr(pace, "_timed", lambda run, device: {1: (1e9, 0.1), 2: (3e9, 0.2)}[run.model.N])
-    run = make_experiment(model={"N": 1})
-    speed = pace.measured(run, make_experiment(model={"N": 2}))
-    assert (speed.flops_per_second, speed.step_seconds) == pytest.approx((2e10, 0.05))
-    steps, flops = run.training.steps, run_flops(run)
-    assert run_hours(run, speed) * 3600 == pytest.approx(speed.start_seconds + steps * 0.05 + flops / 2e10)
+    monkeypatch.setattr(pace, "_flops", lambda run: {1: 1e9, 2: 6e9}[run.model.N])
+    monkeypatch.setattr(pace, "_timed", lambda run, device: {1: (1e9, 0.1), 2: (6e9, 0.4)}[run.model.N])
+    one, two = (make_experiment(model={"N": N}) for N in (1, 2))
+    speed = pace.measured(one, two)
+    assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((2e10, 0.05))
+    steps, flops = two.training.steps, run_flops(two)
+    assert run_hours(two, speed) * 3600 == pytest.approx(speed.start_seconds + steps * 2 * 0.05 + flops / 2e10)
 
 
 def test_a_run_keeps_what_is_written(tmp_path):

@@ -50,7 +50,7 @@ class Speed(NamedTuple):
     name: str
     flops_per_second: float
     source: str
-    step_seconds: float = 0.0  # of a step, besides its FLOPs
+    layer_seconds: float = 0.0  # of a layer in a step, besides its FLOPs
     start_seconds: float = 0.0  # of a training
 
 
@@ -71,7 +71,7 @@ def run_hours(run: Experiment, speed: Speed) -> float:
     if model.attention == "additive":
         pairs = SENTENCE * (training.source_tokens + 2 * training.target_tokens)
         flops += _ADDITIVE[speed.unit] * training.steps * pairs * model.N * model.h * model.d_k
-    seconds = speed.start_seconds + training.steps * speed.step_seconds + flops / speed.flops_per_second
+    seconds = speed.start_seconds + training.steps * model.N * speed.layer_seconds + flops / speed.flops_per_second
     return seconds / 3600
 
 

@@ -53,10 +53,10 @@ def plan(
 
 
 def own_speed(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> estimate.Speed:
-    """Time a few steps of base, and of the model with the most FLOPs, on this machine."""
+    """Time a few steps of base, and of the model whose layers have the most FLOPs, on this machine."""
     from transformer.training.pace import measured  # loads PyTorch
 
-    largest = max(runs.values(), key=lambda run: estimate.run_flops(run) / run.training.steps)
+    largest = max(runs.values(), key=lambda run: estimate.run_flops(run) / run.training.steps / run.model.N)
     return measured(runs[pipeline.base()], largest)
 
 

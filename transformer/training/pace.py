@@ -22,19 +22,19 @@ _SIDES = ("source_tokens", "target_tokens")
 
 
 def measured(base: Experiment, largest: Experiment) -> Speed:
-    """Return this machine's speed, by a straight line through the times of two models' steps over their FLOPs."""
+    """Return this machine's speed, by a straight line through two models' times of a layer's step over its FLOPs."""
     device = best_device()
     torch.set_num_threads(1)
     begun = time.process_time()  # a training starts as this process has
-    flops, seconds = _timed(base, device)
+    flops, seconds = (part / base.model.N for part in _timed(base, device))
     rate, overhead = flops / seconds, 0.0
     whole = max(_flops(base), _flops(largest)) <= _MOST[device.type]
-    if whole and _flops(largest) > 1.5 * flops:
-        more, longer = _timed(largest, device)
+    if whole and _flops(largest) / largest.model.N > 1.5 * flops:
+        more, longer = (part / largest.model.N for part in _timed(largest, device))
         rate = (more - flops) / max(longer - seconds, longer / 2)
         overhead = max(0.0, seconds - flops / rate)
-    source = f"measured now on {provenance.hardware(device)}: a step of base takes {overhead + flops / rate:.3g} s"
-    source += "." if whole else f", for the {flops / _flops(base):.2g} of its batch that was timed."
+    source = f"measured now on {provenance.hardware(device)}: a step of base takes {seconds * base.model.N:.3g} s"
+    source += "." if whole else f", for the {flops * base.model.N / _flops(base):.2g} of its batch that was timed."
     unit = "core" if device.type == "cpu" else "GPU"
     return Speed(unit, "core" if unit == "core" else "GPU of this machine", rate, source, overhead, begun)
 
