@@ -97,7 +97,7 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
     count, rows = 0, iter(rows)
     with ExitStack() as stack:
         files = [stack.enter_context(replacing(path)) for path in paths]
-        while some := list(islice(rows, 100)):  # row by row takes twice as long
+        while some := list(islice(rows, 100)):  # row by row takes three times as long
             count += len(some)
             for file, lines in zip(files, zip(*some, strict=True), strict=True):
                 file.write("\n".join((*lines, "")))

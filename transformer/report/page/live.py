@@ -68,7 +68,7 @@ class Trial:
         except (InputError, OSError):  # an export, or a run whose page has not been made
             return ""
         sentences = shown["sentences"] if other.source == self.experiment.source else []
-        return min((sentence["text"] for sentence in sentences), key=len, default="")
+        return min((one.get("text", one["title"]) for one in sentences), key=len, default="")
 
     def page(self) -> str:
         template = environment(Path(__file__).parent / "templates").get_template("serve.html")

@@ -89,7 +89,7 @@
     const file = new Blob([new XMLSerializer().serializeToString(picture)], { type: "image/svg+xml" });
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: "attention.svg" });
     link.click();
-    URL.revokeObjectURL(link.href);
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   for (const name of document.querySelectorAll(".language")) name.textContent = language(name.textContent);
