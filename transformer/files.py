@@ -60,7 +60,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         try:
             new.rename(path)
         finally:
-            if not path.exists():
+            if old.exists() and not path.exists():
                 old.rename(path)
 
 

@@ -10,6 +10,7 @@ A folder may hold Snakemake's wildcards, so that rules name their files by the s
 
 from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 SIDES = ("source", "target")
@@ -26,13 +27,17 @@ class Folder:
 
 
 def named(form: str) -> Any:
-    """Return the attribute of a folder for its file with this name; a name with places has a method that fills them.
+    """Return the attribute of a folder for its file with this name; a name with places is a method that takes them.
 
-    A suffix, which follows another place at once, may be left out.
+    `suffix` names other weights or another search, as in dev.last.hyp, and may be left out.
     """
-    if "{" not in form:
-        return property(lambda self: self.folder / form)
-    return lambda self, *parts: self.folder / form.format(*parts, *[""] * ("}{" in form))
+    places = [place for _, place, _, _ in Formatter().parse(form) if place]
+
+    def path(self: Folder, *parts: Any) -> Path:
+        parts += ("",) * (places[len(parts) :] == ["suffix"])
+        return self.folder / form.format(**dict(zip(places, parts, strict=True)))
+
+    return path if places else property(path)
 
 
 class Run(Folder):
@@ -50,14 +55,13 @@ class Run(Folder):
     compiled = named("state/compiled")  # the cache of the compiler of a GPU's step
     exported = named("export.json")  # the checksums of the files of an export
     state = named("state")  # what an interrupted training goes on from; no rule declares it, so Snakemake keeps it
-    checkpoint = named("checkpoints/{:08}.safetensors")  # of a step
-    resume_state = named("state/{:08}.safetensors")  # of a step
-    # Of a split, with a suffix for other weights or another search: test, dev.last.
-    translation = named("{}{}.hyp")
-    trees = named("{}{}.trees")  # by a parser
-    parses = named("{}{}.parses.json")  # which of these trees were repaired
-    scores = named("{}{}.json")  # of translations or trees
-    analysis = named("{}.json")  # the results of an analysis of the trained model (Table 5), by its name
+    checkpoint = named("checkpoints/{step:08}.safetensors")
+    resume_state = named("state/{step:08}.safetensors")
+    translation = named("{split}{suffix}.hyp")
+    trees = named("{split}{suffix}.trees")  # by a parser
+    parses = named("{split}{suffix}.parses.json")  # which of these trees were repaired
+    scores = named("{split}{suffix}.json")  # of translations or trees
+    analysis = named("{analysis}.json")  # of the trained model (Table 5)
 
     @property
     def name(self) -> str:
@@ -81,11 +85,10 @@ class Data(Folder):
     parsed = named("parsed.trees")  # by a parser, of unlabelled text (§6.3, semi-supervised)
     parsed_scores = named("parsed.json")  # the parser's certainty of each
     silver = named("silver.trees")  # those that are learned from
-    counts = named("{}.json")  # of a split: the sentences that were kept and left out
-    # Of a split and a side.
-    tokens = named("{}.{}.tok")  # tokenised text
-    ids = named("{}.{}.ids")  # one sentence after another
-    offsets = named("{}.{}.offsets")  # the places in `ids` at which sentences begin
+    counts = named("{split}.json")  # the sentences that were kept and left out
+    tokens = named("{split}.{side}.tok")  # tokenised text
+    ids = named("{split}.{side}.ids")  # one sentence after another
+    offsets = named("{split}.{side}.offsets")  # the places in `ids` at which sentences begin
 
     def arrays(self, split: str) -> list[Path]:
         """Return ids and offsets of both sides of a split."""
@@ -98,9 +101,8 @@ class Scale(Folder):
     attention = named("attention.json")  # what Figures 3 to 5 and the page show
     layers = named("layers.json")  # the measurements behind Table 1
     report = named("report.html")  # the page: everything in one file
-    # By name and ending.
-    table = named("tables/{}.{}")  # csv has all digits; md, tex and html are for readers, json for the page
-    figure = named("figures/{}.{}")  # pdf, svg or png; json has its caption
+    table = named("tables/{table}.{ending}")  # csv has all digits; md, tex and html are for readers, json for the page
+    figure = named("figures/{figure}.{ending}")  # pdf, svg or png; json has its caption
 
     def run(self, task: str, experiment: str, seed: int | str) -> Run:
         return Run(self.folder / f"runs/{task}/{experiment}/{seed}")
@@ -112,5 +114,5 @@ class Scale(Folder):
 class Resources(Folder):
     """The files from elsewhere."""
 
-    download = named("downloads/{}")
-    corpus = named("corpora/{}.{}")  # one language of a corpus as plain text, or with `trees` a treebank
+    download = named("downloads/{download}")
+    corpus = named("corpora/{corpus}.{language}")  # one language of a corpus as plain text, or with `trees` a treebank

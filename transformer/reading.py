@@ -60,6 +60,7 @@ def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
         places += [f"{scale}{place}.{row['key']}" for scale in ("", f"{row['scale']}.") for place in rows]
     nodes = [(yaml.compose(_spaced(text), _Loader), name) for name, text in sources]
     found = [(*max(_reach(node, place) for place in places), name) for node, name in nodes]
+    # Two keys, as scales.demo, say that a file is about the row: the last such one has changed what config.yaml had.
     depth, line, name = max(reversed(found), key=lambda one: min(one[0], 2) if row else one[0], default=(0, 0, ""))
     return f"{name}, line {line}: {problem}" if depth else problem
 

@@ -15,6 +15,8 @@ from transformer.files import InputError
 from transformer.records import write_json
 from transformer.registry import ANALYSES
 
+_SHOWN = 80  # tokens that a picture of attention can show
+
 
 def analyse(
     name: Literal[tuple(ANALYSES)],
@@ -95,8 +97,8 @@ def attend(
         layer: which one is drawn, from 1; five sixths of the way up if not given
         head: which one is drawn, from 1; the mean of all if not given
         text: without a sentence: sentences, one a line, and no picture
-        count: how many of them are chosen; 1 if not given
-        longest: tokens that one of them has at most; 80 if not given
+        count: how many of them are chosen; the first alone if not given
+        longest: tokens that one of them has at most; as many as a picture can show if not given
         output: the JSON to write; pictures have its name
         weights: the average if not given
         figures: JSON: by name of figure its text, and the words from and to
@@ -108,7 +110,7 @@ def attend(
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
         if vars(options)[name] is not None:
             raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
-    options.count, options.longest, options.figures = count or 1, longest or 80, json.loads(figures or "{}")
+    options.count, options.longest, options.figures = count or 1, longest or _SHOWN, json.loads(figures or "{}")
     from transformer.evaluation.analyses import attention, own_sentence
 
     measured = _measure(attention if text else own_sentence, options)
