@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,27 +53,36 @@ def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
     return tmp_path / "place"
 
 
+def once(tmp_path_factory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that `make` has filled, for all processes of pytest: copy it to change it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    made = folder.with_suffix(".made")
+    with FileLock(f"{folder}.lock"):
+        if not made.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            made.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Path:
-    """Return a project in which every rule has run, for all processes of pytest: copy it to change it."""
-    folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    project, made = folder / "small", folder / "small.made"
-    with FileLock(f"{project}.lock"):
-        if not made.exists():
-            shutil.rmtree(project, ignore_errors=True)
-            project.mkdir()
-            result = snakemake(make_small(project))
-            (project / "output").write_text(result.stdout + result.stderr, encoding="utf-8")
-            assert result.returncode == 0, result.stdout + result.stderr
-            made.touch()
-    return project
+    """Return a project in which every rule has run."""
+
+    def make(folder: Path) -> None:
+        result = snakemake(make_small(folder))
+        (folder / "output").write_text(result.stdout + result.stderr, encoding="utf-8")
+        assert result.returncode == 0, result.stdout + result.stderr
+
+    return once(tmp_path_factory, "small", make)
 
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
-    """Make a project whose data are prepared; nothing is trained."""
-    return prepare(tmp_path_factory.mktemp("prepared"))
+    """Return a project whose data are prepared; nothing is trained."""
+    return once(tmp_path_factory, "prepared", prepare)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.project import snakemake, transformer
+from support.project import rules_of, snakemake, transformer
 
 from transformer.commands.results import OF_SCALE
 from transformer.files import sha256
@@ -38,7 +38,7 @@ def test_a_record_makes_its_tables_again_byte_for_byte(small, recorded):
         shutil.rmtree(recorded / RECORD / name)
     result = snakemake(recorded, "--configfile", str(RECORD / "config.yaml"))
     assert result.returncode == 0, result.stdout + result.stderr
-    ran = set(re.findall(r"^(?:local)?rule (\w+):", result.stdout + result.stderr, re.MULTILINE))
+    ran = rules_of(result.stdout + result.stderr)
     assert ran <= {"fetch", "unpack", "generate", "treebank", "table", "figure", "page", "all"}
     assert made_files(recorded / RECORD) == expected
 

@@ -133,9 +133,11 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
 
 # The compiled step.
 
+OTHER = {"norm": "pre", "tied": False, "positions": "none", "scaled": False}
+
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # of PyTorch, by itself
-@pytest.mark.parametrize("form", [{}, {"norm": "pre", "tied": False, "positions": "none", "scaled": False}], ids=str)
+@pytest.mark.parametrize("form", [{}, pytest.param(OTHER, marks=pytest.mark.slow)], ids=str)
 def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
     """Model, loss and the chunks of logits are one graph, and do not change what comes out."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))

@@ -70,6 +70,16 @@ def run_warm(project: Path, *arguments: str, **options) -> subprocess.CompletedP
     return subprocess.run([python, *arguments], cwd=project, env=env, **pipes, **options)
 
 
+def all_rules() -> set[str]:
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
+    return {"all", *re.findall(r"^(?:use rule \w+ as|rule) (\w+)", text, re.MULTILINE)}
+
+
+def rules_of(output: str) -> set[str]:
+    """Return the rules of which Snakemake says that it runs a job, alone or in a group, or would run one."""
+    return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
+
+
 def last_line(result: subprocess.CompletedProcess) -> str:
     return result.stderr.strip().splitlines()[-1]
 
@@ -118,16 +128,15 @@ def slow_down(project: Path, seconds: float) -> None:
     loop.write_text(text, "utf-8")
 
 
-def prepare(place: Path) -> Path:
+def prepare(project: Path) -> None:
     """Make a project with that corpus and a longer training; its data are prepared."""
-    project = copy_project(place)
+    copy_project(project)
     slow_down(project, 0.05)
     own_corpus(project)
     (project / "long.yaml").write_text(LONG)
     files = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
     result = snakemake(project, *files, "--", "results/mine/data/en-cs/data.json")
     assert result.returncode == 0, result.stderr
-    return project
 
 
 # Snakemake that asks Slurm for its jobs' states every other second: the plugin waits ten seconds more each time.

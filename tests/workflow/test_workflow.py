@@ -1,7 +1,6 @@
 """The pipeline as its users run it: real Snakemake in copies of the project, with a few sentences and steps."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from lxml import html
-from support.project import ENVIRONMENT, ROOT, copy_project, last_line, snakemake
+from support.project import ENVIRONMENT, all_rules, copy_project, last_line, rules_of, snakemake
 
 from transformer.data.grammar import take
 from transformer.files import sha256
@@ -27,10 +26,7 @@ def project(small, tmp_path) -> Path:
 
 
 def test_every_rule_has_run(small):
-    text = "".join(path.read_text("utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
-    rules = set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)", text, re.MULTILINE))
-    ran = set(re.findall(r"^(?:local)?rule (\w+):", (small / "output").read_text("utf-8"), re.MULTILINE))
-    assert rules | {"all"} == ran
+    assert rules_of((small / "output").read_text("utf-8")) == all_rules()
 
 
 def test_every_table_figure_and_the_page_with_them(small):
@@ -93,14 +89,14 @@ def test_a_second_run_has_nothing_to_do(small):
 
 def test_a_changed_beam_trains_nothing_and_cosmetic_edits_prepare_nothing_either(project):
     (project / "beam.yaml").write_text("decoding: {beam: 5}\nrunning: {log_every: 7}\n")
-    again = rules(snakemake(project, "--dry-run", "--configfile", "beam.yaml").stdout)
+    again = rules_of(snakemake(project, "--dry-run", "--configfile", "beam.yaml").stdout)
     assert "translate" in again
     assert "train" not in again
     for module in project.glob("transformer/**/*.py"):
         module.write_text(module.read_text(encoding="utf-8") + "\n\n# a comment\n", encoding="utf-8")
     with (project / "config.yaml").open("a") as config:
         config.write("# a comment\n")
-    again = rules(snakemake(project, "--dry-run").stdout)
+    again = rules_of(snakemake(project, "--dry-run").stdout)
     assert {"translate", "score", "parse", "evalb", "attend", "measure", "figure", "table", "page"} <= again
     assert not again & {"fetch", "unpack", "generate", "tokenize", "vocabulary", "encode", "experiment"}
     assert not again & {"train", "train_parser", "linearize", "silver_parse", "silver"}
@@ -110,13 +106,8 @@ def test_a_changed_beam_trains_nothing_and_cosmetic_edits_prepare_nothing_either
 def test_a_download_is_fetched_again_for_another_checksum_but_not_for_another_address(project, key, value):
     (project / "change.yaml").write_text(yaml.safe_dump({"downloads": {"test.en.gz": {key: value}}}))
     result = snakemake(project, "--dry-run", "--configfile", "change.yaml", "--", "resources/corpora/far-test.en")
-    assert ("fetch" in rules(result.stdout)) == (key == "sha256")
+    assert ("fetch" in rules_of(result.stdout)) == (key == "sha256")
     assert ("Nothing to be done" in result.stdout + result.stderr) == (key == "urls")
-
-
-def rules(listing: str) -> set[str]:
-    """Return the rules that a dry run would run."""
-    return set(re.findall(r"^(?:local)?rule (\w+):", listing, re.MULTILINE))
 
 
 @pytest.mark.slow
@@ -131,7 +122,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     partial = ("--configfile", "more.yaml", "--config", "partial=true", "--", f"{RESULTS}/report.html")
     result = snakemake(project, *partial)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert rules(result.stdout + result.stderr) <= {"table", "figure", "page"}
+    assert rules_of(result.stdout + result.stderr) <= {"table", "figure", "page"}
     table2, table3 = ((project / f"{RESULTS}/tables/table{number}.md").read_text("utf-8") for number in (2, 3))
     assert "have not been made: en-de/base/2, en-de/big/1, en-de/big/2." in table2
     assert "en-de/smoothing-0.0/1" in table3
