@@ -143,7 +143,7 @@ def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     torch._dynamo.reset()
     counters.clear()
-    model, compute = make_model(**form), compiled()
+    model, compute = make_model(N=1, **form), compiled()
     batches = plan_batches(1, 0, TEXT.lengths, (60, 60))[:4]
     assert len({len(batch) for batch in batches}) > 1
     for batch in batches:
@@ -153,7 +153,7 @@ def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
 
 
 def start(folder, running: dict | None = None) -> TrainingRun:
-    return toy.start(folder, make_experiment(model=LIKE_HEADS, running=running, steps=13))
+    return toy.start(folder, make_experiment(model=LIKE_HEADS | {"N": 1}, running=running, steps=13))
 
 
 def no_compiler(graph, inputs):

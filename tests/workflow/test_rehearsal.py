@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import snakemake
-from support.rehearsal import FILTERED, FOREIGN, LINES, LOST, PAPER, make_rehearsal
+from support.project import copy_project, snakemake
+from support.rehearsal import FILTERED, FOREIGN, LINES, LOST, PAPER, make_rehearsal, write_treebank
 
 from transformer.config.scales import all_runs, downloads_of, parsing_of, tasks_of
 from transformer.registry import FIGURES, TABLES
@@ -41,7 +41,8 @@ def blank(row: dict[str, str], *columns: str) -> list[str]:
 def test_no_training_waits_for_what_only_scores_need(tmp_path):
     """Nor for its download: at full size, where all rows are resolved, too."""
     targets = [f"results/paper/runs/{run.task}/{run.experiment}/{run.seed}/run.json" for run in all_runs(PAPER)]
-    result = snakemake(make_rehearsal(tmp_path), "--dry-run", "--config", "scale=paper", "--", *targets)
+    write_treebank(copy_project(tmp_path))
+    result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
     texts = {name for task in tasks_of(PAPER).values() for name in (*task["train"], task["dev"])}
     texts |= {name for task in parsing_of(PAPER)["tasks"].values() for name in task.get("silver", {}).get("text", [])}
