@@ -14,14 +14,14 @@ from matplotlib.transforms import Bbox
 
 from transformer.evaluation.scores import read_scores
 from transformer.report.figures import COLORS, style
-from transformer.report.tables.cells import missing
+from transformer.report.tables.cells import missing, over_seeds
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import read_variations
 
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
-# The panels of a row: by title, points with name, x, y, sd (of y, may be missing) and, of Table 2, kind.
+# Two panels a row: by title, points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
 Panels = dict[str, pd.DataFrame]
 
 
@@ -29,18 +29,17 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Dr
     """Draw the rows of Table 3 whose number of parameters is not base's, the paper's on the left."""
     paper, runs = read_variations(input.paper), read_scores(input.score)
     printed = paper[(paper["parameters"] != "")].astype({"parameters": float, "bleu": float})
-    printed = pd.DataFrame({"name": printed.index, "x": 1e6 * printed["parameters"], "y": printed["bleu"], "sd": nan})
-    panels = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": means(runs, "parameters")}
+    printed = pd.DataFrame({"name": printed.index, "x": 1e6 * printed["parameters"], "y": printed["bleu"], "y_sd": nan})
+    ours = over_seeds(runs, "experiment", {"x": "parameters", "y": "bleu"}, []).reset_index(names="name")
+    panels = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": ours}
     for title, points in panels.items():
         base = points["name"] == "base"
         panels[title] = points[base | ~points["x"].isin(points.loc[base, "x"])]
-    figure, (axes_row,) = panels_of([panels], "parameters")
-    for number, (axes, points) in enumerate(zip(axes_row, panels.values(), strict=True)):
+    figure = figure_of(panels, "parameters")
+    for number, (axes, points) in enumerate(zip(figure.axes, panels.values(), strict=True)):
         _draw_points(axes, points, color=COLORS[number], marker=style.MARKERS[number])
         if len(points):
             tick(axes, EngFormatter(sep=""))
-    for axes, points in zip(axes_row, panels.values(), strict=True):
-        _place_labels(axes, points, points)
     caption = (
         "BLEU of the dev set over the number of parameters: base, and rows of Table 3 that have more or fewer. Left "
         f"as the paper printed them for newstest2013, right ours: {params.dev_label}, by the last checkpoints alone. "
@@ -53,87 +52,77 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
     """Draw Table 2, a row for each task."""
     paper, runs = pd.DataFrame(read_systems(input.paper)), read_scores(input.score)
     gaps = missing(params.expected, runs["name"])
-    rows = []
+    panels: Panels = {}
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
         named = {"model": "name", "by": "kind", f"{task}_flops": "x", f"{task}_bleu": "y"}
-        printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(sd=nan)
-        ours = means(runs[runs["task"] == task], "flops").assign(kind="test set")
-        printed = printed.astype({"x": float, "y": float})
-        name = task.upper()
-        rows.append({f"{name}, the paper: newstest2014": printed, f"{name}, ours: {params.label}": ours})
-    figure, grid = panels_of(rows, "FLOPs of training")
+        printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(y_sd=nan)
+        panels[f"{task.upper()}, the paper: newstest2014"] = printed.astype({"x": float, "y": float})
+        ours = over_seeds(runs[runs["task"] == task], "experiment", {"x": "flops", "y": "bleu"}, [])
+        panels[f"{task.upper()}, ours: {params.label}"] = ours.reset_index(names="name").assign(kind="test set")
+    figure = figure_of(panels, "FLOPs of training")
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
         "test set": {"color": COLORS[1], "marker": "D"},
     }
-    for panels, axes_row in zip(rows, grid, strict=True):
-        for axes, points in zip(axes_row, panels.values(), strict=True):
-            for kind, look in looks.items():
-                _draw_points(axes, points[points["kind"] == kind], **look)
-            low, high = axes.get_xlim()
-            if len(points):
-                axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
-                tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
-        for axes, points in zip(axes_row, panels.values(), strict=True):
-            _place_labels(axes, points, points)
+    for axes, points in zip(figure.axes, panels.values(), strict=True):
+        for kind, look in looks.items():
+            _draw_points(axes, points[points["kind"] == kind], **look)
+        low, high = axes.get_xlim()
+        if len(points):
+            axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
+            tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours: {params.label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
         "are standard deviations over seeds."
     )
-    return _cost_drawing(figure, caption, {title: points for row in rows for title, points in row.items()}, gaps)
+    return _cost_drawing(figure, caption, panels, gaps)
 
 
 def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str]) -> style.Drawing:
+    """Finish a figure: write the names beside the points, and put the texts together."""
     listed = []
-    for title, points in panels.items():
+    for axes, (title, points) in zip(figure.axes, panels.items(), strict=True):
+        _place_labels(axes, points)
         each = (f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples())
         listed.append(f"{title}: {', '.join(each) or 'none'}")
     return style.Drawing(figure, caption + style.not_shown(gaps), "; ".join(listed))
 
 
-def means(runs: pd.DataFrame, cost: str) -> pd.DataFrame:
-    groups = runs.groupby("experiment", sort=False)
-    points = groups.agg(x=(cost, "mean"), y=("bleu", "mean"), sd=("bleu", "std"))
-    return points.astype(float).rename_axis("name").reset_index()
-
-
-def panels_of(rows: list[Panels], xlabel: str):
+def figure_of(panels: Panels, xlabel: str) -> Figure:
     """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
-    figure, grid = style.new(style.PAGE_INCHES, 3.0 * len(rows) + 0.2, nrows=len(rows), ncols=2, squeeze=False)
-    for panels, axes_row in zip(rows, grid, strict=True):
-        one, other = (points["x"] for points in panels.values())
+    rows, x = len(panels) // 2, [points["x"] for points in panels.values()]
+    figure, grid = style.new(style.PAGE_INCHES, 3.0 * rows + 0.2, nrows=rows, ncols=2, squeeze=False)
+    for (left, right), one, other in zip(grid, x[::2], x[1::2], strict=True):
         if len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max():
-            axes_row[1].sharex(axes_row[0])
-            axes_row[1].sharey(axes_row[0])
-        for (title, points), axes in zip(panels.items(), axes_row, strict=True):
-            axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(title, 44))
-            axes.title.set_parse_math(False)  # it holds a label of config.yaml
-            axes.margins(0.15)
-            axes.grid(True)
-            if points.empty:
-                style.empty(axes, "no scores")
-    return figure, grid
+            right.sharex(left)
+            right.sharey(left)
+    for axes, (title, points) in zip(figure.axes, panels.items(), strict=True):
+        axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(title, 44))
+        axes.title.set_parse_math(False)  # it holds a label of config.yaml
+        axes.margins(0.15)
+        axes.grid(True)
+        if points.empty:
+            style.empty(axes, "no scores")
+    return figure
 
 
 def tick(axes: Axes, formatter: Formatter) -> None:
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_locator(LogLocator(subs=between))
-    axes.xaxis.set_major_formatter(formatter)
+    axes.xaxis.set(major_locator=LogLocator(subs=between), major_formatter=formatter, minor_locator=NullLocator())
 
 
 def _draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
     axes.plot(points["x"], points["y"], ls="none", **look)
-    several, bars = points.dropna(subset="sd"), {"fmt": "none", "capsize": 2, "elinewidth": 0.8}
-    axes.errorbar(several["x"], several["y"], several["sd"], ecolor=look["color"], **bars)
+    several, bars = points.dropna(subset="y_sd"), {"fmt": "none", "capsize": 2, "elinewidth": 0.8}
+    axes.errorbar(several["x"], several["y"], several["y_sd"], ecolor=look["color"], **bars)
 
 
-def _place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None:
-    """Write the names of some points, the longest first, in the places that cover least. Limits must stay."""
+def _place_labels(axes: Axes, points: pd.DataFrame) -> None:
+    """Write the names of the points, the longest first, in the places that cover least. Limits must stay."""
     axes.figure.draw_without_rendering()  # the layout, which pixels depend on
     inside, reach = axes.get_window_extent(), 3.0 * (axes.figure.dpi / 72)  # three points, as far as a marker
     taken = [
@@ -153,7 +142,7 @@ def _place_labels(axes: Axes, named: pd.DataFrame, points: pd.DataFrame) -> None
         box = moved(text, place)
         return box.width * box.height - common(box, inside) + sum(common(box, other) for other in taken)
 
-    for point in sorted(named.itertuples(index=False), key=lambda point: -len(point.name)):
+    for point in sorted(points.itertuples(index=False), key=lambda point: -len(point.name)):
         text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
         text.set_in_layout(False)
         taken.append(moved(text, min(PLACES, key=partial(badness, text))))
