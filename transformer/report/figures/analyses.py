@@ -7,14 +7,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
 from transformer.evaluation.scores import limits
 from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
-from transformer.report.tables.cells import missing
+from transformer.report.tables.cells import mean_draws, missing
 
 _MAPS = {  # colours, title, decimals
     "increase": ("Oranges", "Rise of the loss without this head, in nats per token", 3),
@@ -30,10 +30,7 @@ LINES = {  # titles by the model's positions
 }
 _APART = 1.025  # factor between the same length of two kinds of positions, so that no bar hides another
 _POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
-PARTS = {  # looks of the groups of single and of joined sentences
-    "single": {},
-    "joined": {"linestyle": "--", "markerfacecolor": "white"},
-}
+PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}  # of sentences: how they look
 
 
 def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
@@ -133,12 +130,14 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
     points = _points(contents)
-    drawn = list(dict.fromkeys(points["positions"]))
+    drawn, lines = list(dict.fromkeys(points["positions"])), []
     for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
         kind, shift = list(LINES).index(positions), _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
         bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
         look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | PARTS[part]
         axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
+        texts = (f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups.itertuples())
+        lines.append(f"{LINES[positions]}, {part} sentences: {', '.join(texts)}")
     longest = longest_of(min((content.get("quantile", 1) for content in contents), default=1))
     longests = sorted({content["longest"] for content in contents})
     for limit in longests:
@@ -160,10 +159,6 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
         empty(axes, "no runs")
     if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
         caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
-    lines = []
-    for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
-        texts = (f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups.itertuples())
-        lines.append(f"{LINES[positions]}, {part} sentences: {', '.join(texts)}")
     alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
     return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
 
@@ -171,14 +166,13 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 def _points(contents: list[GroupedByLength]) -> pd.DataFrame:
     """List the groups of sentences by kind of positions and part: means over seeds, the shorter sentences first."""
     rows = [
-        {"positions": content["positions"], "part": "single" if group["times"] is None else "joined", "place": place}
-        | {name: group[name] for name in ("tokens", "bleu", "draws")}
+        group | {"positions": content["positions"], "part": "joined" if group["times"] else "single", "place": place}
         for content in contents
         for place, group in enumerate(content["groups"])
     ]
     points = []
     for (positions, part, _), same in pd.DataFrame(rows, columns=_POINT).groupby(_POINT[:3], sort=False):
-        low, high = limits(np.mean(list(same["draws"]), axis=0))
+        low, high = limits(mean_draws(same))
         means = (round(value, 6) for value in (same["tokens"].mean(), same["bleu"].mean(), low, high))
         points.append((positions, part, *means))
     named = pd.DataFrame(points, columns=["positions", "part", "tokens", "bleu", "low", "high"])
@@ -187,10 +181,7 @@ def _points(contents: list[GroupedByLength]) -> pd.DataFrame:
 
 def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
     """Set the ticks, and add a legend of these kinds of positions."""
-    low, high = axes.get_xlim()
-    ticks = [tick for power in (1, 10, 100, 1000) for tick in (power, 2 * power, 5 * power) if low <= tick <= high]
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
     axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # a marker at 0 is whole
     colored = zip(LINES.items(), COLORS, MARKERS, strict=False)
     looks = [(title, {"color": color, "marker": marker}) for (kind, title), color, marker in colored if kind in drawn]

@@ -22,6 +22,7 @@ from transformer.report.tables.cells import missing
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 OTHERS = "other rows of Tables 3 and 5"
+_OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
 _WORSE = 1.25  # times base's perplexity at the end: a row that is named
 _SHOWN = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
 
@@ -115,7 +116,10 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
     named = dict.fromkeys(["base", "big", *(line for column, line in map(_place_of, logged) if column == PARSER)])
     named |= dict.fromkeys(_worse(logged))
-    looks = {line: (COLORS[number % len(COLORS)], "-:"[number // len(COLORS) % 2]) for number, line in enumerate(named)}
+    looks = {
+        line: {"color": COLORS[number % len(COLORS)], "ls": "-:"[number // len(COLORS) % 2], "zorder": 3, "label": line}
+        for number, line in enumerate(named)
+    }
     figure = Figure(figsize=(style.PAGE_INCHES, 5), layout="constrained")
     # Row by row; that of parsers has the height of both.
     panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
@@ -160,16 +164,8 @@ def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks
     """Draw the curves, and return the names of those that lie above the frame."""
     late = []
     for name, log in logged.items():
-        _, line = _place_of(name)
-        if line in looks:
-            color, style_of = looks[line]
-            shown = {"color": color, "ls": style_of, "zorder": 3, "label": line}
-        else:
-            shown = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
-        if shown["label"] in axes.get_legend_handles_labels()[1]:
-            del shown["label"]  # once for all seeds, and for all others
-        curve = log.dropna(subset=metric).round(6)
-        axes.plot(curve["step"], curve[metric], **shown)
+        curve, look = log.dropna(subset=metric).round(6), looks.get(_place_of(name)[1], _OTHERS_LOOK)
+        axes.plot(curve["step"], curve[metric], **look)
         late.append(curve.loc[curve["step"] >= _SHOWN * curve["step"].max(), metric])
     if not any(len(line.get_xdata()) for line in axes.lines):
         style.empty(axes, "none logged")
