@@ -99,12 +99,12 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     shown = _sentence_of("figure3", input)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     ((layer, head),) = _strongest_heads(shares, 1)
-    weights, heads = shown.weights[layer], range(shares.shape[1])
+    weights = shown.weights[layer]
     figure, axes = shown.canvas(1)
-    draw_attention(axes, 0, shown.words, weights, list(heads), f"from “{word}”, layer {layer + 1}, all heads", start)
+    draw_attention(axes, 0, shown.words, weights, f"from “{word}”, layer {layer + 1}, all heads", start)
     caption = (
         f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour for each of "
-        f"the {len(heads)} heads of layer {layer + 1}, whose head {head + 1} looks there most. {shown.where} "
+        f"the {len(weights)} heads of layer {layer + 1}, whose head {head + 1} looks there most. {shown.where} "
         f"{shown.answer(shares, [shares[layer, head]])}{_READING}"
     )
     return Drawing(figure, caption, shown.strongest(weights.mean(axis=0)[start]))
@@ -115,12 +115,11 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     shown = _sentence_of("figure4", input)
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     places = _strongest_heads(shares, 2)
-    layers, heads = zip(*places, strict=True)
-    chosen = shown.weights[list(layers), list(heads)]  # [two, words, words]
+    chosen = np.stack([shown.weights[place] for place in places])  # [two, words, words]
     names = [f"head {head + 1} of layer {layer + 1}" for layer, head in places]
     figure, axes = shown.canvas(2)
-    draw_attention(axes, 0, shown.words, chosen, [0], f"all words, {names[0]}")
-    draw_attention(axes, COLUMN_INCHES, shown.words, chosen, [*range(len(places))], f"from “{word}” alone, both", start)
+    draw_attention(axes, 0, shown.words, chosen[:1], f"all words, {names[0]}")
+    draw_attention(axes, COLUMN_INCHES, shown.words, chosen, f"from “{word}” alone, both", start)
     caption = (
         f"What “{word}” stands for: “{antecedent}”. Left: all attention of {names[0]}. Right: from “{word}” alone, in "
         f"{' and '.join(names)}. {shown.where} {shown.answer(shares, [shares[place] for place in places])}{_READING}"
@@ -137,7 +136,7 @@ def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
         title = f"all words, head {head + 1}"
-        draw_attention(axes, side * COLUMN_INCHES, shown.words, weights, [head], title, hue=side)
+        draw_attention(axes, side * COLUMN_INCHES, shown.words, weights[[head]], title, hue=side)
     bits = entropies(weights)
     apart = distance(*weights[list(heads)]) if len(heads) == 2 else 0.0
     listing = " and ".join(f"head {head + 1} ({bits[head]:.1f} bits)" for head in heads)
@@ -173,21 +172,14 @@ def two_structured(weights: np.ndarray) -> tuple[int, ...]:
 
 
 def draw_attention(
-    axes: Axes,
-    left: float,
-    words: list[str],
-    weights: np.ndarray,
-    heads: list[int],
-    title: str,
-    start: int | None = None,
-    hue: int = 0,
+    axes: Axes, left: float, words: list[str], weights: np.ndarray, title: str, start: int | None = None, hue: int = 0
 ) -> None:
     """Draw the words twice, and lines from the one at `start`, or from all, as strong as the heads' weights.
 
-    weights: [h, words, words]. left: the left edge of a panel that is COLUMN_INCHES wide. hue: the first head's colour;
-    they repeat after eight.
+    weights: [heads, words, words]. left: the left edge of a panel that is COLUMN_INCHES wide. hue: the first head's
+    colour; they repeat after eight.
     """
-    count, strip = len(words), _CELL * len(heads)
+    count, strip = len(words), _CELL * len(weights)
     heights = BELOW + _SPACING * (count - 0.5 - np.arange(count))
     ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
     label(axes, left + COLUMN_INCHES / 2, BELOW + _SPACING * count + HEADING / 2, title, size=MEDIUM)
@@ -196,10 +188,10 @@ def draw_attention(
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)
         label(axes, ends[1] + strip + 0.05, y - 0.035, word, ha="left", va="baseline", parse_math=False)
     rows = list(range(count)) if start is None else [start]
-    for number, head in enumerate(heads):
-        color, given = COLORS[(hue + number) % len(COLORS)], weights[head, rows]
+    for number, given in enumerate(weights[:, rows]):
+        color = COLORS[(hue + number) % len(COLORS)]
         # Side by side, so that their colours do not mix.
-        shift = _SPACING * 0.7 * ((number + 0.5) / len(heads) - 0.5)
+        shift = _SPACING * 0.7 * ((number + 0.5) / len(weights) - 0.5)
         for place, end in np.argwhere(given >= _FAINTEST):
             line = {"color": color, "alpha": min(1.0, given[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
             axes.plot(ends, (heights[rows[place]], heights[end] - shift), **line)

@@ -41,6 +41,5 @@ def differences(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     for name, row in frame.iterrows():
         texts = (difference_text(row[key], 1) for key in ("paper_difference", "difference", f"{TEST}difference"))
         listed.append(f"{name}: {', '.join(text or 'none' for text in texts)}")
-    return Drawing(
-        figure, caption, f"Differences from base, the paper's, ours on dev and on test. {'; '.join(listed)}."
-    )
+    alt = f"Differences from base, the paper's, ours on dev and on test. {'; '.join(listed)}."
+    return Drawing(figure, caption, alt)
