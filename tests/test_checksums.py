@@ -24,7 +24,7 @@ from transformer.layout import Data, Run
 from transformer.model import weights
 from transformer.records import read_json, read_parses, read_translated
 from transformer.report.page import page
-from transformer.report.tables.render import Cell, Grid, Table, read_table, write_table
+from transformer.report.tables.render import Cell, Grid, Table, write_table
 from transformer.training import loop
 
 ROOT = Path(__file__).parents[1]
@@ -193,7 +193,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     f"{DATA}/data.json": read_manifest,
     f"{DATA}/train.json": partial(read_json, kind=Counts),
     "parses.json": lambda path: read_parses(path, "trees", 2),
-    "table1.json": read_table,
+    "table1.json": partial(read_json, kind=Table),
 }
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",

@@ -17,9 +17,10 @@ from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
 from transformer.pipeline import Pipeline
+from transformer.records import read_json
 from transformer.registry import TABLES
 from transformer.report.page.runs import read_run_records, run_cards
-from transformer.report.tables.render import Cell, Grid, Table, read_table
+from transformer.report.tables.render import Cell, Grid, Table
 
 logger = logging.getLogger(__name__)
 _Name = Literal[tuple(TABLES)]
@@ -122,7 +123,7 @@ def explain(
     if not path.exists():
         command = shlex.join(["snakemake", "--cores", "all", *options(configfile, config), "--", str(path)])
         raise InputError(f"{path}: not there yet: make it by `{command}`")
-    ours = list(_numbers_of_ours(read_table(path)))
+    ours = list(_numbers_of_ours(read_json(path, Table)))
     if not (cells := _find_cells(ours, row.casefold(), column.casefold())):
         columns = "; ".join(dict.fromkeys(heading for _, heading, _ in ours)) or "no column"
         expected = f"expected a number of ours in a row {row}, a column {column}, found none"

@@ -7,6 +7,7 @@ import pytest
 from lxml import html as parser
 from support.tools import typeset
 
+from transformer.records import read_json
 from transformer.report.tables import render
 from transformer.report.tables.render import Cell, Column, Grid, Table, latex, lay_out
 
@@ -67,7 +68,7 @@ def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
 
 def test_json_is_read_back(tmp_path):
     render.write_table(TABLE, str(tmp_path / "t"), pd.DataFrame())
-    assert render.read_table(tmp_path / "t.json") == TABLE
+    assert read_json(tmp_path / "t.json", Table) == TABLE
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from transformer.records import Description, read_json
 from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
 from transformer.report.page.runs import closeness, found, read_run_records, run_cards, training_details, usage
-from transformer.report.tables.render import html, marked_environment, read_table
+from transformer.report.tables.render import Table, html, marked_environment
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 def make(input: Any, params: Any) -> str:
     """Make the page of Inputs.page_files and Inputs.page_params; JSON lies beside figures, CSV beside tables."""
-    runs = read_run_records(input.runs)
+    runs, tables = read_run_records(input.runs), [read_json(path, Table) for path in input.tables]
     translations, no_translations = _draw_samples(input, params)
     titles = {name: entry.title for name, entry in (TABLES | FIGURES).items()} | {"attention": "Attention viewer"}
     gaps = [(titles[name], why) for name, why in params.missing.items()]
@@ -46,7 +46,7 @@ def make(input: Any, params: Any) -> str:
         details=training_details(runs),
         found=found(input.tables),
         closeness=closeness(input.tables),
-        tables=[(table, html(table, f"{table.title}, scrolls")) for table in map(read_table, input.tables)],
+        tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
         figures=[_figure_part(Path(path)) for path in input.figures],
         translations=translations,
         attention=whole_weights(read_json(input.attention, Attention)) if input.attention else None,
@@ -88,13 +88,12 @@ def _draw_samples(input: Any, params: Any) -> tuple[list[dict], list]:
 
 def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
     """Choose at most `most` sentences of each kind, none for two; of equal scores the earlier."""
-    ranked = sorted(range(len(sentences)), key=lambda place: -sentences[place].score)
+    ranked = sorted(sentences, key=lambda sentence: -sentence.score)
     best, rest = ranked[:most], ranked[most:]
-    worst = sorted(rest, key=lambda place: sentences[place].score)[:most]
-    others = sorted(set(rest) - set(worst))
+    worst = sorted(rest, key=lambda sentence: sentence.score)[:most]
+    others = sorted(set(rest) - set(worst))  # by line
     drawn = random.Random(1).sample(others, min(most, len(others)))
-    places = {"best": best, "worst": worst, "random": sorted(drawn)}
-    return {kind: [sentences[place] for place in chosen] for kind, chosen in places.items()}
+    return {"best": best, "worst": worst, "random": sorted(drawn)}
 
 
 def _sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from transformer.files import environment, replacing
-from transformer.records import read_json
 
 CODE = re.compile(r"`([^`]*)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
@@ -105,11 +104,6 @@ def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
     for ending, content in parts.items():
         with replacing(f"{output}.{ending}") as file:
             file.write(content)
-
-
-def read_table(path: str | Path) -> Table:
-    """Read what `write_table` left as JSON. Raises InputError on a file that holds something else."""
-    return read_json(path, Table)
 
 
 def markdown(table: Table) -> str:
