@@ -54,6 +54,7 @@ class _Entry:
     paper: str = ""  # the file of the paper's numbers, workflow/paper/{paper}.csv
     runs: Callable[[Pipeline], list[RunName]] = lambda pipeline: []  # the trainings that it shows
     scores: str = ""  # the name of each run's score file without its ending
+    tested: bool = False  # reads the runs' scores on the test set, too
     own_files: Callable[[Pipeline], Files] = lambda pipeline: {}
     own_params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
     obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # why a scale cannot have it
@@ -62,12 +63,13 @@ class _Entry:
         module, function = self.function.split(":")
         return getattr(import_module(f"transformer.report.{module}"), function)(files, params)
 
-    def score_files(self, pipeline: Pipeline) -> list[Path]:
-        return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(self.scores))
+    def score_files(self, pipeline: Pipeline, name: str = "") -> list[Path]:
+        return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(name or self.scores))
 
     def files(self, pipeline: Pipeline) -> Files:
         files: Files = {"paper": pipeline.paper(self.paper)} if self.paper else {}
         files |= {"score": self.score_files(pipeline)} if self.scores else {}
+        files |= {"test": self.score_files(pipeline, "test")} if self.tested else {}
         return files | self.own_files(pipeline)
 
     def params(self, pipeline: Pipeline) -> dict[str, Any]:
@@ -87,18 +89,10 @@ def _runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
     return runs_of(pipeline.config, [pipeline.first_task], pipeline.config["experiments"])
 
 
-def _tested(pipeline: Pipeline, runs: list[RunName]) -> Files:
-    return {"test": pipeline.of_runs(runs, lambda run: run.scores("test"))}
-
-
 def _runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
     """Return all rows of Table 3, too: the chance in training is estimated from all."""
     rows = [*pipeline.config["experiments"], *trained_claims(pipeline.config)]
     return runs_of(pipeline.config, [pipeline.first_task], rows)
-
-
-def _runs_of_why(pipeline: Pipeline) -> list[RunName]:
-    return runs_of(pipeline.config, [pipeline.first_task], WHY)
 
 
 def _table_4_files(pipeline: Pipeline) -> Files:
@@ -149,7 +143,7 @@ def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
 
 def _why_files(pipeline: Pipeline) -> Files:
     """Return the files of the table `why`; of a partial page, another search's translations all or none."""
-    base = [run for run in _runs_of_why(pipeline) if run.experiment == "base"]
+    base = runs_of(pipeline.config, [pipeline.first_task], ["base"])
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
 
@@ -194,7 +188,7 @@ TABLES = {  # in the page's order
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
-        own_files=lambda pipeline: _tested(pipeline, _runs_of_table_3(pipeline)),
+        tested=True,
         own_params=lambda pipeline: {
             "values": pipeline.values(dict.fromkeys(run.experiment for run in _runs_of_table_3(pipeline)))
         },
@@ -215,9 +209,8 @@ TABLES = {  # in the page's order
         paper="table5",
         runs=_runs_of_table_5,
         scores="dev.last",
-        own_files=lambda pipeline: (
-            _tested(pipeline, _runs_of_table_5(pipeline)) | {name: _analysis_files(pipeline, name) for name in ANALYSES}
-        ),
+        tested=True,
+        own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
             "claims": trained_claims(pipeline.config),
             "probes": [f"{name}:{run}" for name in ANALYSES for run in names(_analysed_runs(pipeline, name))],
@@ -237,7 +230,7 @@ TABLES = {  # in the page's order
         "What each choice is worth",
         "tables.why:why",
         paper="table2",
-        runs=_runs_of_why,
+        runs=lambda pipeline: runs_of(pipeline.config, [pipeline.first_task], WHY),
         scores="dev.last",
         own_files=_why_files,
         own_params=lambda pipeline: {
@@ -302,7 +295,7 @@ FIGURES = {  # in the page's order
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
-        own_files=lambda pipeline: _tested(pipeline, _runs_of_table_3(pipeline)),
+        tested=True,
     ),
     "figure1": _Entry("Figure 1: the model", "figures.architecture:figure1", own_files=_base_experiment),
     "figure2": _Entry(
