@@ -63,8 +63,7 @@ def read_scores(paths: list[str]) -> "pd.DataFrame":
 
     runs = pd.DataFrame(map(_read_score, paths), columns=None if paths else [*RUN, *SCORE])
     check_runs(runs)
-    for _, of_task in runs.groupby("task"):
-        require_one("ref_sha256", of_task)
+    require_one(runs, "ref_sha256", by="task")
     return runs
 
 
@@ -73,16 +72,17 @@ def check_runs(runs: "pd.DataFrame") -> None:
     for name, same in runs.groupby("name"):
         if len(same) > 1:
             raise InputError(f"{name}: expected one score of a run, found {', '.join(same['file'])}")
-    require_one("scale", runs)
-    require_one("fidelity", runs)
+    require_one(runs, "scale", "fidelity")
 
 
-def require_one(key: str, runs: "pd.DataFrame") -> None:
-    """Raise InputError if `runs` differ in `key`, naming a file of each kind."""
-    kinds = runs.drop_duplicates(key)
-    if len(kinds) > 1:
-        values = " and ".join(f"{value} in {file}" for value, file in zip(kinds[key], kinds["file"], strict=True))
-        raise InputError(f"expected scores of one {key}, found {values}")
+def require_one(runs: "pd.DataFrame", *keys: str, by: str | list[str] | None = None) -> None:
+    """Raise InputError if runs, all or those that are equal in `by`, differ in a key; name a file of each kind."""
+    for _, same in runs.groupby(by) if by else [(None, runs)]:
+        for key in keys:
+            kinds = same.drop_duplicates(key)
+            if len(kinds) > 1:
+                found = " and ".join(f"{kind} in {file}" for kind, file in zip(kinds[key], kinds["file"], strict=True))
+                raise InputError(f"expected scores of one {key}, found {found}")
 
 
 def _read_score(path: str) -> dict[str, Any]:
@@ -153,8 +153,7 @@ def holm(p: Sequence[float]) -> np.ndarray:
 
 def limits(draws: np.ndarray | list[float]) -> tuple[float, float]:
     """Return the two values that 95 % of the draws lie between."""
-    low, high = np.percentile(draws, [2.5, 97.5])
-    return float(low), float(high)
+    return tuple(np.percentile(draws, [2.5, 97.5]).tolist())
 
 
 def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:

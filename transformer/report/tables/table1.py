@@ -19,9 +19,9 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     rows, times = frame.reset_index(), pd.DataFrame(measured["times"])
     notes: list[Note] = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
-    notes += [lay_out(rows.dropna(subset="n_timed"), _POWER_COLUMNS), note("table1", "sequential")]
-    notes.append(note("table1", "path"))
-    notes += [note("table1", "crossing"), Grid(("Fixed",), [crossing(times, grid) for grid in ("n", "d")])]
+    notes.append(lay_out(rows.dropna(subset="n_timed"), _POWER_COLUMNS))
+    notes += [note("table1", name) for name in ("sequential", "path", "crossing")]
+    notes.append(Grid(("Fixed",), [crossing(times, grid) for grid in ("n", "d")]))
     for size, of_size in times.groupby("grid", sort=False):
         fixed = "d" if size == "n" else "n"
         grid = [

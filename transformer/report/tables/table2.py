@@ -28,8 +28,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     expected (runs), data_of_paper.
     """
     runs = read_scores(input.score)
-    for _, seeds in runs.groupby(["task", "experiment"]):
-        require_one("planned_steps", seeds)
+    require_one(runs, "planned_steps", by=["task", "experiment"])
     stated = pd.read_csv(input.stated)
     paper = [row | _counted(row["model"], input.settings, stated) for row in read_systems(input.paper)]
     frame = systems(paper, runs, params.label, params.data_of_paper)

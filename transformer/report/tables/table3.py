@@ -32,10 +32,7 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
         papers=frame["paper_difference"].drop("base", errors="ignore"),
         values=[params.values.get(name, "") * (name != "base") for name in frame.index],
     ).reset_index()
-    notes = [
-        cells.note("table3", "reading", base=params.values["base"]),
-        *([found] if (found := findings(frame)) else []),
-    ]
+    notes = list(filter(None, [cells.note("table3", "reading", base=params.values["base"]), findings(frame)]))
     notes += [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table3.here", "scores.chance")
@@ -112,18 +109,9 @@ def read_variations(path: str | Path) -> pd.DataFrame:
 def read_last(scores: list[str]) -> pd.DataFrame:
     """Read the scores of one task's last checkpoints. Raises InputError on files of something else."""
     runs = read_scores(scores)
-    require_one("task", runs)
-    for _, of_experiment in runs.groupby("experiment"):
-        require_one("planned_steps", of_experiment)
-        require_one("parameters", of_experiment)
+    require_one(runs, "task")
+    require_one(runs, "planned_steps", "parameters", by="experiment")
     return runs
-
-
-def from_base(runs: pd.DataFrame) -> dict[str, cells.Difference]:
-    """Compare each experiment with base, if that was run, in BLEU."""
-    base = runs[runs["experiment"] == "base"]
-    others = runs[runs["experiment"] != "base"] if len(base) else base
-    return {experiment: cells.paired(same, base, runs) for experiment, same in others.groupby("experiment")}
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
@@ -146,9 +134,11 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, da
 
 
 def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
-    """Test each experiment's difference from base, and whether it goes the paper's way (`here`)."""
-    rows = {}
-    for experiment, each in from_base(runs).items():
+    """Test each experiment's difference from base, if that was run, and whether it goes the paper's way (`here`)."""
+    base, rows = runs[runs["experiment"] == "base"], {}
+    others = runs[runs["experiment"] != "base"] if len(base) else base
+    for experiment, same in others.groupby("experiment"):
+        each = cells.paired(same, base, runs)
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
         expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
         here = cells.verdict(expected, each, min(size, cells.MARGIN))

@@ -47,11 +47,8 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
 
 
 def _repaired(row: dict) -> Cell:
-    return (
-        Cell("")
-        if pd.isna(row["repaired"])
-        else cells.ours(f"{row['repaired']:g} of {row['sentences']:,}", row["runs"])
-    )
+    text = "" if pd.isna(row["repaired"]) else f"{row['repaired']:g} of {row['sentences']:,}"
+    return cells.ours(text, row["runs"])
 
 
 _PARSER_COLUMNS = [
@@ -92,8 +89,7 @@ def _read_f1(paths: list[str]) -> pd.DataFrame:
         rows.append(row | {key: run[key] for key in RUN})
     runs = pd.DataFrame(rows, columns=["file", "name", "gold_sha256", "draws", "sentences", *_MEANS, *RUN])
     check_runs(runs)
-    for _, of_task in runs.groupby("task"):
-        require_one("gold_sha256", of_task)
+    require_one(runs, "gold_sha256", by="task")
     return runs
 
 

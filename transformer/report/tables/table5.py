@@ -59,14 +59,12 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
     unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(params.probes, there))
     published = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
-    notes = cells.fixed("table5.how", "table5.detail")
-    notes.append(lay_out(rows, _CLAIM_COLUMNS, detail=True))
+    notes = [*cells.fixed("table5.how", "table5.detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
     notes += cells.gaps(params.expected, runs)
     notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []
     notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
     notes += [*cells.fixed("table5.chance"), cells.tests_note(frame["value"], frame["p"])]
-    notes += cells.fixed("scores.perplexity", "table5.published")
-    notes.append(lay_out(published, _PUBLISHED_COLUMNS))
+    notes += [*cells.fixed("scores.perplexity", "table5.published"), lay_out(published, _PUBLISHED_COLUMNS)]
     for name, grid in _GRIDS.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
@@ -200,8 +198,7 @@ def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
         of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
         contents.append(content | of_run | {"file": path})
     files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *_RUN_KEYS, "scale", "fidelity", "file"])
-    for key in ("scale", "fidelity", "sentences", "target_sha256"):
-        require_one(key, files)
+    require_one(files, "scale", "fidelity", "sentences", "target_sha256")
     return files
 
 

@@ -5,6 +5,7 @@ those of Table 3. The table names what was not run.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -24,7 +25,7 @@ from transformer.records import read_translated
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems
-from transformer.report.tables.table3 import from_base, read_last
+from transformer.report.tables.table3 import read_last
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,15 @@ class _Configured:
 
     def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
         """Make the row of one choice, from its scores for each run; without scores it was not run."""
-        difference = _mean_or_nan(scores) - _mean_or_nan(self.bleu)
-        return _choice_row(kind, choice, scores, difference, p, list(self.runs["name"]))
+        return _choice_row(kind, choice, scores, self.bleu, p, list(self.runs["name"]))
 
 
-def _choice_row(kind: str, choice: str, scores: list[float], difference: float, p: float, runs: list[str]) -> dict:
-    values = {"kind": kind, "choice": choice, "bleu": _mean_or_nan(scores), "difference": difference, "p": p}
+def _choice_row(
+    kind: str, choice: str, scores: list[float], against: list[float], p: float = math.nan, runs: Iterable[str] = ()
+) -> dict:
+    bleu, other = (fmean(values) if values else math.nan for values in (scores, against))
+    values = {"kind": kind, "choice": choice, "bleu": bleu, "difference": bleu - other, "p": p}
     return values | {"runs": " ".join(runs) if scores else ""}
-
-
-def _mean_or_nan(scores: list[float]) -> float:
-    return fmean(scores) if scores else math.nan
 
 
 def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -79,9 +78,8 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
 
 
 def _bleu_cell(row: dict) -> Cell:
-    return cells.ours(
-        "not run at this scale" if pd.isna(row["bleu"]) else cells.mean_text(row["bleu"], math.nan, 2), row["runs"]
-    )
+    text = cells.mean_text(row["bleu"], math.nan, 2) or "not run at this scale"
+    return cells.ours(text, row["runs"])
 
 
 _CHOICE_COLUMNS = [
@@ -126,8 +124,7 @@ def _of_other_system(path: str | Path) -> list[dict]:
     values = list(first["value"].astype(float))
     kind = f"scoring of {first['system'].iloc[0]}"
     return [
-        _choice_row(kind, choice, [value], value - values[0], math.nan, [])
-        for choice, value in zip(first["choice"], values, strict=True)
+        _choice_row(kind, choice, [value], values[:1]) for choice, value in zip(first["choice"], values, strict=True)
     ]
 
 
@@ -166,10 +163,9 @@ def _of_translations(base: _Configured, kind: str, choice: str, translations: li
 
 
 def _of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
-    differences, rows = from_base(runs), []
+    base, rows = list(runs.loc[runs["experiment"] == "base", "bleu"]), []
     for experiment in experiments:
-        same, difference = runs[runs["experiment"] == experiment], differences.get(experiment)
-        scores, names = list(same["bleu"]), list(same["name"])
-        value = difference.value if difference else math.nan
-        rows.append(_choice_row("training", f"{experiment} of Table 3", scores, value, math.nan, names))
+        same, against = runs[runs["experiment"] == experiment], base if experiment != "base" else []
+        choice = f"{experiment} of Table 3"
+        rows.append(_choice_row("training", choice, list(same["bleu"]), against, runs=same["name"]))
     return rows
