@@ -14,16 +14,6 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
 from transformer.report.tables.table3 import findings
 
-_DETAILS_NOTES = [
-    "Training alone is counted: neither preparation nor scoring, nor work that an interruption lost. No power was "
-    "measured.",
-    "Settings: `experiment.yaml` beside `run.json`. `config.yaml` states them; the pipeline searches for none.",
-    "Software: `run.json` has the versions of each start, `requirements.lock` those of all packages.",
-    "Data: `config.yaml` has the files of each split and their checksums, `docs/licences.md` the licences.",
-    "Everything is made by `snakemake --cores all --config scale=SCALE`. All random numbers of a training derive from "
-    "its seed, which ends the run's name.",
-]
-
 
 class _RunCard(NamedTuple):
     """The training of a run, as texts by heading, and its averages, decoding and scores, by score file."""
@@ -114,8 +104,7 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
                     rows.append(named | _score_pair(row, "bleu", f"{task}_"))
     if not any(str(row["− paper"]) for row in rows):
         rows = [{heading: cell for heading, cell in row.items() if "aper" not in heading} for row in rows]
-    caption = "Our scores: means over seeds, ± their standard deviation; 95 %: where the mean lies on resampled test "
-    table = Table("closeness", "Scores", f"{caption}sentences.", Grid(("Model",), rows), [])
+    table = Table("closeness", "Scores", cells.note("closeness", "caption"), Grid(("Model",), rows), [])
     return html(table, scrolls="Scores, scrolls") if rows else Markup()
 
 
@@ -155,6 +144,6 @@ def training_details(runs: dict[str, Trained]) -> Markup:
         }
         for name, run in runs.items()
     ]
-    caption = "Size, work and machine of each training. Unit-hours are hours times cores or GPUs."
-    table = Table("details", "Trainings", caption, Grid(("Run", "Machine"), rows), [_DETAILS_NOTES])
+    words = cells.WORDS["details"]
+    table = Table("details", "Trainings", words["caption"], Grid(("Run", "Machine"), rows), [words["notes"]])
     return html(table, scrolls="Trainings, scrolls") if rows else Markup()
