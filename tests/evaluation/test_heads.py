@@ -145,7 +145,7 @@ def test_distances_by_hand():
 def test_distances_are_those_of_the_weights_of_single_sentences(model):
     everything = TeacherForced(model, TEXT, range(13))
     assert len(everything.batches) > 2
-    measured = distances(model, everything.batches, everything.lengths)
+    measured = distances(everything)
     sums, queries = {kind: np.zeros((3, 2)) for kind in KINDS}, dict.fromkeys(KINDS, 0)
     for source, target in zip(TEXT.source, TEXT.target, strict=True):
         for kind, table in attention_weights(model, source.tolist(), target.tolist()).items():

@@ -22,7 +22,7 @@ from transformer.evaluation.analyses import Heads, HeadsOfKind
 from transformer.evaluation.subject import open_subject
 from transformer.files import draw
 from transformer.model.transformer import Transformer, attentions, hooked
-from transformer.training.batches import Batch, ParallelText, plan_batches
+from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
 _SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
@@ -47,7 +47,7 @@ def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
     model, count = subject.translator.model, len(subject.sources)
     everything = TeacherForced(model, subject.text, range(count))
     chosen = TeacherForced(model, subject.text, draw(range(count), count, params.choose))
-    far = distances(model, everything.batches, everything.lengths)
+    far = distances(everything)
     kinds = {kind: _importance(kind, far[kind], chosen, everything) for kind in far}
     scores = [{"kind": None, "masked": 0} | subject.score(subject.translator)]
     for kind, found in kinds.items():
@@ -132,20 +132,19 @@ def curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForce
 
 
 @torch.inference_mode()
-def distances(model: Transformer, batches: list[Batch], lengths: list[Tensor]) -> dict[str, Tensor]:
+def distances(text: TeacherForced) -> dict[str, Tensor]:
     """Return by kind of attention the mean distance over all queries of a head: [N + 1, h].
 
     The last row is the distance of a head with the same weight for all visible tokens.
-    lengths: for each batch [2, B], the tokens of its sentences, source and target.
     """
-    layers = attentions(model)
-    sums = {kind: torch.zeros(len(modules) + 1, model.config.h).double() for kind, modules in layers.items()}
+    layers = attentions(text.model)
+    sums = {kind: torch.zeros(len(modules) + 1, text.model.config.h).double() for kind, modules in layers.items()}
     queries = dict.fromkeys(layers, 0)
 
     def add(row: Tensor, queries: Tensor, keys: Tensor, weights: Tensor) -> None:
         row += total_distance(queries, keys, weights)
 
-    for batch, (source, target) in zip(batches, lengths, strict=True):
+    for batch, (source, target) in zip(text.batches, text.lengths, strict=True):
         sides = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
         with ExitStack() as stack:
             for kind, modules in layers.items():
@@ -153,7 +152,7 @@ def distances(model: Transformer, batches: list[Batch], lengths: list[Tensor]) -
                 queries[kind] += int(sides[kind][0].sum())
                 for row, module in zip(sums[kind], modules, strict=False):
                     stack.enter_context(hooked(module, partial(add, row, *sides[kind])))
-            model(batch.source, batch.target)
+            text.model(batch.source, batch.target)
     return {kind: rows / queries[kind] for kind, rows in sums.items()}
 
 

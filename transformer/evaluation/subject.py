@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from transformer.checksums import read_manifest, require_sums
-from transformer.config.experiment import POSITIONS, Experiment
+from transformer.config.experiment import POSITIONS
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
@@ -34,9 +34,7 @@ _GROUPS = 4  # of single sentences, by length
 class Subject:
     """A trained run with its average, and sentence pairs of raw text."""
 
-    run: Run
     header: Analysis  # with the language, too
-    experiment: Experiment
     translator: Translator
     sources: list[str]
     references: list[str]
@@ -52,7 +50,7 @@ class Subject:
     def score(self, translator: Translator, **search: float) -> dict:
         """Translate the sources and score them with `bleu_of`. search: another beam or alpha."""
         hypotheses = [best.text for best in translator.translate(self.sources, **search)]
-        return bleu_of(hypotheses, self.references, self.experiment.target)
+        return bleu_of(hypotheses, self.references, self.header["language"])
 
 
 def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
@@ -62,21 +60,18 @@ def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
     differ in length, if the weights are another training's, and on a pair that the model has too few positions for. A
     pair with a blank side is left out.
     """
-    run = Run(params.run)
-    origin = describe(run.folder, None)
+    origin = describe(params.run, None)
     numbered = enumerate(read_pairs(input.source, input.target), start=1)
     pairs = [(number, pair) for number, pair in numbered if all(map(str.strip, pair))]
     if not pairs:
         raise InputError(f"{input.source} and {input.target}: expected pairs of sentences, found blank lines")
     numbers, drawn = zip(*draw(pairs, len(pairs), params.sentences), strict=True)
-    translator = open_translator(run.folder)
-    experiment = translator.experiment
-    header = {"run": origin, "language": experiment.target, "sentences": len(drawn)}
+    translator = open_translator(params.run)
+    header = {"run": origin, "language": translator.experiment.target, "sentences": len(drawn)}
     header |= {"target_sha256": sha256(input.target)}
-    subject = Subject(run, header, experiment, translator, *map(list, zip(*drawn, strict=True)))
-    for path, lengths, most in zip(
-        (input.source, input.target), subject.text.lengths, (translator.longest, POSITIONS), strict=True
-    ):
+    subject = Subject(header, translator, *map(list, zip(*drawn, strict=True)))
+    sides = zip((input.source, input.target), subject.text.lengths, (translator.longest, POSITIONS), strict=True)
+    for path, lengths, most in sides:
         if (longest := lengths.max()) > most:
             line = numbers[lengths.argmax()]
             raise InputError(f"{path}, line {line}: expected {most} subwords at most, found {longest}")
@@ -108,13 +103,13 @@ def averaging(input: SimpleNamespace, params: SimpleNamespace) -> Averaging:
     kept too few, or those of another training.
     """
     subject = open_subject(input, params)
-    folder, device = subject.run.checkpoints, subject.translator.model.embedding.weight.device
+    folder, device = Run(params.run).checkpoints, subject.translator.model.embedding.weight.device
     paths = sorted(folder.glob("*.safetensors"))
     counts = [count for count in params.checkpoints if count <= len(paths)]
     if not counts:
         raise InputError(f"{folder}: expected {min(params.checkpoints)} checkpoints at least, found {len(paths)}")
     steps = [step for path in paths for step in averaged_steps(path, subject.header["run"]["digest"])]
-    model = Transformer(subject.experiment.model).to(device).eval()
+    model = Transformer(subject.translator.experiment.model).to(device).eval()
     averages = []
     for count in counts:
         tensors, _ = average(paths[-count:])
@@ -131,7 +126,7 @@ def smoothing(input: SimpleNamespace, params: SimpleNamespace) -> Smoothing:
     predictions, offsets = predict(subject.translator.model, subject.text), subject.text.target.offsets
     of_sentences = np.stack([np.add.reduceat(predictions.losses, offsets[:-1]), np.diff(offsets)], axis=1)
     return subject.header | {
-        "epsilon_ls": subject.experiment.training.epsilon_ls,
+        "epsilon_ls": subject.translator.experiment.training.epsilon_ls,
         "perplexity": predictions.perplexity,
         "perplexity_draws": draws(of_sentences, lambda sums: perplexity(sums[0] / sums[1])),
         "beams": [{"beam": beam} | subject.score(subject.translator, beam=beam) for beam in params.beams],
@@ -238,9 +233,9 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     for times, group in groups:
         hypotheses = [best.text for best in islice(translations, len(group))]
         tokens = sum(sentence.tokens for sentence in group) / len(group)
-        bleu = bleu_of(hypotheses, [sentence.reference for sentence in group], subject.experiment.target)
+        bleu = bleu_of(hypotheses, [sentence.reference for sentence in group], translator.experiment.target)
         entries.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
-    found = {"positions": subject.experiment.model.positions, "longest": longest, "quantile": params.quantile}
+    found = {"positions": translator.experiment.model.positions, "longest": longest, "quantile": params.quantile}
     return subject.header | found | {"skipped": skipped, "groups": entries}
 
 
