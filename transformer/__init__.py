@@ -3,7 +3,7 @@
     data/         §5.1   download, unpack, tokenise, learn subwords, encode; the demo's language
     model/        §3     the Transformer, from the top down; attention, equation 1, in each of its forms
     training/     §5     loop and step, batches, loss, optimizer, evaluation, log
-    translation/  §6.1   beam search, decoder, translator, export
+    translation/  §6.1   beam search, decoder, translator, its form for Marian
     parsing/      §6.3   trees, treebanks, linearisation, parser, EVALB
     evaluation/   §4, §6 BLEU, significance, what is measured on trained models
     report/              tables, figures, the page

@@ -1,7 +1,7 @@
 """The input and parameter functions of the rules: what each job reads, from the configuration and its wildcards."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from itertools import product, starmap
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 
 from transformer import registry
 from transformer.config.experiment import POSITIONS
-from transformer.config.scales import PARSER, RunName, at, experiments_of, parts, preparation_of, source_of
+from transformer.config.scales import PARSER, RunName, at, parts, preparation_of, source_of
 from transformer.layout import Data, Run
 from transformer.pipeline import RESOURCES, Pipeline
 from transformer.registry import ANALYSES, FIGURES, SEARCHES, TABLES
@@ -44,9 +44,6 @@ class Inputs:
         scales = [self.at(scale) for scale in self.config["scales"]]
         return sorted({name for scale in scales for name in (scale.parsing if parsing else scale.entry["tasks"])})
 
-    def experiments(self) -> list[str]:
-        return list(experiments_of(self.config))
-
     def corpora(self, kind: str) -> list[str]:
         """Return the corpora with an entry of this kind: files, grammar or treebank."""
         return [name for name, corpus in self.config["corpora"].items() if kind in corpus]
@@ -70,9 +67,9 @@ class Inputs:
     def fetch_options(self, wildcards: _Wildcards, output: list[str]) -> _Options:
         # As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
         download = self.config["downloads"][wildcards.file]
-        options = flatten(("--url", url) for url in download["urls"])
+        options = [word for url in download["urls"] for word in ("--url", url)]
         options += _given(download, "sha256", "md5", "size")
-        options += flatten(("--or", json.dumps(other)) for other in download.get("alternatives", []))
+        options += [word for other in download.get("alternatives", []) for word in ("--or", json.dumps(other))]
         options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
         return [*options, "--output", output[0]]
 
@@ -180,7 +177,7 @@ class Inputs:
 
     def subset_options(self, wildcards: _Wildcards) -> _Options:
         """Return names and references of these parts as options of `score`."""
-        return flatten(("--subset", name, path) for name, path in self.subset_files(wildcards).items())
+        return [word for name, path in self.subset_files(wildcards).items() for word in ("--subset", name, path)]
 
     def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
         """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
@@ -267,14 +264,15 @@ class Inputs:
         }
         if scale.partial:
             files["samples"] = [path for path in files["samples"] if path.is_relative_to("resources") or path.exists()]
-        return {name: distinct(paths) for name, paths in files.items()} | {
+        return {name: list(dict.fromkeys(paths)) for name, paths in files.items()} | {
             "tables": [scale.files.table(name, "json") for name in registry.made(scale, TABLES)],
             "figures": [scale.files.figure(name, "svg") for name in registry.made(scale, FIGURES)],
             "attention": scale.fixed(scale.files.attention) if scale.attention_is_known else [],
         }
 
     def reported(self, scale: Pipeline) -> list[RunName]:
-        return distinct(run for name in registry.scored_tables(scale) for run in TABLES[name].runs(scale))
+        runs = (run for name in registry.scored_tables(scale) for run in TABLES[name].runs(scale))
+        return list(dict.fromkeys(runs))
 
     def samples(self, scale: Pipeline) -> list[Paths]:
         """Return the test set's translations by each task's first base run, with source and reference."""
@@ -298,7 +296,7 @@ class Inputs:
             "label": scale.label,
             "data_of_paper": scale.data_of_paper,
             "runs": [str(scale.fixed(scale.run(run).record)) for run in self.reported(scale)],
-            "scores": [str(scale.fixed(path)) for path in distinct(scores)],
+            "scores": [str(scale.fixed(path)) for path in dict.fromkeys(scores)],
             "translations": [list(map(str, paths)) for paths in self.samples(scale)],
             "missing": registry.obstacles(scale),
             "samples": report["samples"],
@@ -314,14 +312,6 @@ class Inputs:
         return [*starmap(scale.files.table, tables), *starmap(scale.files.figure, figures), scale.files.report]
 
 
-def flatten(groups: Iterable[Iterable[Any]]) -> list[Any]:
-    return [element for group in groups for element in group]
-
-
 def _given(entry: dict, *keys: str) -> _Options:
     """Return those of these keys that an entry has, as options."""
-    return flatten((f"--{key}", entry[key]) for key in keys if key in entry)
-
-
-def distinct(elements: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(elements))
+    return [word for key in keys if key in entry for word in (f"--{key}", entry[key])]

@@ -4,11 +4,11 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import IO, Self
+from types import FrameType
+from typing import IO, Any, NoReturn, Self
 
 from transformer.files import InputError
 
@@ -18,29 +18,31 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal
 EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
 
 
-class _Ended(BaseException):
-    """A signal has asked this process to end: no Exception, so that what handles errors lets it pass."""
-
-
 class Interrupted(Exception):
     """A training ended early because it was asked to; its state is saved."""
 
 
-class StopSignals:
+@contextmanager
+def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
+    """Handle these signals so, and after the block as before."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+class StopSignals(ExitStack):
     """A context in which the signals in STOPPING end nothing: `received` names the first, for a loop to look at."""
 
-    def __init__(self):
-        self.received: str | None = None
+    received: str | None = None
 
     def __enter__(self) -> Self:
         # A signal that is ignored stays ignored: `nohup` wants that.
         watched = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]
-        self.before = {number: signal.signal(number, self.note) for number in watched}
+        self.enter_context(_handled(watched, self.note))
         return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
 
     def note(self, number: int, frame: FrameType | None) -> None:
         # Later ones change nothing: Ctrl-C reaches a job twice, from the terminal and from Snakemake.
@@ -59,9 +61,16 @@ def manners(program: str) -> Iterator[None]:
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stdout.reconfigure(errors="backslashreplace")
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        for each in _ENDING:
+            signal.signal(each, signal.SIG_IGN)  # while files are removed: Ctrl-C reaches a job twice
+        print(f"{program}: ended by {signal.Signals(number).name}", file=sys.stderr)
+        sys.exit(128 + number)
+
     for number in _ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` and a shell's background want it
-            signal.signal(number, _end_by_signal)
+            signal.signal(number, end)
     try:
         try:
             yield
@@ -71,30 +80,11 @@ def manners(program: str) -> Iterator[None]:
         # What is left to write must not fail when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
-    except _Ended as ended:
-        number = ended.args[0]
-        print(f"{program}: ended by {number.name}", file=sys.stderr)
-        sys.exit(128 + number)
 
 
-def _end_by_signal(number: int, frame: FrameType | None) -> None:
-    """Raise _Ended. Later signals are ignored while files are removed: Ctrl-C reaches a job twice."""
-    for each in _ENDING:
-        signal.signal(each, signal.SIG_IGN)
-    raise _Ended(signal.Signals(number))
-
-
-@contextmanager
-def at_once() -> Iterator[None]:
+def at_once() -> AbstractContextManager[None]:
     """Let these signals end the process at once: a long native call answers none. Nothing in it needs cleaning."""
-    before = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
-    for number in before:
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return _handled([number for number in _ENDING if callable(signal.getsignal(number))], signal.SIG_DFL)
 
 
 def memory_limits() -> list[int]:

@@ -52,6 +52,7 @@ def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
     """Return a problem behind the name and line of the text of YAML that says most of its place, the last of several.
 
     A problem begins with the place, whose keys dots and colons join; a row of a scale has several, and one will do.
+    sources: names and texts, config.yaml first.
     """
     unknown, row = re.match("(?:(.*?): )?unknown key '(.+?)'", problem), re.match(_OF_ROW, problem)
     places = [".".join(filter(None, unknown.groups())) if unknown else problem]
@@ -60,8 +61,9 @@ def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
         places += [f"{scale}{place}.{row['key']}" for scale in ("", f"{row['scale']}.") for place in rows]
     nodes = [(yaml.compose(_spaced(text), _Loader), name) for name, text in sources]
     found = [(*max(_reach(node, place) for place in places), name) for node, name in nodes]
-    # Two keys, as scales.demo, say that a file is about the row: the last such one has changed what config.yaml had.
-    depth, line, name = max(reversed(found), key=lambda one: min(one[0], 2) if row else one[0], default=(0, 0, ""))
+    if row:  # two keys, as scales.demo, say that a file is about the row, and changes what config.yaml has
+        found[:1] = [(min(depth, 2), line, name) for depth, line, name in found[:1]]
+    depth, line, name = max(reversed(found), key=lambda one: one[0], default=(0, 0, ""))
     return f"{name}, line {line}: {problem}" if depth else problem
 
 

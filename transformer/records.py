@@ -7,20 +7,18 @@ another version may have written them.
 import json
 from pathlib import Path
 from reprlib import repr as short
-from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 
 from transformer.files import InputError, open_input, replacing
-from transformer.reading import structured
+from transformer.reading import Kind, structured
 
-Content = TypeVar("Content")
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
-Above0 = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Checksum = Annotated[str, Meta(min_length=1)]
 AveragedSteps = Annotated[list[Count], Meta(min_length=1)]
@@ -149,7 +147,7 @@ class Description(TypedDict):  # the JSON beside a figure's files
     title: str
     caption: str
     alt: str  # for those who cannot see the figure
-    inches: Above0  # its width
+    inches: Annotated[float, Meta(gt=0)]  # its width
 
 
 class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.py
@@ -166,13 +164,13 @@ class WeightsHeader(TypedDict, total=False):
     rounded: bool  # int8 weights, not those that were trained
 
 
-def read_json(path: str | Path, kind: type[Content] = Any) -> Content:
+def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
     """Read a JSON file. Raises InputError naming the file, the key and the value."""
     with open_input(path) as file:
         return parse_json(file.read(), kind, path)
 
 
-def parse_json(text: str | bytes, kind: type[Content], where: str | Path) -> Content:
+def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
     """Read a JSON text. Raises InputError, which begins with `where`."""
     try:
         return typed(msgspec.json.decode(text), kind, where)
@@ -186,13 +184,13 @@ def write_json(path: str | Path, record: Any, **format: Any) -> None:
         json.dump(record, file, **format)
 
 
-def typed(content: Any, kind: type[Content], where: str | Path) -> Content:
+def typed(content: Any, kind: type[Kind], where: str | Path) -> Kind:
     """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it. Raises InputError."""
     made = structured(content, kind, where)
     return content if type(made) in (dict, list, tuple) else made
 
 
-def read_of_run(path: str | Path, kind: type[Content]) -> Content:
+def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
     """Read a file that names the run behind it. Raises InputError naming the file and the key."""
     content = read_json(path)
     if isinstance(content, dict) and content.get("run", "") is None:
@@ -240,12 +238,10 @@ def variants(scores: dict[str, str | Variant]) -> dict[str, Variant]:
     return {name: variant for name, variant in scores.items() if name != "paper"}
 
 
-def read_metrics(path: Path, growing: bool = False) -> list[MetricsLine]:
-    """Read a log; of one that is `growing`, half a last line is left out. Raises InputError naming the damaged line."""
-    lines = lines_of(path)
-    if growing and lines and not lines[-1].endswith(b"\n"):
-        del lines[-1]
-    return [parse_json(line, MetricsLine, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+def read_metrics(path: Path) -> list[MetricsLine]:
+    """Read a log. Raises InputError naming the damaged line."""
+    numbered = enumerate(lines_of(path), start=1)
+    return [parse_json(line, MetricsLine, f"{path}, line {number}") for number, line in numbered]
 
 
 def lines_of(path: Path) -> list[bytes]:

@@ -245,10 +245,11 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
     ],
 )
 def test_the_file_and_the_line_that_are_wrong(folder, text, entries, line):
-    """The last file that says it counts, though config.yaml has the place, too."""
+    """The last file that says it counts, though config.yaml has the place, too, and a later file what is around it."""
     (folder / "wrong.yaml").write_text(text)
+    (folder / "later.yaml").write_text("scales: {demo: {label: later}}\n")
     with pytest.raises(InputError, match=f"^{re.escape(line)}"):
-        settings.read(["wrong.yaml"], entries)
+        settings.read(["wrong.yaml", "later.yaml"], entries)
 
 
 def test_snakemake_and_plan_print_the_same_line(tmp_path):

@@ -14,6 +14,7 @@ from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
 from transformer.checksums import sums_of
+from transformer.data.archive import read_text
 from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write_columns
 from transformer.layout import SIDES
 from transformer.parsing import treebanks
@@ -54,7 +55,7 @@ def treebank(
         part = f" in sections {sections[0]:02} to {sections[1]:02} ({treebanks.LICENCE})"
         trees = treebanks.read_penn(input, *sections)
     elif format == "lines":
-        trees = treebanks.read_plain(input)
+        trees = filter(None, map(clean, one_a_line(read_text(input), input)))
     else:
         trees, without = treebanks.read_gum(input, split)
         if without:

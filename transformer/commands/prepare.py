@@ -11,6 +11,7 @@ from transformer.checksums import require_sums, sum_of, sums_of
 from transformer.config.experiment import POSITIONS, Preparation
 from transformer.files import InputError, read_lines, replacing, write_columns
 from transformer.layout import SIDES, Data
+from transformer.reading import structured
 from transformer.records import Manifest, parse_json, read_json, write_json
 
 
@@ -136,7 +137,7 @@ def tokenize(
         raise InputError(f"{len(source)} source files, but {len(target)} target files")
     data, split = Data(output.parent), output.name
     texts = [data.tokens(split, side) for side in SIDES]
-    how = Preparation.read(parse_json(preparation, dict, "--preparation"), "preparation")
+    how = structured(parse_json(preparation, dict, "--preparation"), Preparation, "preparation")
     counts = write_tokenized(list(zip(source, target, strict=True)), texts, languages, how, clean, processes)
     write_json(data.counts(split), counts | {"files": sums_of(texts)})
     said = [f"{output}: kept {counts['kept']:,} of {counts['read']:,} pairs"]

@@ -1,19 +1,31 @@
 """The commands `export` and `serve`: a trained run elsewhere, and on a page."""
 
+import shutil
 from pathlib import Path
+from typing import Literal
 
 from cyclopts.types import Port, PositiveInt
+from msgspec.structs import asdict
 
+from transformer.checksums import read_trained, sums_of, verified_run
+from transformer.config.experiment import Decoding, load
+from transformer.data.corpus import Subwords
 from transformer.device import use_threads
+from transformer.files import InputError, environment, replacing_folder, sha256
 from transformer.layout import Run
-from transformer.translation.export import Format, export_run
+from transformer.model.weights import load_model
+from transformer.provenance import commit, now
+from transformer.records import Exported, averaged_steps, read_json, read_translated, read_weights, variants, write_json
+from transformer.translation.marian import has_own_tables, save_marian
+
+MANIFEST = Run("").exported.name  # marks a folder as an export
 
 
-def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
+def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "safetensors") -> None:
     """Export a trained run as a folder that translates anywhere.
 
     `translate --run DIR` needs nothing else. With --format marian the folder is also a MarianMTModel of the library
-    transformers, which CTranslate2 converts (docs/export.md).
+    transformers, with a model card; CTranslate2 converts it (docs/export.md).
 
     python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
 
@@ -22,8 +34,49 @@ def export(*, run: Path, to: Path, format: Format = "safetensors") -> None:
         to: new folder, or an older export
         format: safetensors, or marian for Hugging Face
     """
-    export_run(Run(run), to, format)
+    trained = Run(run)
+    experiment = verified_run(trained, trained.vocabulary, trained.average)
+    model = load_model(trained.average, experiment.model)
+    decoding, record = load(trained.decoding, Decoding), read_trained(trained.record)
+    vocabulary = Subwords(trained.vocabulary).fitting(experiment.model.embedding_rows)
+    steps = averaged_steps(trained.average, record["digest"])
+    if to.exists():
+        _require_export(to)
+    with replacing_folder(to) as folder:
+        for path in (trained.experiment, trained.decoding, trained.vocabulary, trained.record, trained.average):
+            shutil.copyfile(path, folder / path.name)
+        if format == "marian":
+            save_marian(model, vocabulary, experiment, decoding, folder)
+            scores = {}
+            if trained.scores("test").exists():
+                score = read_translated(trained.scores("test"))
+                if (score["run"]["digest"], score["run"]["averaged_steps"]) == (record["digest"], steps):
+                    scores = score["scores"]  # of these weights
+            template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
+            card = template.render(
+                run=asdict(experiment) | record,
+                preparation=experiment.preparation,
+                extra_length=decoding.extra_length,
+                own_tables=has_own_tables(experiment.model),
+                scores=variants(scores),
+                paper=scores.get("paper"),
+            )
+            (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+        files = sums_of(sorted(folder.iterdir()))
+        about = {"format": format, "exported": now(), "commit": commit(), "weights": read_weights(trained.average)[1]}
+        write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
     print(f"{to}: {format}, {sum(file.stat().st_size for file in to.iterdir()) / 1e6:.1f} MB")
+
+
+def _require_export(path: Path) -> None:
+    """Raise InputError if there is a file that no export has written, or has written differently."""
+    if not (path / MANIFEST).is_file():
+        raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
+    sums = read_json(path / MANIFEST, Exported)["sha256"]
+    for file in sorted(path.iterdir()):
+        same = file.is_file() and not file.is_symlink() and sha256(file) == sums.get(file.name)
+        if not same and file.name != MANIFEST:
+            raise InputError(f"{file}: expected a file with its SHA-256 in {MANIFEST}, found another; it would be lost")
 
 
 def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:

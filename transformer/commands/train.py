@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 import traceback
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from transformer.config.experiment import resolve as resolved
 from transformer.files import InputError, out_of_memory, reason, replacing
 from transformer.layout import Data, Run
 from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
+from transformer.reading import structured
 from transformer.records import parse_json
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def resolve(*, experiment: str | None = None, decoding: str | None = None, outpu
     if (experiment is None) == (decoding is None):
         raise InputError("expected one of --experiment and --decoding")
     if decoding is not None:
-        save(Decoding.read(parse_json(decoding, dict, "--decoding"), "decoding"), output)
+        save(structured(parse_json(decoding, dict, "--decoding"), Decoding, "decoding"), output)
     else:
         save(resolved(parse_json(experiment, dict, "--experiment")), output)
 
@@ -74,9 +74,6 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
                 if cause is error and "RANK" not in os.environ:
                     raise
                 traceback.print_exception(cause)
-            message = f"transformer train: error: {reason(error)}"
-            if "RANK" not in os.environ:
-                sys.exit(message)
-            logger.error(message)
+            logger.error("transformer train: error: %s", reason(error))
             end(1)
         end()

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
@@ -33,6 +33,8 @@ Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
 FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
+T = TypeVar("T")
+Maybe = T | UnsetType  # of a key that may be left out, with UNSET
 
 
 def says(text: str) -> Meta:
@@ -41,11 +43,6 @@ def says(text: str) -> Meta:
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping of configuration."""
-
-    @classmethod
-    def read(cls, data: Any, where: str) -> Self:
-        """Return the section that a mapping describes. Raises InputError, which begins with `where`."""
-        return structured(data, cls, where)
 
 
 # What a run's `fidelity` says of the model besides its row. A name never changes its meaning.
@@ -91,9 +88,10 @@ class Model(Section):
     scaled: Annotated[bool, says("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
     attention: Annotated[Literal["dot", "additive"], says("Comparison of queries with keys (§3.2.1).")] = "dot"
     tied: Annotated[bool, says("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
-    P_drop_relu: (
-        Annotated[_Probability, says("Dropout within the feed-forward networks, not in the paper.")] | UnsetType
-    ) = UNSET  # not in older files
+    # Not in older files:
+    P_drop_relu: Maybe[Annotated[_Probability, says("Dropout within the feed-forward networks, not in the paper.")]] = (
+        UNSET
+    )
 
     def __post_init__(self):
         if problem := contradiction(msgspec.structs.asdict(self)):
@@ -116,15 +114,13 @@ class Training(Section):
     epsilon: Annotated[float, Meta(gt=0, le=1), says("Added to the denominator; YAML needs the point in 1.0e-9.")]
     warmup: Annotated[bool, says("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
     # Not in older files:
-    max_length: Annotated[Small, says("Subwords of a side that is learned from, at most.")] | UnsetType = UNSET
-    patience: (
+    max_length: Maybe[Annotated[Small, says("Subwords of a side that is learned from, at most.")]] = UNSET
+    patience: Maybe[
         Annotated[Small, says("Checkpoints without a better dev perplexity that end a training; those after it go.")]
-        | UnsetType
-    ) = UNSET
-    initial_weights: (
+    ] = UNSET
+    initial_weights: Maybe[
         Annotated[FilePath, says("Weights to begin with: average.safetensors of a run with the same vocabulary.")]
-        | UnsetType
-    ) = UNSET
+    ] = UNSET
 
     def __post_init__(self):
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
@@ -143,14 +139,13 @@ class Preparation(Section):
     vocabulary_sentences: Annotated[Many, says("Lines that the vocabulary is learned from, at most, drawn evenly.")]
     decapitalize: Annotated[bool, says("Whether the first letter of each sentence is written small.")] = False
     # Not in older files:
-    lowercase: Annotated[bool, says("Whether all text is in lower case.")] | UnsetType = UNSET
-    max_piece_length: (
-        Annotated[int, Meta(ge=2, le=512), says("Characters of a subword, at most; if not given, 16.")] | UnsetType
-    ) = UNSET
-    whole_words: (
+    lowercase: Maybe[Annotated[bool, says("Whether all text is in lower case.")]] = UNSET
+    max_piece_length: Maybe[
+        Annotated[int, Meta(ge=2, le=512), says("Characters of a subword, at most; if not given, 16.")]
+    ] = UNSET
+    whole_words: Maybe[
         Annotated[bool, says("Whether text is in NFC, and marks, joiners and apostrophes stay in their words.")]
-        | UnsetType
-    ) = UNSET
+    ] = UNSET
 
 
 class Running(Section):
@@ -229,12 +224,12 @@ def resolve(parts: dict) -> Experiment:
     model, training = ([field.name for field in msgspec.structs.fields(section)] for section in (Model, Training))
     parts |= {"model": {key: row.pop(key) for key in model if key in row}}
     parts |= {"training": {key: row.pop(key) for key in training if key in row}}
-    return Experiment.read(parts | row, parts["experiment"])  # which refuses what is left of the row
+    return structured(parts | row, Experiment, parts["experiment"])  # which refuses what is left of the row
 
 
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:
     """Read a YAML file as `section`. Raises InputError naming the file and the key."""
-    return section.read(read_yaml(path), str(path))
+    return structured(read_yaml(path), section, path)
 
 
 def save(section: Section, path: str | Path) -> None:

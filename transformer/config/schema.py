@@ -6,7 +6,7 @@ The workflow goes on with the mappings; the structs only check them. A key witho
 import html
 import re
 from collections.abc import Collection
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -18,6 +18,7 @@ from transformer.config.experiment import (
     FilePath,
     Large,
     Many,
+    Maybe,
     Model,
     Preparation,
     Ratio,
@@ -30,8 +31,6 @@ from transformer.config.experiment import (
     says,
 )
 
-T = TypeVar("T")
-Maybe = T | UnsetType  # of a key that may be left out, with UNSET
 Text = Annotated[str, Meta(min_length=1)]
 Shown = Annotated[str, Meta(min_length=1, max_length=400, title="text of 400 characters at most")]  # in a drawing
 Length = Annotated[int, Meta(ge=1, le=POSITIONS)]

@@ -36,17 +36,15 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
     if str(path).endswith(ARCHIVES) != bool(member):
         raise InputError(f"{path}: expected a member's name with an archive ({', '.join(ARCHIVES)}), else none")
     with open_input(path) as file, _undamaged(path):
-        members = _members(file) if member else iter([("", file)])
-        content, names = None, []
-        for name, found in members:
+        members, names = _members(file) if member else iter([("", file)]), []
+        for name, content in members:
             names.append(name)
             if not member or name == posixpath.normpath(member):
-                content = found
+                stream = gzip.GzipFile(fileobj=content) if str(member or path).endswith(".gz") else content
                 break
-        if content is None:
+        else:
             nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
             raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
-        stream = gzip.GzipFile(fileobj=content) if str(member or path).endswith(".gz") else content
         yield stream
         while stream.read(_ARCHIVE_PIECE):
             pass

@@ -14,17 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.checksums import verified_run
-from transformer.config.experiment import EOS, POSITIONS, Decoding, load
+from transformer.config.experiment import EOS, POSITIONS, Decoding
 from transformer.data.corpus import SPECIAL, Subwords
-from transformer.device import best_device
 from transformer.files import InputError
-from transformer.layout import Run
 from transformer.model.transformer import Transformer
-from transformer.model.weights import load_model
 from transformer.parsing.trees import Tree, decode
 from transformer.translation.search import Decoder
-from transformer.translation.translator import changed, search
+from transformer.translation.translator import opened, search
 
 TOO_LONG = "more subwords than the model has positions for"
 SENTENCES_AT_ONCE = 10_000  # sentences in memory, among which those of similar length are parsed together
@@ -75,15 +71,10 @@ class Parser:
 
 def open_parser(run: Path, weights: Path | None, changes: dict[str, Any], constrained: bool) -> Parser:
     """Load the parser of a run; `changes` are to its decoding. Raises InputError if the run is a translator."""
-    files = Run(run)
-    weights = weights or files.average
-    experiment = verified_run(files, files.vocabulary, weights)
-    decoding = changed(load(files.decoding, Decoding), changes)
-    vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
+    experiment, model, vocabulary, decoding = opened(run, weights, changes)
     if not vocabulary.symbols:
         languages = f"{experiment.source} to {experiment.target}"
         raise InputError(f"{run}: expected a parser, found a translator from {languages}")
-    model = load_model(weights, experiment.model).to(best_device())
     return Parser(model, vocabulary, decoding, constrained)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from pathlib import Path
 
-from transformer.data.archive import open_bytes, read_members
+from transformer.data.archive import read_members
 from transformer.files import InputError, decode_lines, read_lines, split_lines
-from transformer.parsing.trees import Tree, clean, one_a_line, parse_trees
+from transformer.parsing.trees import Tree, clean, parse_trees
 
 LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
@@ -63,12 +63,6 @@ def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
     texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
     return chain.from_iterable(_cleaned(decode_lines(texts[name], name), name) for name in texts), without
-
-
-def read_plain(path: str | Path) -> Iterator[Tree]:
-    """Yield the trees of a text, plain or .gz, one a line. Raises InputError like `open_bytes` and `one_a_line`."""
-    with open_bytes(path) as stream:
-        yield from filter(None, map(clean, one_a_line(decode_lines(split_lines(stream), path), path)))
 
 
 def _cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:

@@ -23,6 +23,7 @@ from transformer.layout import Run
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import load_model
+from transformer.reading import structured
 from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.translation.search import Decoder, Scored, beam_search
 
@@ -183,20 +184,27 @@ def open_translator(
     """
     from transformer.data.tokenization import Moses  # here, as above
 
-    files = Run(folder)
-    weights = weights or files.average
-    experiment = verified_run(files, files.vocabulary, weights)
-    decoding = changed(load(files.decoding, Decoding), changes or {})
-    vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
+    experiment, model, vocabulary, decoding = opened(folder, weights, changes or {})
     if vocabulary.symbols:
         raise InputError(f"{folder}: expected a translator, found a parser")
     source, target = (Moses(language, experiment.preparation) for language in (experiment.source, experiment.target))
-    model = load_model(weights, experiment.model).to(best_device())
     return Translator(model, vocabulary, source, target, decoding, experiment)
 
 
+def opened(
+    folder: str | Path, weights: Path | None, changes: Mapping[str, Any]
+) -> tuple[Experiment, Transformer, Subwords, Decoding]:
+    """Open what a translator's folder and a parser's have. Raises InputError."""
+    files = Run(folder)
+    weights = weights or files.average
+    experiment = verified_run(files, files.vocabulary, weights)
+    decoding = changed(load(files.decoding, Decoding), changes)
+    vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
+    return experiment, load_model(weights, experiment.model).to(best_device()), vocabulary, decoding
+
+
 def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
-    return Decoding.read(asdict(decoding) | changes, "decoding") if changes else decoding
+    return structured(asdict(decoding) | changes, Decoding, "decoding") if changes else decoding
 
 
 def search(*arguments: Any, **options: Any) -> list[Scored]:

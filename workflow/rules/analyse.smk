@@ -24,7 +24,7 @@ rule analyse:
     log:
         "logs/analyse/{scale}/{task}/{experiment}/{seed}/{analysis}.log",
     wildcard_constraints:
-        experiment=any_of(ask.experiments()),
+        experiment=any_of(EXPERIMENTS),
     conda:
         "../../environment.yml"
     threads: share_of_processors

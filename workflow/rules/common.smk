@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from transformer.config.scales import PARSER, all_runs, training_threads
+from transformer.config.scales import PARSER, all_runs, experiments_of, training_threads
 from transformer.files import InputError
 from transformer.inputs import DECODINGS, Inputs
 from transformer import layout
@@ -31,6 +31,7 @@ RESULTS = layout.Scale(f"{config['results']}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
 PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
+EXPERIMENTS = experiments_of(config)  # of translation
 TRANSLATION_TASKS = ask.names_of_tasks(parsing=False)
 PARSING_TASKS = ask.names_of_tasks(parsing=True)
 FIRST = 10  # priority of what long chains of jobs wait for

@@ -35,7 +35,7 @@ rule train:
     log:
         "logs/train/{scale}/{task}/{experiment}/{seed}.log",
     wildcard_constraints:
-        experiment=any_of(ask.experiments()),
+        experiment=any_of(EXPERIMENTS),
     conda:
         "../../environment.yml"
     threads: train_threads

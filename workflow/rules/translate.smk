@@ -30,7 +30,7 @@ rule translate:
     log:
         "logs/translate/{scale}/{task}/{experiment}/{seed}/{split}{suffix}.log",
     wildcard_constraints:
-        experiment=any_of(ask.experiments()),
+        experiment=any_of(EXPERIMENTS),
         split="dev|test",
     conda:
         "../../environment.yml"
@@ -64,7 +64,7 @@ rule score:
     log:
         "logs/score/{scale}/{task}/{experiment}/{seed}/{split}{suffix}.log",
     wildcard_constraints:
-        experiment=any_of(ask.experiments()),
+        experiment=any_of(EXPERIMENTS),
         split="dev|test",
         suffix=any_of(["", ".last"]),
     conda:

@@ -98,6 +98,8 @@ def test_page_begins_with_a_sentence_of_the_scales_page(run, tmp_path):
     (tmp_path / "attention.json").write_text(json.dumps(content))
     page = lxml.html.fromstring(Trial(folder).page())
     assert page.get_element_by_id("text").text == "ef"
+    (tmp_path / "attention.json").write_text(json.dumps(content | {"run": "base/1"}))
+    assert Trial(folder).example() == ""
 
 
 def test_questions_whose_client_has_left_are_not_worked_out():

@@ -65,7 +65,7 @@ class Trial:
         try:
             shown = read_json(scale.attention, Attention)
             other = load(scale.run(*shown["run"].split("/")).experiment)
-        except (InputError, OSError):  # an export, or a run whose page has not been made
+        except (InputError, OSError, TypeError):  # an export, a run whose page has not been made, or no name of a run
             return ""
         sentences = shown["sentences"] if other.source == self.experiment.source else []
         return min((one.get("text", one["title"]) for one in sentences), key=len, default="")
