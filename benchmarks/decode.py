@@ -51,7 +51,7 @@ def ours(model: Transformer, rows: int, decoding: Decoding) -> System:
 
     def translate(sentences: Ids, beam: int, tokens: int) -> Ids:
         own = structs.replace(decoding, beam=beam, batch_tokens=tokens)
-        return [ids for ids, _ in search(model, rows, sentences, own, weights=weights)]
+        return [ids for ((ids, _),) in search(model, rows, sentences, own, weights=weights)]
 
     return translate
 

@@ -4,7 +4,7 @@
     model/        §3     the Transformer, from the top down; attention, equation 1, in each of its forms
     training/     §5     loop and step, batches, loss, optimizer, evaluation, log
     translation/  §6.1   beam search, decoder, translator, its form for Marian
-    parsing/      §6.3   trees, treebanks, linearisation, parser, EVALB
+    parsing/      §6.3   trees, linearisation, parser, EVALB
     evaluation/   §4, §6 BLEU, significance, what is measured on trained models
     report/              tables, figures, the page
     commands/            what people and rules call

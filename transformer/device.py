@@ -213,17 +213,19 @@ def joined() -> Iterator[World]:
     dist.destroy_process_group()
 
 
-def end(code: int = 0) -> None:
-    """End this process with `code`; alone and with 0, return.
+def end(code: int = 0, message: str = "") -> None:
+    """End this process with `code`, which is 1 with a message; alone and with 0, return.
 
     One of several ends without Python's own shutdown: to disconnect from a partner that is gone can take for ever, and
     gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
     """
     if "RANK" in os.environ:
+        if message:
+            logger.error(message)
         sys.stdout.flush()
         os._exit(code)
     if code:
-        sys.exit(code)
+        sys.exit(message or code)
 
 
 @contextmanager

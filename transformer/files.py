@@ -45,6 +45,12 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
         temporary.unlink(missing_ok=True)
 
 
+def write(path: str | Path, content: str | bytes) -> None:
+    """Write a file, as `replacing` does."""
+    with replacing(path, "wb" if isinstance(content, bytes) else "w") as file:
+        file.write(content)
+
+
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Make a temporary folder beside `path`; it is renamed to `path` when the block ends well, and else removed."""

@@ -102,9 +102,6 @@ class Inputs:
             options += ["--format", "gum" if "split" in treebank else "lines", *_given(treebank, "split")]
         return [*options, *_given(corpus, "lines"), *_given(treebank, "sha256")]
 
-    def trees(self, wildcards: _Wildcards) -> Paths:
-        return self.at(wildcards.scale).text(wildcards.task, wildcards.split, "trees")
-
     def silver(self, wildcards: _Wildcards) -> list[Path | str]:
         """Return the trees made by a parser that a training split adds to the treebank's, if any."""
         silver = self.task(wildcards).get("silver")
@@ -130,7 +127,7 @@ class Inputs:
     # ------------------------------------------------------------------ preparation (§5.1)
 
     def side(self, name: str, split: str | None = None) -> Callable[[_Wildcards], Paths]:
-        """Return an input function: the plain text of one side of a split, or if None, of the wildcards' split."""
+        """Return an input function: the text of a side, or the trees, of a split; if None, of the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
     def use_of_text(self, wildcards: _Wildcards, input: Any, output: list[str]) -> _Options:

@@ -79,11 +79,15 @@ def _reach(node: yaml.Node | None, place: str, depth: int = 0, line: int = 1) ->
 
 
 def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
-    """Return the content as a struct. Raises InputError, which begins with `where`."""
+    """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it.
+
+    Raises InputError, which begins with `where`.
+    """
     try:
-        return msgspec.convert(content, kind)
+        made = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         raise InputError(": ".join(filter(None, [str(where), *_explained(str(error), content, kind)]))) from None
+    return content if type(made) in (dict, list, tuple) else made  # with the keys that a TypedDict does not name
 
 
 def _explained(error: str, content: Any, kind: Any) -> tuple[str, str]:

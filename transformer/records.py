@@ -173,7 +173,7 @@ def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
 def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
     """Read a JSON text. Raises InputError, which begins with `where`."""
     try:
-        return typed(msgspec.json.decode(text), kind, where)
+        return structured(msgspec.json.decode(text), kind, where)
     except (RecursionError, ValueError) as error:
         raise InputError(f"{where}: cannot be read as JSON: {error}") from None
 
@@ -184,18 +184,12 @@ def write_json(path: str | Path, record: Any, **format: Any) -> None:
         json.dump(record, file, **format)
 
 
-def typed(content: Any, kind: type[Kind], where: str | Path) -> Kind:
-    """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it. Raises InputError."""
-    made = structured(content, kind, where)
-    return content if type(made) in (dict, list, tuple) else made
-
-
 def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
     """Read a file that names the run behind it. Raises InputError naming the file and the key."""
     content = read_json(path)
     if isinstance(content, dict) and content.get("run", "") is None:
         raise InputError(f"{path}: expected a score with its run (--run), found one without")
-    return typed(content, kind, path)
+    return structured(content, kind, path)
 
 
 def read_scored(path: str | Path) -> Translated | Parsed:

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.evaluation.layers import LAYERS, Projected, Recurrent, Restricted, connected, measure_layers
 from transformer.model.cost import COSTS, Measured, growth, multiply_adds
-from transformer.records import typed
+from transformer.reading import structured
 from transformer.report.tables.cells import read_printed
 
 PAPER = Path(__file__).parents[2] / "workflow/paper/table1.csv"
@@ -110,6 +110,6 @@ def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(n
 
 def test_what_is_measured_can_be_read():
     measured = json.loads(json.dumps(measure_layers(PARAMS)))
-    assert typed(measured, Measured, "") == measured
+    assert structured(measured, Measured, "") == measured
     sizes = [(time["n"], time["d"]) for time in measured["times"][:6]]
     assert sizes == [(2, 3), (4, 3), (8, 3), (4, 2), (4, 3), (4, 5)]

@@ -10,7 +10,7 @@ from support.archives import packed
 from support.commands import do, error
 from support.mirror import mirrored
 
-from transformer.parsing.treebanks import LICENCE, read_gum
+from transformer.commands.parse import LICENCE, read_gum
 from transformer.parsing.trees import bracketed, decode, encode_tree
 
 # As the treebank's combined files look: no header, a blank line, trees of many lines in a bracket that says nothing.

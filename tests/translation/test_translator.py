@@ -136,4 +136,4 @@ def test_output_is_at_most_extra_length_longer_than_the_input(translator, lines,
     decoding = structs.replace(DECODING, extra_length=extra_length, beam=1)
     sentences = translator.vocabulary.encode(lines)
     found = search(endless_model(), len(translator.vocabulary), sentences, decoding)
-    assert [len(ids) for ids, _ in found] == [len(ids) + extra_length for ids in sentences]
+    assert [len(ids) for ((ids, _),) in found] == [len(ids) + extra_length for ids in sentences]

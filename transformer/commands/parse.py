@@ -1,11 +1,17 @@
-"""§6.3: from treebanks to a parser's trees, and from these to trees that another parser learns from."""
+"""§6.3: from treebanks to a parser's trees, and from these to trees that another parser learns from.
+
+The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, needs a licence. GUM (the Georgetown
+University Multilayer corpus, with GENTLE as its second test set) is free.
+"""
 
 import hashlib
+import io
 import math
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,13 +20,21 @@ from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
 from transformer.checksums import sums_of
-from transformer.data.archive import read_text
-from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write_columns
+from transformer.data.archive import read_members, read_text
+from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write, write_columns
 from transformer.layout import SIDES
-from transformer.parsing import treebanks
-from transformer.parsing.trees import WORD, Tree, bracketed, clean, encode_tree, from_brackets, one_a_line, words
+from transformer.parsing.trees import Tree, bracketed, clean, encode_tree, one_a_line, parse_trees, split_words, words
 from transformer.parsing.trees import phrases as constituents
 from transformer.records import Parses, parse_json, read_parses, write_json
+
+LICENCE = (
+    "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
+    "https://catalog.ldc.upenn.edu/LDC99T42"
+)
+_PENN_FILE = re.compile(r"wsj_(\d\d)\d\d\.mrg", re.IGNORECASE)  # a CD may have the names in capitals
+_GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
+_GUM_SPLIT = re.compile(r"^## +(\S+)\s*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_GUM_DOCUMENT = re.compile(r"^ *\* +(\S+)", re.MULTILINE)
 
 
 def treebank(
@@ -52,12 +66,12 @@ def treebank(
         raise InputError(f"expected --sections between 0 and 24, the first one first, found {sections}")
     part = f" in {split}" if split else ""
     if format == "ptb":
-        part = f" in sections {sections[0]:02} to {sections[1]:02} ({treebanks.LICENCE})"
-        trees = treebanks.read_penn(input, *sections)
+        part = f" in sections {sections[0]:02} to {sections[1]:02} ({LICENCE})"
+        trees = read_penn(input, *sections)
     elif format == "lines":
         trees = filter(None, map(clean, one_a_line(read_text(input), input)))
     else:
-        trees, without = treebanks.read_gum(input, split)
+        trees, without = read_gum(input, split)
         if without:
             print(f"{input}: left out {len(without)} documents without words: {', '.join(without)}")
     text = "".join(f"{bracketed(tree)}\n" for tree in trees)
@@ -68,9 +82,53 @@ def treebank(
         raise InputError(f"{input}: expected {lines} trees{part}, found {count}")
     if sha256 not in (None, digest):
         raise InputError(f"{input}: expected trees{part} with SHA-256 {sha256}, found {digest}")
-    with replacing(output) as file:
-        file.write(text)
+    write(output, text)
     print(f"{output}: {count} trees")
+
+
+def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
+    """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
+
+    path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
+    Raises InputError like `parse_trees`, and if a section has no files; as the numbering has gaps, count the trees.
+    """
+    named = [(_PENN_FILE.fullmatch(file.name), file) for file in Path(path).rglob("*")]
+    files = sorted((name[0], int(name[1]), file) for name, file in named if name and first <= int(name[1]) <= last)
+    missing = [f"{section:02}" for section in sorted({*range(first, last + 1)} - {section for _, section, _ in files})]
+    if missing:
+        example = f"{missing[0]}/wsj_{missing[0]}01.mrg or wsj_{missing[0]}01.mrg"
+        raise InputError(
+            f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
+            f"found none for {', '.join(missing)}; {LICENCE}"
+        )
+    for (name, _, file), (another, _, other) in pairwise(files):
+        if name == another:
+            raise InputError(f"{path}: expected each file once, found {file} and {other}")
+    return chain.from_iterable(_cleaned(read_lines(file), file) for _, _, file in files)
+
+
+def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
+    """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
+
+    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
+    of each split in splits.md. Raises InputError on other archives, naming what is missing.
+    """
+    contents = {name.partition("/")[2]: content for name, content in read_members(path, _GUM_MEMBER.fullmatch)}
+    splits = dict(_GUM_SPLIT.findall(contents.get("splits.md", b"").decode("utf-8", "replace")))
+    if split not in splits:
+        raise InputError(f"{path}: expected a split {split} in GUM's splits.md, found {', '.join(splits) or 'none'}")
+    documents = _GUM_DOCUMENT.findall(splits[split])
+    without = [document for document in documents if "_reddit_" in document]  # whose words are withheld
+    files = {document: f"const/{document}.ptb" for document in documents if document not in without}
+    missing = [document for document, file in files.items() if file not in contents]
+    if missing:
+        raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
+    texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
+    return chain.from_iterable(_cleaned(decode_lines(texts[name], name), name) for name in texts), without
+
+
+def _cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
+    return filter(None, (clean(tree) for _, tree in parse_trees(lines, name)))
 
 
 def linearize(
@@ -160,7 +218,7 @@ def parse(
         lines = chain.from_iterable(map(read_lines, input))
     else:
         lines = decode_lines(split_lines(sys.stdin.buffer), "standard input")
-    sentences = (list(map(from_brackets, WORD.findall(line))) if tokenized else penn_words(line) for line in lines)
+    sentences = (split_words(line) if tokenized else penn_words(line) for line in lines)
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
     if output is None:
@@ -204,6 +262,5 @@ def silver(
         raise InputError(f"{trees}: none of {len(lines):,} is a tree without repair of {most_words} words at most")
     best = sorted(short, key=lambda index: -about["scores"][index])
     kept = sorted(best[: math.ceil(keep * len(short))])
-    with replacing(output) as file:
-        file.writelines(lines[index] + "\n" for index in kept)
+    write(output, "".join(lines[index] + "\n" for index in kept))
     print(f"{output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")

@@ -12,7 +12,7 @@ import yaml
 from transformer.checksums import read_trained, write_trained
 from transformer.config.experiment import load
 from transformer.config.settings import options, read
-from transformer.files import InputError, read_lines, replacing, replacing_folder
+from transformer.files import InputError, read_lines, replacing, replacing_folder, write
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
@@ -70,8 +70,7 @@ def record(
         kept = Run(to / "runs" / run.name)
         _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
     for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
-        with replacing(to / path.relative_to(results.folder), "wb") as file:
-            file.write(path.read_bytes())
+        write(to / path.relative_to(results.folder), path.read_bytes())
     if not (to / "config.yaml").exists():  # one that is there may name further seeds
         with replacing(to / "config.yaml") as file:
             yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
-from transformer.files import InputError, read_lines, read_pairs, replacing
+from transformer.files import InputError, read_lines, read_pairs, write
 from transformer.records import read_parses
 
 PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # what papers report (docs/bleu.md)
@@ -160,5 +160,4 @@ def _write(path: Path, content: dict, draws: list[float]) -> None:
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
-    with replacing(path) as file:
-        file.write(text + "\n")
+    write(path, text + "\n")

@@ -9,7 +9,7 @@ from cyclopts.types import PositiveFloat, PositiveInt
 
 from transformer.config.experiment import Decoding, save
 from transformer.config.experiment import resolve as resolved
-from transformer.files import InputError, out_of_memory, reason, replacing
+from transformer.files import InputError, out_of_memory, reason, write
 from transformer.layout import Data, Run
 from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
 from transformer.reading import structured
@@ -64,8 +64,7 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
         except Interrupted as interruption:
             if os.environ.get("RANK", "0") == "0":
                 # For workflow/scripts/train: the signal of this try. Each job of a batch system has its own.
-                with replacing(folder.interrupted(os.environ.get("SLURM_JOB_ID"))) as file:
-                    file.write(f"{interruption}\n")
+                write(folder.interrupted(os.environ.get("SLURM_JOB_ID")), f"{interruption}\n")
             logger.info("transformer train: interrupted by %s; the same command goes on from there", interruption)
             end(EXIT_INTERRUPTED)
         except (TrainingError, MemoryError, RuntimeError, *_EXPECTED) as error:
@@ -74,6 +73,5 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
                 if cause is error and "RANK" not in os.environ:
                     raise
                 traceback.print_exception(cause)
-            logger.error("transformer train: error: %s", reason(error))
-            end(1)
+            end(1, f"transformer train: error: {reason(error)}")
         end()

@@ -1,4 +1,4 @@
-"""A file's bytes as a stream: the file itself, its .gz, or a member of an archive; and small members one by one.
+"""The lines of a file: of the file itself, its .gz, or a member of an archive; and small members one by one.
 
 Members are read as bytes and written under names of our own, so their paths in the archive can do no harm. The first
 bytes tell how an archive is packed, whatever its name: the same members may be published in several packings.
@@ -27,11 +27,10 @@ _SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
 _SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
 
 
-@contextmanager
-def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes]]:
-    """Stream the bytes of `path`, or of its `member` if it is an archive; what is named .gz is unpacked.
+def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
+    """Yield the lines of `path`, or of its `member` if it is an archive; what is named .gz is unpacked.
 
-    Leaving the block reads on to the end, where checksums are kept. Raises InputError, naming `path`.
+    Reads the archive to its end, where checksums are kept. Raises InputError, naming `path`.
     """
     if str(path).endswith(ARCHIVES) != bool(member):
         raise InputError(f"{path}: expected a member's name with an archive ({', '.join(ARCHIVES)}), else none")
@@ -45,16 +44,8 @@ def open_bytes(path: str | Path, member: str | None = None) -> Iterator[IO[bytes
         else:
             nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
             raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
-        yield stream
-        while stream.read(_ARCHIVE_PIECE):
-            pass
-        deque(members, maxlen=0)
-
-
-def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
-    """Yield the lines of a text, as of `open_bytes`."""
-    with open_bytes(path, member) as stream:
         yield from decode_lines(split_lines(stream), member_named(path, member))
+        deque(members, maxlen=0)
 
 
 def member_named(path: str | Path, member: str | None = None) -> str:

@@ -27,7 +27,7 @@ import numpy as np
 import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.files import LONGEST_LINE, InputError, draw, groups, read_lines, replacing
+from transformer.files import LONGEST_LINE, InputError, draw, groups, read_lines, replacing, write
 from transformer.process import at_once
 from transformer.records import Checksum, Count
 
@@ -93,8 +93,7 @@ def learn(
     except RuntimeError as error:
         problem = str(error).rpartition("] ")[2] or error  # without the place in SentencePiece's code
         raise InputError(f"{', '.join(map(str, texts))}: no vocabulary of {size}: {problem}") from None
-    with replacing(output, "wb") as file:
-        file.write(model.getvalue())
+    write(output, model.getvalue())
 
 
 def find_symbols(text: Path, rows: int) -> list[str]:

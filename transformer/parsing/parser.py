@@ -16,7 +16,6 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, POSITIONS, Decoding
 from transformer.data.corpus import SPECIAL, Subwords
-from transformer.files import InputError
 from transformer.model.transformer import Transformer
 from transformer.parsing.trees import Tree, decode
 from transformer.translation.search import Decoder
@@ -57,7 +56,7 @@ class Parser:
 
         outputs = search(self.model, symbols, [ids[index] for index in short], self.decoding, steered)
         parses = [Parse(decode([], words)[0], TOO_LONG, None) for words in sentences]
-        for index, (output, score) in zip(short, outputs, strict=True):
+        for index, ((output, score),) in zip(short, outputs, strict=True):
             parses[index] = Parse(*decode(self.vocabulary.decode_symbols(output), sentences[index]), score)
         return parses
 
@@ -71,10 +70,7 @@ class Parser:
 
 def open_parser(run: Path, weights: Path | None, changes: dict[str, Any], constrained: bool) -> Parser:
     """Load the parser of a run; `changes` are to its decoding. Raises InputError if the run is a translator."""
-    experiment, model, vocabulary, decoding = opened(run, weights, changes)
-    if not vocabulary.symbols:
-        languages = f"{experiment.source} to {experiment.target}"
-        raise InputError(f"{run}: expected a parser, found a translator from {languages}")
+    _, model, vocabulary, decoding = opened(run, weights, changes, parses=True)
     return Parser(model, vocabulary, decoding, constrained)
 
 

@@ -23,7 +23,6 @@ TRACE = "-NONE-"  # the tag of an empty category
 _WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
 
 _BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+", re.ASCII)  # as EVALB: a word may hold U+00A0
-WORD = re.compile(r"\S+", re.ASCII)
 _BARE = re.compile(r"[^-=|]+|.+")  # a label up to its function tags; one that begins with a hyphen (-LRB-) as a whole
 _ESCAPES = ("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")
 _UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
@@ -92,6 +91,11 @@ def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Itera
     if begin:
         missing = len(labels) + (inside is not None)
         raise InputError(f"{name}, line {begin}: expected {missing} more ')' to end this tree, found none")
+
+
+def split_words(line: str) -> list[str]:
+    """Return the words of tokenised text, as they are in a tree."""
+    return [from_brackets(word) for word in re.findall(r"\S+", line, re.ASCII)]
 
 
 def from_brackets(word: str) -> str:

@@ -14,7 +14,7 @@ import torch
 from transformer.config.experiment import POSITIONS, Decoding, Experiment
 from transformer.data.corpus import Subwords
 from transformer.device import World
-from transformer.files import InputError, naming, replacing
+from transformer.files import InputError, naming, write
 from transformer.layout import Run
 from transformer.model.transformer import Transformer
 from transformer.records import MetricsLine, lines_of, parse_json
@@ -58,7 +58,7 @@ class Evaluation:
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
         sources = [self.dev.source[index].tolist() for index in mine]
-        translations = [ids for ids, _ in search(model, len(self.vocabulary), sources, _BEAM_OF_ONE)]
+        translations = [ids for ((ids, _),) in search(model, len(self.vocabulary), sources, _BEAM_OF_ONE)]
         model.train()
         pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
@@ -159,5 +159,4 @@ def _keep_until(path: Path, step: int) -> None:
                 kept.append(line.removesuffix(b"\n") + b"\n")
         except InputError as error:
             logger.warning("dropped a damaged line of the log: %s", error)
-    with replacing(path, "wb") as file:
-        file.writelines(kept)
+    write(path, b"".join(kept))

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from transformer.checksums import read_trained, write_trained
-from transformer.files import InputError, replacing
+from transformer.files import InputError, write
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
@@ -113,8 +113,7 @@ def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     last.rename(run.last)
     checkpoints.save(run.average, *checkpoints.average(kept))
     for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary)):
-        with replacing(target, "wb") as file:
-            file.write(source.read_bytes())
+        write(target, source.read_bytes())
     write_trained(run.record, read_trained(trained.record), (run.vocabulary, run.average, run.last, run.metrics))
 
 

@@ -160,8 +160,7 @@ class Translator:
         return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]], n: int = 1, decoding: Decoding | None = None) -> list[list[Scored]]:
-        decoding = decoding or self.decoding
-        return _search_n_best(self.model, len(self.vocabulary), sentences, decoding, weights=self.weights, n=n)
+        return search(self.model, len(self.vocabulary), sentences, decoding or self.decoding, weights=self.weights, n=n)
 
     @cached_property
     def weights(self) -> Weights:
@@ -184,22 +183,23 @@ def open_translator(
     """
     from transformer.data.tokenization import Moses  # here, as above
 
-    experiment, model, vocabulary, decoding = opened(folder, weights, changes or {})
-    if vocabulary.symbols:
-        raise InputError(f"{folder}: expected a translator, found a parser")
+    experiment, model, vocabulary, decoding = opened(folder, weights, changes or {}, parses=False)
     source, target = (Moses(language, experiment.preparation) for language in (experiment.source, experiment.target))
     return Translator(model, vocabulary, source, target, decoding, experiment)
 
 
 def opened(
-    folder: str | Path, weights: Path | None, changes: Mapping[str, Any]
+    folder: str | Path, weights: Path | None, changes: Mapping[str, Any], parses: bool
 ) -> tuple[Experiment, Transformer, Subwords, Decoding]:
-    """Open what a translator's folder and a parser's have. Raises InputError."""
+    """Open the folder of a parser, if it `parses`, or else of a translator. Raises InputError."""
     files = Run(folder)
     weights = weights or files.average
     experiment = verified_run(files, files.vocabulary, weights)
     decoding = changed(load(files.decoding, Decoding), changes)
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
+    if bool(vocabulary.symbols) != parses:
+        found = "a parser" if vocabulary.symbols else f"a translator from {experiment.source} to {experiment.target}"
+        raise InputError(f"{folder}: expected a {'parser' if parses else 'translator'}, found {found}")
     return experiment, load_model(weights, experiment.model).to(best_device()), vocabulary, decoding
 
 
@@ -207,11 +207,7 @@ def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
     return structured(asdict(decoding) | changes, Decoding, "decoding") if changes else decoding
 
 
-def search(*arguments: Any, **options: Any) -> list[Scored]:
-    return [best for best, *_ in _search_n_best(*arguments, **options)]
-
-
-def _search_n_best(
+def search(
     model: Transformer,
     vocabulary: int,
     sentences: list[list[int]],

@@ -38,7 +38,7 @@ rule evalb:
         PARSER_RUN.record,
         PARSER_RUN.decoding,
         PARSER_RUN.average,
-        gold=ask.trees,
+        gold=ask.side("trees"),
         test=PARSER_RUN.trees("{split}", "{search}"),
         parses=PARSER_RUN.parses("{split}", "{search}"),
         code=ask.code(*SCORES, "parsing", "commands/score.py"),

@@ -33,7 +33,7 @@ rule tokenize:
 
 rule linearize:
     input:
-        trees=ask.trees,
+        trees=ask.side("trees"),
         silver=ask.silver,
     output:
         DATA.tokens("{split}", "source"),
