@@ -18,8 +18,7 @@ def differences(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     runs = read_last(input.score)
     frame = variations(read_variations(input.paper), runs, read_last(input.test), params.data_of_paper)
     frame = frame[frame["difference"].notna()]
-    height = 0.8 + 1.75 * LINE_INCHES * max(1, len(frame))
-    figure, axes = new(COLUMN_INCHES, height)
+    figure, axes = new(COLUMN_INCHES, 0.8 + 1.75 * LINE_INCHES * max(1, len(frame)))
     rows = np.arange(len(frame))
     axes.plot(frame["paper_difference"], rows - 0.25, "D", ls="none", mfc="none", color=GREY, label="the paper")
     for number, (prefix, (label, marker, color)) in enumerate(_OURS.items()):

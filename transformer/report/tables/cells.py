@@ -214,8 +214,9 @@ def note(table: str, name: str, **values) -> str:
     return WORDS[table][name].format(**CONSTANTS, **values)
 
 
-def titled(name: str, caption: str, grid: Grid, notes: list[Note]) -> Table:
-    return Table(name, TABLES[name].title, caption, grid, notes)
+def titled(name: str, grid: Grid, notes: list[Note], **values) -> Table:
+    """Put a table together with its title and caption; `values` are filled into the latter."""
+    return Table(name, TABLES[name].title, note(name, "caption", **values), grid, notes)
 
 
 def fixed(*names: str) -> list[Note]:

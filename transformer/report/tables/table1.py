@@ -34,8 +34,7 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     machine |= {"Commit": measured["commit"], "Date": measured["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
     lengths = ", ".join(map(str, sorted({row["n"] for row in measured["connections"]})))
-    caption = note("table1", "caption", lengths=lengths)
-    return titled("table1", caption, lay_out(rows, _LAYER_COLUMNS), notes), frame
+    return titled("table1", lay_out(rows, _LAYER_COLUMNS), notes, lengths=lengths), frame
 
 
 def _lengths_of(name: str) -> Column:

@@ -44,8 +44,7 @@ def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     other = "" if set(runs["language"]) <= {"de", "fr"} else cells.note("table2", "other")
     ladder = cells.note("table2", "ladder") + other
     notes += [ladder, cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
-    caption = cells.note("table2", "caption", label=params.label)
-    return cells.titled("table2", caption, lay_out(frame, columns), notes), frame
+    return cells.titled("table2", lay_out(frame, columns), notes, label=params.label), frame
 
 
 def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
@@ -143,9 +142,9 @@ def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd
     order = {name.rpartition("/")[0]: place for place, name in enumerate(params.expected)}
     places = (frame["task"] + "/" + frame["experiment"]).map(order).dropna()
     frame = frame.loc[places.sort_values(kind="stable").index, [*_KEYS, *_STATED, "machine", "runs"]]
-    caption, detail, how = (cells.note("training", part) for part in ("caption", "detail", "how"))
+    detail, how = cells.fixed("training.detail", "training.how")
     notes = [detail, lay_out(frame, _STATED_COLUMNS, detail=True), how, *cells.gaps(params.expected, runs)]
-    return cells.titled("training", caption, lay_out(frame, _STATED_COLUMNS), notes), frame
+    return cells.titled("training", lay_out(frame, _STATED_COLUMNS), notes), frame
 
 
 def _measure(run: Trained, learned: dict[str, int], subwords: int) -> dict[str, Any]:

@@ -39,8 +39,8 @@ def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += cells.fixed("table3.few") if len(runs) - runs["experiment"].nunique() == 1 else []
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
-    caption = cells.note("table3", "caption", label=params.dev_label, test_label=params.label)
-    return cells.titled("table3", caption, lay_out(rows, columns), notes + cells.provenance(runs)), frame
+    notes += cells.provenance(runs)
+    return cells.titled("table3", lay_out(rows, columns), notes, label=params.dev_label, test_label=params.label), frame
 
 
 def _against_base(prefix: str) -> Column:

@@ -42,8 +42,7 @@ def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table4.papers", "table4.scoring") if compared else cells.fixed("table4.scoring")
     notes += cells.provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
-    caption = cells.note("table4", "caption", labels=labels)
-    return cells.titled("table4", caption, lay_out(frame, columns), notes), frame
+    return cells.titled("table4", lay_out(frame, columns), notes, labels=labels), frame
 
 
 def _repaired(row: dict) -> Cell:

@@ -71,8 +71,8 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
             notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
     own = runs[runs["experiment"].isin({row["row"] for row in compared})]
     notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
-    caption = cells.note("table5", "caption", label=params.dev_label, test_label=params.label)
-    return cells.titled("table5", caption, lay_out(rows, _CLAIM_COLUMNS), notes), frame
+    main = lay_out(rows, _CLAIM_COLUMNS)
+    return cells.titled("table5", main, notes, label=params.dev_label, test_label=params.label), frame
 
 
 def read_claims(path: str) -> list[Claim]:

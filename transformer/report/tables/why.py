@@ -73,8 +73,8 @@ def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.Data
         notes.append(cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]))
         notes += cells.provenance(both)
     printed = {row["model"]: row for row in read_systems(input.paper)}["Transformer (base)"]["en-de_bleu"]
-    caption = cells.note("why", "caption", printed=printed, label=params.label, dev_label=params.dev_label)
-    return cells.titled("why", caption, lay_out(frame, _CHOICE_COLUMNS), notes), frame
+    told = {"printed": printed, "label": params.label, "dev_label": params.dev_label}
+    return cells.titled("why", lay_out(frame, _CHOICE_COLUMNS), notes, **told), frame
 
 
 def _bleu_cell(row: dict) -> Cell:
