@@ -18,6 +18,10 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal
 EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
 
 
+class _Ended(BaseException):
+    """A signal has asked this process to end: no Exception, so that what handles errors lets it pass."""
+
+
 class Interrupted(Exception):
     """A training ended early because it was asked to; its state is saved."""
 
@@ -61,16 +65,9 @@ def manners(program: str) -> Iterator[None]:
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stdout.reconfigure(errors="backslashreplace")
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        for each in _ENDING:
-            signal.signal(each, signal.SIG_IGN)  # while files are removed: Ctrl-C reaches a job twice
-        print(f"{program}: ended by {signal.Signals(number).name}", file=sys.stderr)
-        sys.exit(128 + number)
-
     for number in _ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` and a shell's background want it
-            signal.signal(number, end)
+            signal.signal(number, _end)
     try:
         try:
             yield
@@ -80,6 +77,17 @@ def manners(program: str) -> Iterator[None]:
         # What is left to write must not fail when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
+    except _Ended as ended:
+        number = ended.args[0]
+        print(f"{program}: ended by {signal.Signals(number).name}", file=sys.stderr)
+        sys.exit(128 + number)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise _Ended; nothing is printed here, as the signal may come while something is."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)  # while files are removed: Ctrl-C reaches a job twice
+    raise _Ended(number)
 
 
 def at_once() -> AbstractContextManager[None]:
