@@ -214,7 +214,7 @@ def joined() -> Iterator[World]:
 
 
 def end(code: int = 0, message: str = "") -> None:
-    """End this process with `code`, which is 1 with a message; alone and with 0, return.
+    """End this process with `code`, or with a message and 1; alone and with neither, return.
 
     One of several ends without Python's own shutdown: to disconnect from a partner that is gone can take for ever, and
     gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
@@ -223,8 +223,8 @@ def end(code: int = 0, message: str = "") -> None:
         if message:
             logger.error(message)
         sys.stdout.flush()
-        os._exit(code)
-    if code:
+        os._exit(1 if message else code)
+    if message or code:
         sys.exit(message or code)
 
 

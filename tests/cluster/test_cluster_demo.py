@@ -1,4 +1,4 @@
-"""Whole pipelines as jobs of a real Slurm cluster: every rule, and a short chain where Slurm keeps no accounts."""
+"""Pipelines as jobs of a real Slurm cluster: every rule but two, and a short chain where Slurm keeps no accounts."""
 
 import re
 import shutil

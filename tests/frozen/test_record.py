@@ -40,10 +40,10 @@ def made_files(folder: Path) -> dict[str, str]:
 
 
 def emptied(project: Path) -> None:
-    """Delete what is made from the runs."""
+    """Delete what is made from the runs, if it is there."""
     for name in ("tables", "figures"):
-        shutil.rmtree(project / RECORD / name)
-    (project / RECORD / "report.html").unlink()
+        shutil.rmtree(project / RECORD / name, ignore_errors=True)
+    (project / RECORD / "report.html").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")

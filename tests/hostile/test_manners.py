@@ -59,6 +59,28 @@ def test_workers_end_with_a_job_that_is_killed(tokenizing, number, code):
     assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
+WRITING = """import io, os, signal, sys
+from transformer.process import manners
+
+class Errors(io.RawIOBase):
+    def writable(self):
+        return True
+
+    def write(self, data):
+        signal.raise_signal(signal.SIGTERM)
+        return os.write(2, data)
+
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Errors()), write_through=True)
+with manners("program"):
+    print("text", file=sys.stderr, flush=True)
+"""
+
+
+def test_a_signal_may_come_while_something_is_written():
+    done = subprocess.run([sys.executable, "-c", WRITING], env=PROCESSOR, capture_output=True, text=True)
+    assert (done.stderr.splitlines()[-1], done.returncode) == ("program: ended by SIGTERM", 143)
+
+
 def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     """SentencePiece answers none for as long as it learns: minutes, or hours."""
     program = (

@@ -60,7 +60,7 @@ def parser(tmp_path_factory, data):
     rows = {"embedding_rows": SIZE, "output_rows": ROWS}
     training = {"steps": 200, "rate": 0.12, "warmup_steps": 70, "checkpoint_every": 5, "epsilon_ls": 0.0}
     tokens = {"source_tokens": 1200, "target_tokens": 1200}
-    running = {"log_every": 300, "evaluate_every": 300, "save_every": 300}
+    running = {"log_every": 200, "evaluate_every": 200, "save_every": 200}
     resolved = make_experiment(model=model | rows, running=running, **training, **tokens)
     run = make_run(tmp_path_factory.mktemp("run") / "1", resolved)
     save(msgspec.structs.replace(DECODING, extra_length=60), run / "decoding.yaml")

@@ -1,4 +1,4 @@
-"""The batch contract: real processes, started by torchrun, see the same batches and get the same gradients."""
+"""The batch contract: one process and several, started by torchrun, see the same batches and get the same gradients."""
 
 import subprocess
 import sys
@@ -48,11 +48,12 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(learned, pr
     lengths = random_text(1, 53).lengths
     batches = [batch for epoch in (0, 1) for batch in plan_batches(1, epoch, lengths, BUDGETS)]
     for step, batch in enumerate(batches[:STEPS]):
-        for rank in ranks:
+        for rank in (alone, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
             np.testing.assert_allclose(rank[f"gradient{step}"], alone[f"gradient{step}"], rtol=0, atol=1e-6)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
         np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
+        np.testing.assert_array_equal(np.sort(alone[f"mine{step}"]), np.sort(batch))
     for rank in ranks:
         assert rank["dev_perplexity"] == pytest.approx(alone["dev_perplexity"], rel=1e-6)
 

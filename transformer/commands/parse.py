@@ -262,5 +262,6 @@ def silver(
         raise InputError(f"{trees}: none of {len(lines):,} is a tree without repair of {most_words} words at most")
     best = sorted(short, key=lambda index: -about["scores"][index])
     kept = sorted(best[: math.ceil(keep * len(short))])
-    write(output, "".join(lines[index] + "\n" for index in kept))
+    with replacing(output) as file:
+        file.writelines(lines[index] + "\n" for index in kept)
     print(f"{output}: {len(kept):,} of {len(lines):,} trees; {len(lines) - len(whole):,} were blank or repaired")

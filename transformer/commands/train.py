@@ -73,5 +73,5 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
                 if cause is error and "RANK" not in os.environ:
                     raise
                 traceback.print_exception(cause)
-            end(1, f"transformer train: error: {reason(error)}")
+            end(message=f"transformer train: error: {reason(error)}")
         end()

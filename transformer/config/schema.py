@@ -51,7 +51,7 @@ Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_lengt
 SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
 Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
 Wsj = Annotated[int, Meta(ge=0, le=24)]
-Range = tuple[Wsj, Wsj]
+Sections = tuple[Wsj, Wsj]
 
 
 class Keys(Section):
@@ -283,7 +283,7 @@ class Treebank(Source):
     """The Penn Treebank if it has `sections`, GUM if it has `split`, or a file with a tree on each line."""
 
     split: Maybe[Annotated[Literal["train", "dev", "test", "test2"], says("A heading of GUM's splits.md.")]] = UNSET
-    sections: Maybe[Annotated[Range, says("First and last section of the Wall Street Journal's folder.")]] = UNSET
+    sections: Maybe[Annotated[Sections, says("First and last section of the Wall Street Journal's folder.")]] = UNSET
     sha256: Maybe[Annotated[Sha256, says("SHA-256 of the cleaned trees as they are written, one a line.")]] = UNSET
 
     FORMS: ClassVar = ("path", "path sections", "path split", "download", "download split")

@@ -152,7 +152,7 @@ def test_small_effects_and_low_scores(value, width, p, against, options, words):
 
 BETWEEN_SEEDS = 1.8  # deviation of BLEU
 BETWEEN_SENTENCES = 1.3  # deviation of a difference in BLEU, of which either system has its part
-PAIRS = 300  # so that luck neither makes nor hides one mark in twenty
+PAIRS = 300  # of a test that marked 7.5 %, this finds out 19 times in 20
 
 
 def made_up(chance: np.random.Generator, name: str, seeds: int, truth: float = 30) -> pd.DataFrame:

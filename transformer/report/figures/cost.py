@@ -21,8 +21,8 @@ from transformer.report.tables.table3 import read_variations
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
 PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
-# Two panels a row: by title, points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
-Panels = dict[str, pd.DataFrame]
+# Two panels a row: a title, and points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
+Panels = list[tuple[str, pd.DataFrame]]
 
 
 def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
@@ -31,12 +31,12 @@ def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Dr
     printed = paper[(paper["parameters"] != "")].astype({"parameters": float, "bleu": float})
     printed = pd.DataFrame({"name": printed.index, "x": 1e6 * printed["parameters"], "y": printed["bleu"], "y_sd": nan})
     ours = over_seeds(runs, "experiment", {"x": "parameters", "y": "bleu"}, []).reset_index(names="name")
-    panels = {"the paper: newstest2013": printed, f"ours: {params.dev_label}": ours}
-    for title, points in panels.items():
+    panels = [("the paper: newstest2013", printed), (f"ours: {params.dev_label}", ours)]
+    for number, (title, points) in enumerate(panels):
         base = points["name"] == "base"
-        panels[title] = points[base | ~points["x"].isin(points.loc[base, "x"])]
+        panels[number] = title, points[base | ~points["x"].isin(points.loc[base, "x"])]
     figure = figure_of(panels, "parameters")
-    for number, (axes, points) in enumerate(zip(figure.axes, panels.values(), strict=True)):
+    for number, (axes, (_, points)) in enumerate(zip(figure.axes, panels, strict=True)):
         _draw_points(axes, points, color=COLORS[number], marker=style.MARKERS[number])
         if len(points):
             tick(axes, EngFormatter(sep=""))
@@ -52,20 +52,20 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
     """Draw Table 2, a row for each task."""
     paper, runs = pd.DataFrame(read_systems(input.paper)), read_scores(input.score)
     gaps = missing(params.expected, runs["name"])
-    panels: Panels = {}
+    panels: Panels = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
         named = {"model": "name", "by": "kind", f"{task}_flops": "x", f"{task}_bleu": "y"}
         printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(y_sd=nan)
-        panels[f"{task.upper()}, the paper: newstest2014"] = printed.astype({"x": float, "y": float})
+        panels.append((f"{task.upper()}, the paper: newstest2014", printed.astype({"x": float, "y": float})))
         ours = over_seeds(runs[runs["task"] == task], "experiment", {"x": "flops", "y": "bleu"}, [])
-        panels[f"{task.upper()}, ours: {params.label}"] = ours.reset_index(names="name").assign(kind="test set")
+        panels.append((f"{task.upper()}, ours: {params.label}", ours.reset_index(names="name").assign(kind="test set")))
     figure = figure_of(panels, "FLOPs of training")
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
         "test set": {"color": COLORS[1], "marker": "D"},
     }
-    for axes, points in zip(figure.axes, panels.values(), strict=True):
+    for axes, (_, points) in zip(figure.axes, panels, strict=True):
         for kind, look in looks.items():
             _draw_points(axes, points[points["kind"] == kind], **look)
         low, high = axes.get_xlim()
@@ -83,7 +83,7 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
 def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str]) -> style.Drawing:
     """Finish a figure: write the names beside the points, and put the texts together."""
     listed = []
-    for axes, (title, points) in zip(figure.axes, panels.items(), strict=True):
+    for axes, (title, points) in zip(figure.axes, panels, strict=True):
         _place_labels(axes, points)
         each = (f"{point.name} {point.y:.1f} at {point.x:.2g}" for point in points.itertuples())
         listed.append(f"{title}: {', '.join(each) or 'none'}")
@@ -92,13 +92,13 @@ def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str])
 
 def figure_of(panels: Panels, xlabel: str) -> Figure:
     """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
-    rows, x = len(panels) // 2, [points["x"] for points in panels.values()]
+    rows, x = len(panels) // 2, [points["x"] for _, points in panels]
     figure, grid = style.new(style.PAGE_INCHES, 3.0 * rows + 0.2, nrows=rows, ncols=2, squeeze=False)
     for (left, right), one, other in zip(grid, x[::2], x[1::2], strict=True):
         if len(one) and len(other) and one.min() <= other.max() and other.min() <= one.max():
             right.sharex(left)
             right.sharey(left)
-    for axes, (title, points) in zip(figure.axes, panels.items(), strict=True):
+    for axes, (title, points) in zip(figure.axes, panels, strict=True):
         axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(title, 44))
         axes.title.set_parse_math(False)  # it holds a label of config.yaml
         axes.margins(0.15)

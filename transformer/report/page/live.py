@@ -64,8 +64,9 @@ class Trial:
         scale = Scale(self.folder / "../../../..")
         try:
             shown = read_json(scale.attention, Attention)
-            other = load(scale.run(*shown["run"].split("/")).experiment)
-        except (InputError, OSError, TypeError):  # an export, a run whose page has not been made, or no name of a run
+            task, experiment, seed = shown["run"].split("/")
+            other = load(scale.run(task, experiment, seed).experiment)
+        except (InputError, OSError, ValueError):  # an export, a run whose page has not been made, or no name of a run
             return ""
         sentences = shown["sentences"] if other.source == self.experiment.source else []
         return min((one.get("text", one["title"]) for one in sentences), key=len, default="")
