@@ -33,10 +33,10 @@ SEVERAL = --dist loadscope --no-loadscope-reorder
 test: .venv/installed ## the quick tests, three minutes
 	$(RUN) pytest --numprocesses auto $(SEVERAL)
 
-# The slow tests, too: the whole demo, faults, the browser, LaTeX and the Slurm cluster, for which many of them wait: so
-# there are more processes than cores.
+# The slow tests, too: the whole demo, faults, the browser, LaTeX and the Slurm cluster, for which many of them wait:
+# three processes keep two cores busy.
 test-all: .venv/installed ## all tests, twenty minutes
-	$(RUN) pytest -m "" --numprocesses 4 $(SEVERAL)
+	$(RUN) pytest -m "" --numprocesses 3 $(SEVERAL)
 
 # The tests on a Slurm cluster alone, which is made for them here; if packages are missing, they are skipped and say which.
 test-cluster: .venv/installed ## the tests on a Slurm cluster, which is made for them here

@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     items.sort(key=lambda item: item.path.name == "test_results.py")  # waits for `small`, which the first ones make
     items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
-    first = ["TestTime", "demo.py", "rehearsal.py", "test_cluster_training.py", "training/test_faults.py"]
+    first = ["TestTime", "test_demo.py", "test_cluster_training.py", "rehearsal.py", "training/test_faults.py"]
     items.sort(key=lambda item: min((place for place, name in enumerate(first) if name in item.nodeid), default=9))
 
 

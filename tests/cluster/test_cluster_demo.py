@@ -64,7 +64,7 @@ def test_every_rule(cluster, tmp_path):
     files = [results.table(name, "csv") for name in tables] + [results.figure(name, "svg") for name in figures]
     numbers = run(cluster, project, "--configfile", "rehearsal.yaml", "made.yaml", "one.yaml", "--", *map(str, files))
     assert all_rules() - rules_of((project / "output").read_text("utf-8")) == {"generate", "page", "all"}
-    assert all((project / file).stat().st_size > 1000 for file in files)
+    assert all((project / file).stat().st_size > 500 for file in files)
     check_memory(cluster, numbers)
 
 
@@ -75,7 +75,7 @@ class TestWithoutAccounting:  # waits most of its time: it runs beside the other
         adapt(project)
         score = f"{RUN}/test.json"
         numbers = run(plain_cluster, project, "--configfile", "own.yaml", "--config", "scale=mine", "--", score)
-        assert len(numbers) == 3
+        assert len(numbers) == 4  # the test set is tokenised, too
         assert (project / score).stat().st_size > 300
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from support.scored import PLAIN, QUOTED, bleu, by_hand
 
-from benchmarks.measures import main, mistakes
+from benchmarks import measures
 from transformer.evaluation.bleu import scores
 
 OUTPUT = [line.replace("heute", "nie") if n < 6 else line for n, line in enumerate(PLAIN)]
@@ -16,7 +16,7 @@ OUTPUT = [line.replace("heute", "nie") if n < 6 else line for n, line in enumera
 def test_mistakes_by_hand():
     plain, escaped = [by_hand(line) for line in PLAIN], [by_hand(line, "&quot;") for line in OUTPUT]
     unsplit = [[by_hand(line).replace(" ##AT##-##AT## ", "-") for line in side] for side in (OUTPUT, PLAIN)]
-    assert mistakes(OUTPUT, QUOTED, "de") == pytest.approx(
+    assert measures.mistakes(OUTPUT, QUOTED, "de") == pytest.approx(
         {
             "compounds not split": bleu(*unsplit),
             "`&quot;` and the like left in the translation alone": bleu(escaped, plain),
@@ -27,10 +27,13 @@ def test_mistakes_by_hand():
 
 
 @pytest.mark.slow
-def test_the_recorded_numbers_come_out_again(tmp_path):
-    """To all digits, but for the last ones, which depend on the processor."""
+def test_the_recorded_numbers_come_out_again(tmp_path, monkeypatch):
+    """To all digits, but for the last ones, which depend on the processor: a system's text, and tokens of two."""
     if not (mirror := os.environ.get("TRANSFORMER_MIRROR")):
         pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
-    main(downloads=Path(mirror), output=tmp_path / "measures.csv")
+    systems = [system for system in measures.SYSTEMS if system.tokens or system.name == "bergamot-en-de"]
+    monkeypatch.setattr(measures, "SYSTEMS", systems)
+    measures.main(downloads=Path(mirror), output=tmp_path / "measures.csv")
     made, recorded = (pd.read_csv(path) for path in (tmp_path / "measures.csv", "workflow/paper/measures.csv"))
-    pd.testing.assert_frame_equal(made, recorded)
+    known = recorded[recorded["system"].isin([system.name for system in systems])]
+    pd.testing.assert_frame_equal(made, known.reset_index(drop=True))
