@@ -55,7 +55,7 @@ def leave_out(project: Path, task: str) -> None:
 
 
 def test_every_rule(cluster, tmp_path):
-    """Scale `paper` in small, one run of each kind: every rule but the page and the grammar, which the demo has."""
+    """Scale `paper` in small, one run of each kind: every rule but `page`, and `generate`, which the demo alone has."""
     project = make_rehearsal(tmp_path)
     leave_out(project, "en-fr")  # English-French needs the same rules
     adapt(project)
