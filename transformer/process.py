@@ -37,6 +37,16 @@ def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
             signal.signal(number, earlier)
 
 
+@contextmanager
+def blocked(number: int) -> Iterator[None]:
+    """Receive a signal only after the block; a process that is started in it never receives it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class StopSignals(ExitStack):
     """A context in which the signals in STOPPING end nothing: `received` names the first, for a loop to look at."""
 

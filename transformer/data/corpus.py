@@ -28,7 +28,7 @@ import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.files import LONGEST_LINE, InputError, draw, groups, read_lines, replacing, write
-from transformer.process import at_once
+from transformer.process import at_once, blocked
 from transformer.records import Checksum, Count
 
 logger = logging.getLogger(__name__)
@@ -195,7 +195,8 @@ def parallel(
     waiting: deque[Future] = deque()
     try:
         for chunk in chunks:
-            waiting.append(pool.submit(_work, chunk))
+            with blocked(signal.SIGINT):  # in a worker that this starts, too: a terminal sends Ctrl-C to all processes
+                waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft().result()
         yield from (future.result() for future in waiting)
@@ -206,8 +207,7 @@ def parallel(
 
 
 def _start(task: Callable[[list], object]) -> None:
-    """Prepare a worker: it leaves Ctrl-C, which a terminal sends to all, to its parent, and exits when that does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Prepare a worker: it exits when its parent does."""
     parent = multiprocessing.parent_process()
     Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     _assigned.append(task)
