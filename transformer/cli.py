@@ -4,6 +4,8 @@ Modules are imported only when their subcommand runs: PyTorch alone takes second
 """
 
 import ast
+import atexit
+import gc
 import logging
 import re
 import sys
@@ -47,6 +49,10 @@ app = cyclopts.App(
 )
 for name, place in COMMANDS.items():
     app.command(place, name=name)
+
+
+# The interpreter's last collections would go through all that PyTorch has made, which takes half a second.
+atexit.register(gc.freeze)
 
 
 def main(argv: Iterable[str] | None = None) -> None:
