@@ -42,7 +42,7 @@ def starting(tmp_path):
 
 
 def catches_ctrl_c(process: psutil.Process) -> bool:
-    """Return whether Python has begun in a process, and would end with a traceback."""
+    """Return whether Python has begun in a process, which an unblocked Ctrl-C would end with a traceback."""
     caught = re.search(r"SigCgt:\s(\w+)", Path(f"/proc/{process.pid}/status").read_text())[1]
     return bool(int(caught, 16) & 1 << signal.SIGINT - 1)
 
