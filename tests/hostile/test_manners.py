@@ -70,6 +70,7 @@ def test_a_signal_ends_a_stage_in_one_line(request, tmp_path, moment, number, co
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
 def test_workers_end_with_a_job_that_is_killed(tokenizing, number, code):
     workers = tokenizing.children(recursive=True)
+    assert len(workers) > 2  # the third watches over resources
     tokenizing.send_signal(number)
     assert tokenizing.wait(30) == code
     assert psutil.wait_procs(workers, timeout=30)[1] == []
