@@ -14,6 +14,7 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 from support import page
 from support.browsing import ALL, DESK, TELEPHONE, check_access, check_loading, check_width, show, started
+from support.project import ROOT
 from support.serving import PATIENCE, answering, make_trial, question, served
 
 from transformer.report.figures import COLORS
@@ -182,6 +183,17 @@ def test_nothing_overflows_a_telephone(browser, url):
     fits = "return arguments[0].scrollWidth <= arguments[0].clientWidth"
     assert browser.execute_script(fits, element(browser, "dialog"))
     check_width(browser)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_record_says_what_was_found_on_its_first_screen(browser, width: int):
+    """Base's scores and Table 3's verdicts; at a desk the whole page, folded, has no more than twenty screens."""
+    show(browser, (ROOT / "results/record/multi30k/report.html").as_uri(), width)
+    scores, found = browser.find_elements(By.CSS_SELECTOR, ".found")
+    assert scores.text.count("BLEU: ") == 2
+    assert "are seen here on both dev and test" in found.text
+    assert found.rect["y"] + found.rect["height"] <= 800
+    assert width < 1280 or browser.execute_script("return document.scrollingElement.scrollHeight") <= 20 * 800
 
 
 def test_reads_without_javascript(browser, url):

@@ -11,7 +11,7 @@ from support.commands import do, error
 from support.page import about_run
 from support.project import ROOT
 
-from transformer.report.page.runs import closeness, run_cards, usage
+from transformer.report.page.runs import closeness, run_cards, score_rows, usage
 
 HEADINGS = ["Model", "Ours", "95 %"]
 COLUMNS = "by,training,f1,f1_sd,low,high,paper,difference,runs"
@@ -34,7 +34,7 @@ def test_how_close(tmp_path: Path):
         "Transformer (big),ours,26.9,0.25,26.1,27.7,28.4,-1.5,en-de/big/1 en-de/big/2,,\n"
     )
     (tmp_path / "table4.csv").write_text(f"{COLUMNS}\npaper,WSJ,91.3,,,,,,\nours,GUM,72.1,,71,73,91.3,,gum/parser/1\n")
-    fragment = lxml.html.fromstring(closeness(tmp_path / f"table{number}.json" for number in (2, 3, 4)))
+    fragment = lxml.html.fromstring(closeness(score_rows(tmp_path / f"table{number}.json" for number in (2, 3, 4))))
     assert [cell.text for cell in fragment.find(".//thead/tr")] == [*HEADINGS, "Paper", "− paper"]
     assert [[cell.text_content() for cell in row] for row in fragment.findall(".//tbody/tr")] == [
         ["Transformer (big), EN-DE BLEU", "26.9 ± 0.2", "26.1 – 27.7", "28.4", "−1.5"],
@@ -42,7 +42,7 @@ def test_how_close(tmp_path: Path):
     ]
     runs = [cell.get("data-runs") for cell in fragment.iterfind(".//td[@data-runs]")]
     assert runs == [*["en-de/big/1 en-de/big/2"] * 3, *["gum/parser/1"] * 2]
-    fragment = lxml.html.fromstring(closeness([tmp_path / "table4.json"]))
+    fragment = lxml.html.fromstring(closeness(score_rows([tmp_path / "table4.json"])))
     assert [cell.text for cell in fragment.find(".//thead/tr")] == HEADINGS
 
 

@@ -13,7 +13,15 @@ from transformer.files import read_pairs
 from transformer.records import Description, read_json
 from transformer.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
-from transformer.report.page.runs import closeness, found, read_run_records, run_cards, training_details, usage
+from transformer.report.page.runs import (
+    closeness,
+    found,
+    read_run_records,
+    run_cards,
+    score_rows,
+    training_details,
+    usage,
+)
 from transformer.report.tables.render import Table, html, marked_environment
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
@@ -34,6 +42,7 @@ def make(input: Any, params: Any) -> str:
     """Make the page of Inputs.page_files and Inputs.page_params; JSON lies beside figures, CSV beside tables."""
     runs, tables = read_run_records(input.runs), [read_json(path, Table) for path in input.tables]
     translations, no_translations = _draw_samples(input, params)
+    ours = score_rows(input.tables)
     titles = {name: entry.title for name, entry in (TABLES | FIGURES).items()} | {"attention": "Attention viewer"}
     gaps = [(titles[name], why) for name, why in params.missing.items()]
     gaps += _missing_files("Runs", params.runs, input.runs) + _missing_files("Scores", params.scores, input.scores)
@@ -45,7 +54,8 @@ def make(input: Any, params: Any) -> str:
         usage=usage(runs),
         details=training_details(runs),
         found=found(input.tables),
-        closeness=closeness(input.tables),
+        ours=ours,
+        closeness=closeness(ours),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
         figures=[_figure_part(Path(path)) for path in input.figures],
         translations=translations,

@@ -87,8 +87,8 @@ def found(tables: Iterable[str | Path]) -> str:
     return findings(frame.fillna(blank))
 
 
-def closeness(tables: Iterable[str | Path]) -> Markup:
-    """Show our scores, with the paper's and the differences where these can be compared; empty without."""
+def score_rows(tables: Iterable[str | Path]) -> list[Row]:
+    """Make a row for each score of ours in Tables 2 and 4, with the paper's where these can be compared."""
     rows: list[Row] = []
     for path in map(Path, tables):
         if path.stem not in ("table2", "table4"):
@@ -104,6 +104,11 @@ def closeness(tables: Iterable[str | Path]) -> Markup:
                     rows.append(named | _score_pair(row, "bleu", f"{task}_"))
     if not any(str(row["− paper"]) for row in rows):
         rows = [{heading: cell for heading, cell in row.items() if "aper" not in heading} for row in rows]
+    return rows
+
+
+def closeness(rows: list[Row]) -> Markup:
+    """Show `score_rows`; empty without any."""
     table = Table("closeness", "Scores", cells.note("closeness", "caption"), Grid(("Model",), rows), [])
     return html(table, scrolls="Scores, scrolls") if rows else Markup()
 
