@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from support import building
 from support.mirror import mirrored
 from support.project import ROOT, copy_project, rules_of, snakemake, transformer
 
@@ -20,7 +21,6 @@ from transformer.config.scales import all_runs
 from transformer.config.settings import read
 from transformer.files import sha256
 from transformer.pipeline import Pipeline, names
-from transformer.report.build import build_all
 
 RECORD = Path("results/record/multi30k")
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))
@@ -28,8 +28,6 @@ SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetens
 OLDER = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
 OLDER |= {"NPY_DISABLE_CPU_FEATURES": "SSE41 POPCNT SSE42 AVX F16C FMA3 AVX2 AVX512F AVX512CD AVX512_SKX"}
 OLDER |= {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F,-AVX,-FMA4"}
-BUILD = "from transformer.config.settings import read; from transformer.pipeline import Pipeline; "
-BUILD += f"from transformer.report.build import build_all; build_all(Pipeline(read(['{RECORD}/config.yaml'], [])))"
 LOSS = 0.05  # BLEU by which another processor may change a score; the 32-bit weights differ by more
 
 
@@ -64,7 +62,7 @@ def test_the_record_makes_its_tables_again(project, monkeypatch):
     """Without Snakemake, in this process."""
     emptied(project)
     monkeypatch.chdir(project)
-    build_all(Pipeline(read([str(RECORD / "config.yaml")], [])))
+    building.build_all(RECORD / "config.yaml")
     assert made_files(project / RECORD) == made_files(ROOT / RECORD)
 
 
@@ -88,7 +86,9 @@ def test_another_processor_makes_the_same(project):
         lines = content.splitlines() if path.suffix == ".jsonl" else [content]
         path.write_text("".join(json.dumps(perturbed(json.loads(line), chance)) + "\n" for line in lines))
     emptied(project)
-    result = subprocess.run([sys.executable, "-c", BUILD], cwd=project, env=os.environ | OLDER, capture_output=True)
+    env = os.environ | OLDER | {"PYTHONPATH": str(project)}
+    build = [sys.executable, building.__file__, RECORD / "config.yaml"]
+    result = subprocess.run(build, cwd=project, env=env, capture_output=True)
     for path, content in kept.items():
         path.write_bytes(content)
     assert result.returncode == 0, result.stderr.decode()

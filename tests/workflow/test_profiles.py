@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, ROOT, copy_project, snakemake
+from support.project import ENVIRONMENT, ROOT, all_rules, copy_project, snakemake
 
 ASKED = ROOT / "tests/golden/asked-of-slurm.txt"
 # --cores: else a dry run counts with one; with these, a job has as many as on a cluster.
@@ -73,14 +73,9 @@ def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, no
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
 def test_rules_in_a_profile_exist(name):
     """Snakemake would ignore a misspelt one without a word."""
-    rules = {
-        rule
-        for file in (ROOT / "workflow/rules").glob("*.smk")
-        for rule in re.findall(r"^(?:rule|use rule \w+ as) (\w+)", file.read_text(), re.MULTILINE)
-    }
     profile = yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
     for key in ("set-resources", "set-threads", "groups"):
-        assert set(profile.get(key, {})) <= rules
+        assert set(profile.get(key, {})) <= all_rules()
     assert set(profile.get("group-components", {})) <= set(profile.get("groups", {}).values())
 
 

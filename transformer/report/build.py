@@ -1,14 +1,11 @@
 """The tables, the figures and the page: made from files and written. Snakemake's scripts call these functions."""
 
 import logging
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from transformer.files import replacing
-from transformer.inputs import Inputs
-from transformer.pipeline import Pipeline
-from transformer.registry import FIGURES, TABLES, made
+from transformer.registry import FIGURES, TABLES
 from transformer.report.figures.style import save_drawing
 from transformer.report.page.page import make
 from transformer.report.tables.render import write_table
@@ -35,20 +32,3 @@ def build_page(files: Any, params: dict, output: str) -> None:
     with replacing(output) as file:
         file.write(text)
     logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)
-
-
-def build_all(pipeline: Pipeline) -> None:
-    """Make all tables, all figures and the page of a scale without Snakemake, from files that are there."""
-    kinds = ((TABLES, build_table, pipeline.files.table), (FIGURES, build_figure, pipeline.files.figure))
-    for entries, build, path in kinds:
-        for name in made(pipeline, entries):
-            files, params = namespace(entries[name].files(pipeline)), entries[name].params(pipeline)
-            build(name, files, params, str(path(name, "")).rstrip("."))
-    ask, wildcards = Inputs(pipeline.config, pipeline.project), SimpleNamespace(scale=pipeline.name)
-    build_page(namespace(ask.page_files(wildcards)), ask.page_params(wildcards), str(pipeline.files.report))
-
-
-def namespace(files: dict[str, Path | list[Path]]) -> SimpleNamespace:
-    """Give files as Snakemake gives them to a script: texts and lists of texts, by attribute."""
-    texts = {name: str(path) if isinstance(path, Path) else list(map(str, path)) for name, path in files.items()}
-    return SimpleNamespace(**texts)
