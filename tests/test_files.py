@@ -70,6 +70,21 @@ def test_a_full_disk_leaves_the_old_file(path, size):
     assert_untouched(path)
 
 
+def test_a_folder_is_refused_before_anything_is_made(tmp_path):
+    for path in (tmp_path, ""):
+        with pytest.raises(IsADirectoryError), replacing(path):
+            pytest.fail("opened")  # and lose what takes hours
+
+
+def test_a_pipe_stays_one(tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with replacing(pipe) as file:
+        file.write("text")
+    assert (os.read(reader, 9), pipe.is_fifo(), os.listdir(tmp_path)) == (b"text", True, ["pipe"])
+    os.close(reader)
+
+
 # Each of these ends a line for str.splitlines or for a text file of Python; none does here.
 INSIDE = ["\u2028", "\u2029", "\x85", "\r", "\x0b", "\x0c", "\x1c", "\x1e"]
 

@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import jinja2
 
+_DEVICES = (Path("/dev"), Path("/dev/fd"))  # where a link leads to a process's open file
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
 
 
@@ -30,11 +31,20 @@ class InputError(Exception):
 
 @contextmanager
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
-    r"""Open a file to write ("w": UTF-8 with `\n` line ends, or "wb"): `path` is old or new, never partial."""
+    r"""Open a file to write ("w": UTF-8 with `\n` line ends, or "wb"): `path` is old or new, never partial.
+
+    A device or a pipe, such as /dev/stdout, is written as it is. Raises IsADirectoryError at once.
+    """
     path = Path(path)
+    if path.is_dir():  # "" and "." are, too
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    if path.exists() and (path.parent in _DEVICES or not path.is_file()):
+        with open(path, mode, **text) as file:
+            yield file
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # which nobody can lay a link at
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         with naming(path), open(temporary, mode.replace("w", "x"), **text) as file:
             yield file
@@ -79,6 +89,12 @@ def naming(path: str | Path) -> Iterator[None]:
         if error.errno in _FULL:
             error.filename = error.filename or str(path)
         raise
+
+
+def require_file(path: str | Path) -> None:
+    """Raise InputError at a pipe where a file is read twice."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(f"{path}: expected a file, as it is read twice")
 
 
 def open_input(path: str | Path) -> IO[bytes]:

@@ -1,6 +1,7 @@
 """The commands that score: what they print and write, and what they say of bad input."""
 
 import json
+import os
 import re
 
 import pytest
@@ -78,6 +79,12 @@ def test_score(score, run, tmp_path):
     assert [line.split()[:2] for line in lines] == [[name, f"{expected[name]['score']:.2f}"] for name in shown]
     assert [line.split()[-1] for line in lines] == [expected[name]["signature"] for name in shown]
     assert f"({low:.2f} – {high:.2f})" in lines[1]
+
+
+def test_a_file_name_that_is_no_utf_8_is_written(tmp_path, capsys):
+    path = write_text(tmp_path / os.fsdecode(b"h\xfc"), HYPOTHESES)
+    do("score", "--hyp", path, "--ref", path, "--lang", "de", "--json", tmp_path / "scores.json")
+    assert json.loads((tmp_path / "scores.json").read_text())["hyp"] == str(path)
 
 
 def test_score_of_a_subset(score, tmp_path):

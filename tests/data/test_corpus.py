@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from transformer.config.experiment import EOS
 from transformer.data import corpus
-from transformer.data.corpus import Subwords, TokenArray, learn, parallel, write_tokens
+from transformer.data.corpus import Subwords, TokenArray, evenly, learn, parallel, write_tokens
 from transformer.data.tokenization import write_tokenized
 from transformer.files import InputError
 
@@ -38,6 +38,17 @@ def sides(folder, name, pairs):
 
 def read(path):
     return path.read_bytes().decode().removesuffix("\n").split("\n")
+
+
+def test_a_pipe_that_would_be_empty_the_second_time_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: expected a file, as it is read twice"):
+        list(evenly([tmp_path / "pipe"], 5))
+
+
+def test_a_vocabulary_that_is_missing(tmp_path):
+    with pytest.raises(InputError, match="none: cannot be read: No such file"):
+        Subwords(tmp_path / "none")
 
 
 @pytest.mark.parametrize("count", [0, 40])

@@ -184,6 +184,15 @@ def test_decomposed_text_scores_as_composed():
     assert found["compound_split"]["signature"] == scores([line], [line], "de")["compound_split"]["signature"]
 
 
+@pytest.mark.parametrize(
+    ("code", "line"), [("ko", "나는 어제 서울에서 친구를 만났다."), ("ja", "彼はパリでパンを食べた。")]
+)
+def test_letters_of_decomposed_text_are_cut_as_composed(code, line):
+    found = scores([line], [unicodedata.normalize("NFD", line)], code)
+    names = ("sacrebleu", "plain_quotes", "tokenized", "tokenized_lc", "normalized")
+    assert [found[name]["score"] for name in names] == pytest.approx([100] * 5)
+
+
 @pytest.mark.parametrize(("hypothesis", "reference"), [(HYPOTHESES[0], "Ja"), ("", "Ja"), ("بچه‌ها", "Ja"), ("Ja", "")])
 def test_what_has_no_capitals_is_not_in_lower_case(hypothesis, reference):
     assert not warnings(marks([hypothesis]), marks([reference]), 1)

@@ -61,7 +61,8 @@ def test_the_first_letter_is_written_small_and_large_again(language, raw, expect
 
 
 def test_words_in_lower_case_stay_so():
-    moses = Moses("de", replace(MOSES, lowercase=True))
+    """With `decapitalize`, too, which would write the first letter large again."""
+    moses = Moses("de", replace(MOSES, lowercase=True, decapitalize=True))
     assert moses.tokenize("Über „USA & ÖBB“.") == (words := "über &quot; usa &amp; öbb &quot; .")
     assert moses.detokenize(words) == 'über "usa & öbb".'
 

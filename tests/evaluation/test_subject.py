@@ -8,8 +8,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 from support.analysing import PAIRS, STEPS, analyse, by_commands
-from support.commands import do
-from support.toy import forge, random_model, random_text, write_text
+from support.commands import do, error
+from support.toy import forge, make_data, random_model, random_text, write_text
 
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
@@ -32,6 +32,7 @@ from transformer.evaluation.subject import (
 from transformer.files import InputError
 from transformer.model import weights
 from transformer.model.packed import pack
+from transformer.registry import ANALYSES
 from transformer.training.loss import perplexity
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -83,6 +84,13 @@ def test_the_subcommand_writes_the_record(place, tmp_path):
     content = json.loads((tmp_path / "smoothing.json").read_text())
     assert content["run"] == describe(place / "run", None)
     assert (content["language"], content["sentences"], len(content["beams"])) == ("de", 8, 1)
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_an_option_that_an_analysis_needs_is_asked_for(place, name):
+    needed = {"lengths": "times", "tuning": "beams"}.get(name, ANALYSES[name].settings[0])
+    files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de", "--output", "none"]
+    assert error("analyse", name, *files, "--sentences", 8) == f"{name}: expected --{needed}"
 
 
 def too_long(language):
@@ -265,6 +273,13 @@ def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_p
         assert group["tokens"] == pytest.approx(np.mean([count(line) for line in text]))
         assert {key: group[key] for key in expected} == expected
     assert max(group["bleu"] for group in found["groups"]) > 0
+
+
+def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
+    """A pair that no batch has room for is left out of training."""
+    data = make_data(tmp_path / "data", ["ab " * POSITIONS, "ab", "ab cd", "a", "b"], ["ab"] * 5)
+    found = analyse(lengths, place, data=data, times=[1], quantile=1.0)
+    assert found["longest"] == counter(place)("ab cd")
 
 
 def test_the_longest_may_be_that_of_the_shorter_sentences(place):

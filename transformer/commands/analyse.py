@@ -1,6 +1,5 @@
 """The commands `analyse` and `attend`: what Table 5 and Figures 3 to 5 measure on trained models."""
 
-import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +11,7 @@ from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 
 from transformer.files import InputError
-from transformer.records import write_json
+from transformer.records import parse_json, write_json
 from transformer.registry import ANALYSES
 
 _SHOWN = 80  # tokens that a picture of attention can show
@@ -59,6 +58,9 @@ def analyse(
         alphas: tuning: exponents of the length penalty
     """
     options = SimpleNamespace(**locals())
+    for needed in (*ANALYSES[name].settings, *["data"] * (name == "lengths")):
+        if vars(options)[needed] is None:
+            raise InputError(f"{name}: expected --{needed}")
     module, function = ANALYSES[name].function.split(":")
     measured = _measure(getattr(import_module(f"transformer.evaluation.{module}"), function), options)
     _write(measured, output, f"{name}, {measured['sentences']} sentences")
@@ -110,7 +112,8 @@ def attend(
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
         if vars(options)[name] is not None:
             raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
-    options.count, options.longest, options.figures = count or 1, longest or _SHOWN, json.loads(figures or "{}")
+    options.count, options.longest = count or 1, longest or _SHOWN
+    options.figures = parse_json(figures or "{}", dict[str, dict], "--figures")
     from transformer.evaluation.analyses import attention, own_sentence
 
     measured = _measure(attention if text else own_sentence, options)

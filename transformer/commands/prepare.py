@@ -9,7 +9,7 @@ from cyclopts.types import NonNegativeInt, PositiveInt
 
 from transformer.checksums import require_sums, sum_of, sums_of
 from transformer.config.experiment import POSITIONS, Preparation
-from transformer.files import InputError, read_lines, replacing, write_columns
+from transformer.files import InputError, read_lines, replacing, require_file, write_columns
 from transformer.layout import SIDES, Data
 from transformer.reading import structured
 from transformer.records import Manifest, parse_json, read_json, write_json
@@ -162,6 +162,7 @@ def _ceiling(path: Path, language: str, how: Preparation) -> str:
     from transformer.data.tokenization import Moses, composed
     from transformer.evaluation.bleu import measure, tokenizer_of
 
+    require_file(path)
     moses, lines = Moses(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
     back = [moses.detokenize(moses.tokenize(line)) for line in lines]
     lost = sum(line != other for line, other in zip(lines, back, strict=True))

@@ -160,4 +160,4 @@ def _write(path: Path, content: dict, draws: list[float]) -> None:
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
-    write(path, text + "\n")
+    write(path, f"{text}\n".encode(errors="backslashreplace"))  # of file names that are no UTF-8

@@ -6,6 +6,7 @@ bytes tell how an archive is packed, whatever its name: the same members may be 
 
 import gzip
 import html
+import lzma
 import posixpath
 import re
 import tarfile
@@ -21,7 +22,8 @@ from typing import IO
 from transformer.files import InputError, decode_lines, open_input, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
-DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, NotImplementedError)
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
+DAMAGED += (RuntimeError,)  # of zipfile: encrypted, or packed in a way that it does not know
 _ARCHIVE_PIECE = 1 << 20  # bytes read at a time
 _SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
 _SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)

@@ -27,7 +27,17 @@ import numpy as np
 import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.files import LONGEST_LINE, InputError, draw, groups, read_lines, replacing, write
+from transformer.files import (
+    LONGEST_LINE,
+    InputError,
+    draw,
+    groups,
+    open_input,
+    read_lines,
+    replacing,
+    require_file,
+    write,
+)
 from transformer.process import at_once, blocked
 from transformer.records import Checksum, Count
 
@@ -112,6 +122,8 @@ def blank(line: str) -> bool:
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
     """Yield at most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
+    for text in texts:
+        require_file(text)
     # Decode all lines first: SentencePiece would lose the message of an InputError.
     total = sum(1 for text in texts for _ in read_lines(text))
     return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
@@ -123,6 +135,7 @@ class Subwords:
     def __init__(self, path: str | Path):
         self.path = str(path)
         self.processor = sentencepiece.SentencePieceProcessor()
+        open_input(path).close()
         try:
             self.processor.load(self.path)
             self.pieces = [self.processor.id_to_piece(token) for token in range(len(self))]

@@ -118,7 +118,8 @@ class Moses:
             text = text.replace(_APOSTROPHE, "'")
             text = _CLOSING.sub("", _FULL_WIDTH.sub(r"\1", text))
             text = text if self.detokenizer.lang == "fr" else text.replace("« ", "«").replace(" »", "»")
-        return text[:1].upper() + text[1:] if self.preparation.decapitalize else text
+        capital = self.preparation.decapitalize and not self.preparation.lowercase
+        return text[:1].upper() + text[1:] if capital else text
 
 
 def language_of(code: str) -> str:

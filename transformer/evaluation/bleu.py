@@ -94,7 +94,7 @@ def cut(sentences: list[str], language: str) -> list[str]:
     """Return text as words with spaces between them, if sacreBLEU has a tokeniser of its own for the language."""
     if (name := tokenizer_of(language)) is None:
         return sentences
-    return list(map(BLEU(tokenize=name).tokenizer, sentences))
+    return list(map(BLEU(tokenize=name).tokenizer, map(composed, sentences)))
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:

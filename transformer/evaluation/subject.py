@@ -16,12 +16,12 @@ from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
-from transformer.files import InputError, draw, read_pairs, sha256
+from transformer.files import InputError, draw, read_pairs, require_file, sha256
 from transformer.layout import Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, require
 from transformer.records import averaged_steps
-from transformer.training.batches import ParallelText, plan_batches
+from transformer.training.batches import ParallelText, batch_budgets, longest_sentence, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
 
@@ -60,6 +60,7 @@ def open_subject(input: SimpleNamespace, params: SimpleNamespace) -> Subject:
     differ in length, if the weights are another training's, and on a pair that the model has too few positions for. A
     pair with a blank side is left out.
     """
+    require_file(input.target)
     origin = describe(params.run, None)
     numbered = enumerate(read_pairs(input.source, input.target), start=1)
     pairs = [(number, pair) for number, pair in numbered if all(map(str.strip, pair))]
@@ -215,7 +216,8 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     data = Data(params.data)
     arrays = data.arrays("train")[:2]
     require_sums(data.manifest, read_manifest(data.manifest)["files"], arrays)
-    trained = TokenArray.open(*arrays).lengths
+    training, trained = translator.experiment.training, TokenArray.open(*arrays).lengths
+    trained = trained[trained <= min(batch_budgets(training)[0], longest_sentence(training))]  # others are left out
     longest = int(np.quantile(trained, params.quantile, method="higher"))
     rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
     sentences = [LongSentence(*row) for row in rows]
