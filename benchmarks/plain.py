@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from benchmarks.loops import Loop, Step, pause
 from benchmarks.results import require_paper
 from benchmarks.workload import Workload
-from transformer.config.experiment import PAD, POSITIONS
+from transformer.config.experiment import PAD, POSITIONS, rate
 from transformer.device import best_device
 from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
 from transformer.training.batches import longest_sentence, plan_batches
-from transformer.training.step import compute_dtype, rate
+from transformer.training.step import compute_dtype
 
 
 class Network(nn.Module):

@@ -1,6 +1,7 @@
 """The device that computes, on machines with GPUs that answer, that do not, and without any; and its memory."""
 
 import math
+import os
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from support.toy import make_experiment, random_text, start
 from transformer import device
 from transformer.device import PER_PARAMETER, SHARE, best_device, given_gpu, pieces, saved_bytes
 from transformer.files import InputError
+from transformer.process import processors
 from transformer.training.batches import plan_batches
 
 SAYS = "The NVIDIA driver on your system is too old (found version 12080). Please update\nyour GPU driver."
@@ -106,3 +108,9 @@ def test_every_piece_of_every_batch_fits(tmp_path):
                 assert saved_bytes(lambda part=part: learner.losses(part)) <= 1.1 * capacity
         counts.append(learner.accumulation)
     assert counts[0] > counts[1] > counts[2] == 1
+
+
+def test_processors_where_the_system_does_not_say(monkeypatch):
+    assert processors() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS
+    assert processors() == os.cpu_count()

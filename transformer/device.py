@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from transformer.files import InputError, out_of_memory
-from transformer.process import Interrupted, StopSignals, memory_limits, take_lock
+from transformer.process import Interrupted, StopSignals, memory_limits, processors, take_lock
 
 logger = logging.getLogger(__name__)
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
@@ -98,7 +98,7 @@ def available_memory(device: torch.device, threads: int) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    share = min(1, threads / len(os.sched_getaffinity(0)))
+    share = min(1, threads / processors())
     return int(min(total * threads // os.cpu_count(), total, *(limit * share for limit in memory_limits())))
 
 

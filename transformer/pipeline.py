@@ -1,5 +1,6 @@
 """One scale of a configuration: its tasks, its trainings, and which of their files are there."""
 
+import os
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -67,8 +68,10 @@ class Pipeline:
         return [RESOURCES.corpus(corpus, entry.get(side, side)) for corpus in corpora]
 
     def fixed(self, path: Path) -> Path:
-        """Return the path; of a partial page the absolute one of a file that is there: no rule makes that anew."""
-        return path.absolute() if self.partial and path.exists() else path
+        """Return the path; of a partial page, written as no rule writes it if the file is there: none makes it anew."""
+        if not (self.partial and path.exists()):
+            return path
+        return Path(os.path.relpath(path)) if self.files.folder.is_absolute() else path.absolute()
 
     def of_runs(self, runs: Iterable[RunName], file: Callable[[Run], Path]) -> list[Path]:
         """Return this file of each run; of a partial page those that are there."""

@@ -26,6 +26,11 @@ class Interrupted(Exception):
     """A training ended early because it was asked to; its state is saved."""
 
 
+def processors() -> int:
+    """Return how many processors this process may use; macOS does not say, so there all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
     """Handle these signals so, and after the block as before."""

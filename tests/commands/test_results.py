@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from support.project import rules_of, snakemake, transformer
 
 from transformer.commands.results import OF_SCALE
@@ -54,6 +55,22 @@ def test_recorded_weights_are_in_8_bits_and_parses_without_words(small, recorded
     parses = sorted((recorded / RECORD / "runs").rglob("*.trees"))
     assert len(parses) >= 2
     assert all(set(re.findall(r" ([^ ()]+)\)", path.read_text())) == {"_"} for path in parses)
+
+
+def test_a_record_knows_the_configuration_of_its_runs(small, tmp_path):
+    """Its tables are made again without the file that had it."""
+    project = shutil.copytree(small, tmp_path / "project")
+    (project / "mine.yaml").write_text("scales: {small: {label: mine, seeds_of: {base: [1, 2]}}}")
+    given = ["--configfile", "mine.yaml", "--config", "report={currency: EUR}"]
+    result = transformer(project, "record", "small", "--to", str(RECORD), *given)
+    assert result.returncode == 0, result.stderr
+    assert yaml.safe_load((project / RECORD / "config.yaml").read_text()) == {
+        "scales": {"small": {"label": "mine", "seeds_of": {"base": [1, 2]}}},
+        "report": {"currency": "EUR"},
+        "scale": "small",
+        "results": "results/record",
+        "partial": True,
+    }
 
 
 def test_a_record_is_not_recorded_into_itself(recorded):

@@ -96,11 +96,12 @@ def test_another_processor_makes_the_same(project):
 
 
 @pytest.mark.slow
-def test_the_workflow_plans_the_records_tables_alone(project):
-    """From the record, in its place: no training, search or analysis."""
+@pytest.mark.parametrize("absolute", [False, True])
+def test_the_workflow_plans_the_records_tables_alone(project, absolute: bool):
+    """From the record, in its place: no training, search or analysis, which would lose what is recorded."""
     emptied(project)
-    mirror = f"mirror={os.environ['TRANSFORMER_MIRROR']}"
-    result = snakemake(project, "--dry-run", "--configfile", str(RECORD / "config.yaml"), "--config", mirror)
+    config = [f"mirror={os.environ['TRANSFORMER_MIRROR']}", *[f"results={project / RECORD.parent}"] * absolute]
+    result = snakemake(project, "--dry-run", "--configfile", str(RECORD / "config.yaml"), "--config", *config)
     assert result.returncode == 0, result.stdout + result.stderr
     planned = rules_of(result.stdout)
     assert {"table", "figure", "page"} < planned <= {"fetch", "unpack", "treebank", "table", "figure", "page", "all"}

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from support.toy import CPU, TEXT, make_experiment, start
 from torch import nn
 
-from transformer.config.experiment import learning_rate
-from transformer.training.step import adam, rate
+from transformer.config.experiment import learning_rate, rate
+from transformer.training.step import adam
 
 
 @pytest.mark.parametrize(

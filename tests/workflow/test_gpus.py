@@ -21,7 +21,7 @@ def start(tmp_path: Path):
     processes = []
 
     def start(launch: str, count: int, *command: str, there: str = "0,1,2", **env: str) -> subprocess.Popen:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "TRANSFORMER_"))}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
         env = kept | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": there} | env
         processes.append(subprocess.Popen([GPUS, launch, str(count), "1", *command], env=env, **pipes))
@@ -93,6 +93,13 @@ def test_gpus_of_another_job_have_other_locks(start):
 )
 def test_how_many_gpus_there_are(start, count, there, expected):
     assert ended(start("here", count, *SHOW, there=there)) == expected
+
+
+def test_a_command_on_the_processor_waits_for_no_gpu(start):
+    """Whoever sets TRANSFORMER_DEVICE=cpu has GPUs that cannot be used."""
+    held = start("here", 3, *HOLD)
+    assert len(devices(held)) == 3
+    assert ended(start("here", 1, *SHOW, TRANSFORMER_DEVICE="cpu"))[0] == 0
 
 
 @pytest.mark.parametrize(("launch", "count"), [("job", 2), ("job", 4), ("here", 0), ("step", 0)])

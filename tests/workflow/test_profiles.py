@@ -1,6 +1,7 @@
 """The profiles: their requests to Slurm, rule by rule, in a file that shows each change; this machine's GPUs."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -86,3 +87,14 @@ def test_a_run_takes_one_of_this_machines_gpus(tmp_path, monkeypatch, visible, e
     result = snakemake(copy_project(tmp_path), "--dry-run", "--printshellcmds", "--", target)
     assert f"workflow/scripts/train here 1 {expected} " in result.stdout
     assert f"workflow/scripts/gpus here {expected} " in result.stdout
+
+
+@pytest.mark.parametrize("end", ["kill -KILL $$", "exit 3"])
+def test_the_allocations_job_ends_with_snakemake(tmp_path, end):
+    """Also if that was killed, as for its memory."""
+    (tmp_path / "python").write_text(f"#!/bin/sh\n{end}\n")
+    (tmp_path / "python").chmod(0o755)
+    slurm = {"SLURM_JOB_NUM_NODES": "1", "SLURM_CPUS_ON_NODE": "2", "SLURM_JOB_ID": "1"}
+    env = ENVIRONMENT | slurm | {"PATH": f"{tmp_path}:{ENVIRONMENT['PATH']}"}
+    job = subprocess.run(["bash", ROOT / "profiles/allocation/job"], env=env, timeout=60, capture_output=True)
+    assert job.returncode == (137 if "kill" in end else 3)

@@ -1,6 +1,5 @@
 """The command `plan`: what a scale costs."""
 
-import os
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -14,6 +13,7 @@ from transformer.config.scales import RunName, downloads_of, sources
 from transformer.config.settings import read
 from transformer.model.cost import SENTENCE
 from transformer.pipeline import Pipeline, names
+from transformer.process import processors
 from transformer.registry import TABLES, made
 
 
@@ -41,7 +41,7 @@ def plan(
     pipeline = Pipeline(read(configfile or [], config or []))
     report, runs = pipeline.config["report"], estimate.planned_runs(pipeline)
     speed = estimate.gpu_speed(gpu.lower(), utilisation) if gpu else own_speed(pipeline, runs)
-    units = len(os.sched_getaffinity(0)) if speed.unit == "core" else gpus
+    units = processors() if speed.unit == "core" else gpus
     configured = report[f"{speed.unit.lower()}_hour"]
     if price is None and configured != "unknown":
         price = configured

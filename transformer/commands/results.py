@@ -11,7 +11,7 @@ import yaml
 
 from transformer.checksums import read_trained, write_trained
 from transformer.config.experiment import load
-from transformer.config.settings import options, read
+from transformer.config.settings import changes, options, read
 from transformer.files import InputError, read_lines, replacing, replacing_folder, write
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
@@ -73,7 +73,8 @@ def record(
         write(to / path.relative_to(results.folder), path.read_bytes())
     if not (to / "config.yaml").exists():  # one that is there may name further seeds
         with replacing(to / "config.yaml") as file:
-            yaml.safe_dump({"scale": scale, "results": str(to.parent), "partial": True}, file, sort_keys=False)
+            own = {"scale": scale, "results": str(to.parent), "partial": True}
+            yaml.safe_dump(changes(configfile or [], config or []) | own, file, sort_keys=False)
     print(f"{to}: {len(runs)} runs of {results.folder}")
 
 

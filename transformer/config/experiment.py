@@ -203,6 +203,13 @@ def given(section: Section) -> dict[str, Any]:
     return {key: given(value) if isinstance(value, Section) else value for key, value in values.items()}
 
 
+def rate(experiment: "Experiment", step: int) -> float:
+    """Return equation 3, times the experiment's factor; without warm-up, at its peak in all of warmup_steps."""
+    training = experiment.training
+    step = step if training.warmup else max(step, training.warmup_steps)
+    return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
+
+
 def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
     """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) for step = 1, 2, ... (§5.3, equation 3)."""
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)

@@ -26,13 +26,29 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
     """Return config.yaml under `files` and `key=value` entries, as by Snakemake's options. Raises InputError."""
     if not CONFIG.exists():
         raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
+    files, given = [CONFIG, *files], _given(entries)
+    config = _laid_over(_content(files), given)
+    _complete(config, files, given)
+    return config
+
+
+def changes(files: Iterable[str], entries: Iterable[str]) -> dict:
+    """Return what files and `key=value` entries change of config.yaml. Raises InputError."""
+    return _laid_over(_content(files), _given(entries))
+
+
+def _content(files: Iterable[str | Path]) -> dict:
     config: dict = {}
-    files, given = [CONFIG, *files], {}
     for file in files:
         content = read_yaml(file)
         if not isinstance(content, dict):
             raise InputError(f"{file}: expected a mapping, found {type(content).__name__}")
         config = _laid_over(config, content)
+    return config
+
+
+def _given(entries: Iterable[str]) -> dict:
+    given: dict = {}
     for entry in entries:
         key, equals, value = entry.partition("=")
         try:
@@ -41,9 +57,7 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
             equals = ""
         if not equals:
             raise InputError(f"--config: expected key=value, the value in YAML, found {entry}")
-    config = _laid_over(config, given)
-    _complete(config, files, given)
-    return config
+    return given
 
 
 def options(files: Iterable[str] | None, entries: Iterable[str] | None) -> list[str]:

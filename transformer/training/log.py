@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer.config.experiment import POSITIONS, Decoding, Experiment
+from transformer.config.experiment import POSITIONS, Decoding, Experiment, rate
 from transformer.data.corpus import Subwords
 from transformer.device import World
 from transformer.files import InputError, naming, write
@@ -21,7 +21,7 @@ from transformer.records import MetricsLine, lines_of, parse_json
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import batch_losses, perplexity
 from transformer.training.states import Progress
-from transformer.training.step import Update, rate
+from transformer.training.step import Update
 from transformer.translation.translator import search
 
 logger = logging.getLogger(__name__)

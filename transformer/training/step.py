@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.config.experiment import Experiment, Training, learning_rate
+from transformer.config.experiment import Experiment, Training, rate
 from transformer.data.corpus import Subwords
 from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
 from transformer.files import origin, out_of_memory
@@ -34,13 +34,6 @@ _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling take
 # ones, as a part of them: more than two draws of dropout were apart (0.003 and 0.19), less than a wrong mask or a lost
 # gradient.
 _LOSS, _TOKENS, _GRADIENT = 0.01, 4000, 0.9
-
-
-def rate(experiment: Experiment, step: int) -> float:
-    """Return equation 3, times the experiment's factor; without warm-up, at its peak in all of warmup_steps."""
-    training = experiment.training
-    step = step if training.warmup else max(step, training.warmup_steps)
-    return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:

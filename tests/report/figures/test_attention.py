@@ -73,4 +73,5 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(drawn):
     assert "alone, in head 2 of layer 2 and head 3 of layer 2." in other.caption
     assert "0.70 and 0.50" in other.caption
     assert "Not seen here" not in other.caption
+    assert drawn(figure3, figure3=ITS | {"from": "Its"})[2] == rays  # whose first letter preparation made small
     assert "Not seen here" in drawn(figure3, figure3=ITS | {"to": ["<EOS>"]})[0].caption  # 0.25 in layer 1, as all have

@@ -38,10 +38,12 @@ class ShownSentence(NamedTuple):
     def shares(self) -> tuple[int, np.ndarray]:
         """Find the place of the word "from", and how much of its attention goes to the words "to": [layers, h]."""
         places = []
+        folded = [word.casefold() for word in self.words]  # as preparation may have changed letters
         for word in (self.about["from"], *self.about["to"]):
-            if (count := self.words.count(word)) != 1:
+            words, own = (self.words, word) if word in self.words else (folded, word.casefold())
+            if (count := words.count(own)) != 1:
                 raise InputError(f"figures: expected {word!r} once, found it {count} times in {self.words}")
-            places.append(self.words.index(word))
+            places.append(words.index(own))
         start, *to = places
         return start, self.weights[:, :, start, to].sum(axis=2)
 

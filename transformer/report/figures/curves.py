@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from msgspec.structs import asdict
 
 from transformer.checksums import verified_run
-from transformer.config.experiment import learning_rate, load
+from transformer.config.experiment import load, rate
 from transformer.config.scales import PARSER
 from transformer.layout import Run
 from transformer.model.cost import COSTS, Measured, growth
@@ -58,10 +58,10 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
         training, d_model = experiment.training, experiment.model.d_model
         peak = min(training.warmup_steps, training.steps)
         steps = np.unique([*np.linspace(1, training.steps, 500, dtype=int), peak])
-        rates = [training.rate * learning_rate(int(step), d_model, training.warmup_steps) for step in steps]
+        rates = [rate(experiment, int(step)) for step in steps]
         name = f"{experiment.task}/{experiment.experiment}"
         axes.plot(steps, rates, color=color, label=f"{name}, $d_\\mathrm{{model}}$ = {d_model:,}")
-        highest = training.rate * learning_rate(peak, d_model, training.warmup_steps)
+        highest = rate(experiment, peak)
         axes.plot(peak, highest, color=color, marker=marker)
         peaks.append(f"{name} at most {highest:.2e}")
     axes.set(xlabel="step", ylabel="learning rate", xlim=(0, None), ylim=(0, None))
