@@ -61,12 +61,16 @@ def check_python():
         )
 
 
-def memory(small, large=None, each_thread=0):
-    """Return a resource function: megabytes of a job at most, Snakemake's own in it; `large` with the paper's models."""
+def memory(small, large=None, each_thread=0, growth=1):
+    """Return a resource function: megabytes of a job at most, Snakemake's own in it; `large` with the paper's models.
 
-    def megabytes(wildcards, threads):
+    Where memory grows with the corpus, `growth` multiplies it each time that a failed job is tried again.
+    """
+
+    def megabytes(wildcards, threads, attempt):
         paper = large and config["scales"][wildcards.scale]["width"] == 1
-        return (large if paper else small) + each_thread * threads
+        own = (large if paper else small) + each_thread * threads
+        return own * growth ** (attempt - 1)
 
     return megabytes
 
