@@ -4,6 +4,8 @@ import hashlib
 import os
 import resource
 import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -83,6 +85,15 @@ def test_a_pipe_stays_one(tmp_path):
         file.write("text")
     assert (os.read(reader, 9), pipe.is_fifo(), os.listdir(tmp_path)) == (b"text", True, ["pipe"])
     os.close(reader)
+
+
+def test_standard_output_keeps_what_is_before_and_what_comes_after(tmp_path):
+    program = "from transformer.files import write; write('/dev/stdout', 'text, '); print('and more')"
+    path = tmp_path / "out"
+    path.write_text("kept\n")
+    with path.open("a") as out:
+        subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
+    assert path.read_text() == "kept\ntext, and more\n"
 
 
 # Each of these ends a line for str.splitlines or for a text file of Python; none does here.

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import jinja2
 
-_DEVICES = (Path("/dev"), Path("/dev/fd"))  # where a link leads to a process's open file
+_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}  # opened anew, a file would be cut, or written over from its start
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
 
 
@@ -33,14 +33,15 @@ class InputError(Exception):
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
     r"""Open a file to write ("w": UTF-8 with `\n` line ends, or "wb"): `path` is old or new, never partial.
 
-    A device or a pipe, such as /dev/stdout, is written as it is. Raises IsADirectoryError at once.
+    A device, a pipe and /dev/stdout are written to as they are. Raises IsADirectoryError at once.
     """
     path = Path(path)
     if path.is_dir():  # "" and "." are, too
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    if path.exists() and (path.parent in _DEVICES or not path.is_file()):
-        with open(path, mode, **text) as file:
+    if path.exists() and (str(path) in _STREAMS or not path.is_file()):
+        stream = _STREAMS.get(str(path))
+        with naming(path), open(path if stream is None else os.dup(stream), mode, **text) as file:
             yield file
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ class Pipeline:
         return [RESOURCES.corpus(corpus, entry.get(side, side)) for corpus in corpora]
 
     def fixed(self, path: Path) -> Path:
-        """Return the path; of a partial page, written as no rule writes it if the file is there: none makes it anew."""
+        """Return the path; of a partial page's finished file in a spelling of no rule, so that it is not made anew."""
         if not (self.partial and path.exists()):
             return path
         return Path(os.path.relpath(path)) if self.files.folder.is_absolute() else path.absolute()

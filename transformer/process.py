@@ -27,7 +27,7 @@ class Interrupted(Exception):
 
 
 def processors() -> int:
-    """Return how many processors this process may use; macOS does not say, so there all."""
+    """Return how many processors this process may use: all of them on macOS, which does not say."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

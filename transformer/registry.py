@@ -34,7 +34,7 @@ ANALYSES = {
         "subject:lengths",
         ("base", "learned-positions", "no-positions"),
         ("times", "quantile"),
-        lambda run, data: [data.offsets("train", "source")],
+        lambda run, data: data.arrays("train"),
     ),
     "smoothing": _Analysis("subject:smoothing", ("base", "smoothing-0.0", "smoothing-0.2"), ("beams",)),
     "tuning": _Analysis("subject:tuning", ("base",), ("beams", "alphas")),

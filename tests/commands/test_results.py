@@ -58,10 +58,10 @@ def test_recorded_weights_are_in_8_bits_and_parses_without_words(small, recorded
 
 
 def test_a_record_knows_the_configuration_of_its_runs(small, tmp_path):
-    """Its tables are made again without the file that had it."""
+    """Its tables are made again without the file that had it, and without the mirror of the machine."""
     project = shutil.copytree(small, tmp_path / "project")
     (project / "mine.yaml").write_text("scales: {small: {label: mine, seeds_of: {base: [1, 2]}}}")
-    given = ["--configfile", "mine.yaml", "--config", "report={currency: EUR}"]
+    given = ["--configfile", "mine.yaml", "--config", "report={currency: EUR}", "mirror=mirror"]
     result = transformer(project, "record", "small", "--to", str(RECORD), *given)
     assert result.returncode == 0, result.stderr
     assert yaml.safe_load((project / RECORD / "config.yaml").read_text()) == {
@@ -71,6 +71,11 @@ def test_a_record_knows_the_configuration_of_its_runs(small, tmp_path):
         "results": "results/record",
         "partial": True,
     }
+    (project / "mine.yaml").unlink()
+    shutil.rmtree(project / "results/small")
+    result = snakemake(project, "--dry-run", "--configfile", str(RECORD / "config.yaml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "train" not in rules_of(result.stdout)
 
 
 def test_a_record_is_not_recorded_into_itself(recorded):

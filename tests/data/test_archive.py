@@ -93,7 +93,7 @@ REFUSED = {  # a name, a content, options, and the message
     "a .gz in a .tar cut short": ("a.tar", tar(("m.gz", gzip.compress(b"a\n")[:-9])), ("--member", "m.gz"), DAMAGED),
     "a wrong CRC": ("a.tgz", tgz(("m", b"right\n"), ("n", bytes(9**5))).replace(b"right", b"wrong"), MEMBER, DAMAGED),
     "a missing member": ("a.tgz", tgz(("folder/m", b"a\n")), MEMBER, f"{NONE}folder/m"),
-    "encrypted": ("a.zip", ENCRYPTED, MEMBER, DAMAGED + "File <ZipInfo filename='m'"),
+    "encrypted": ("a.zip", ENCRYPTED, MEMBER, "FILE: cannot be read: File <ZipInfo filename='m'"),
     "a link": ("a.tgz", tgz(("m", LINK), ("other", b"a\n")), MEMBER, f"{NONE}other"),
     "not UTF-8": ("a.tgz", tgz(("m", b"a\nb\nc\xe9\n")), MEMBER, "FILE: m, line 3: expected UTF-8, found an invalid"),
     "an endless line": ("a.gz", gzip.compress(bytes(1 << 26)), (), f"FILE, line 1: expected at most {LONGEST_LINE:,}"),

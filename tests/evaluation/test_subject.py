@@ -11,6 +11,7 @@ from support.analysing import PAIRS, STEPS, analyse, by_commands
 from support.commands import do, error
 from support.toy import forge, make_data, random_model, random_text, write_text
 
+from transformer.checksums import sums_of
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import longest_of
@@ -276,8 +277,13 @@ def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_p
 
 
 def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
-    """A pair that no batch has room for is left out of training."""
-    data = make_data(tmp_path / "data", ["ab " * POSITIONS, "ab", "ab cd", "a", "b"], ["ab"] * 5)
+    """A pair that no batch has room for is left out of training, for its target's sake, too."""
+    data = make_data(tmp_path / "data", ["ab " * POSITIONS, "ab cd ab", "ab", "ab cd"], ["ab"] * 5)
+    lines = (data / "train.source.tok").read_text().splitlines()
+    write_text(data / "train.target.tok", [lines[0], lines[0], *lines[2:]])
+    counts = json.loads((data / "train.json").read_text())
+    (data / "train.json").write_text(json.dumps(counts | {"files": sums_of(data.glob("train.*.tok"))}))
+    do("encode", "--data", data, "--splits", "train", "dev", "--processes", 1)
     found = analyse(lengths, place, data=data, times=[1], quantile=1.0)
     assert found["longest"] == counter(place)("ab cd")
 

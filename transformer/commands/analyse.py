@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from cyclopts.types import NonNegativeFloat, PositiveInt
+from cyclopts.types import File, NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 
 from transformer.files import InputError
@@ -25,7 +25,7 @@ def analyse(
     source: Path,
     target: Path,
     sentences: PositiveInt,
-    output: Path,
+    output: File,
     threads: PositiveInt | None = None,
     checkpoints: list[PositiveInt] | None = None,
     choose: PositiveInt | None = None,
@@ -77,7 +77,7 @@ def attend(
     text: Path | None = None,
     count: PositiveInt | None = None,
     longest: PositiveInt | None = None,
-    output: Path = Path("attention.json"),
+    output: File = Path("attention.json"),
     weights: Path | None = None,
     figures: str | None = None,
     threads: PositiveInt | None = None,

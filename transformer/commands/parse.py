@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from cyclopts.types import NonNegativeInt, PositiveInt
+from cyclopts.types import File, NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
 from transformer.checksums import sums_of
@@ -183,8 +183,8 @@ def parse(
     input: list[Path] | None = None,
     most: PositiveInt | None = None,
     tokenized: bool = False,
-    output: Path | None = None,
-    json: Path | None = None,
+    output: File | None = None,
+    json: File | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
     """Parse English sentences: a tree over exactly the words of each line, and a blank line for a blank one.
@@ -239,7 +239,7 @@ def silver(
     parses: Path,
     keep: Annotated[float, Parameter(validator=Number(gt=0, lte=1))],
     most_words: PositiveInt,
-    output: Path,
+    output: File,
 ) -> None:
     """Keep the trees that a parser is most certain of: in place of the paper's corpora, which are not public.
 

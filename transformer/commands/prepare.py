@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from cyclopts.types import NonNegativeInt, PositiveInt
+from cyclopts.types import File, NonNegativeInt, PositiveInt
 
 from transformer.checksums import require_sums, sum_of, sums_of
 from transformer.config.experiment import POSITIONS, Preparation
@@ -18,7 +18,7 @@ from transformer.records import Manifest, parse_json, read_json, write_json
 def fetch(
     *,
     url: list[str],
-    output: Path,
+    output: File,
     sha256: str | None = None,
     md5: str | None = None,
     size: PositiveInt | None = None,
@@ -52,7 +52,7 @@ def fetch(
 def unpack(
     *,
     input: Path,
-    output: Path,
+    output: File,
     format: Literal["text", "sgm"],
     member: str | None = None,
     lines: PositiveInt | None = None,
@@ -135,6 +135,8 @@ def tokenize(
 
     if len(source) != len(target):
         raise InputError(f"{len(source)} source files, but {len(target)} target files")
+    for path in target if tried else ():
+        require_file(path)
     data, split = Data(output.parent), output.name
     texts = [data.tokens(split, side) for side in SIDES]
     how = structured(parse_json(preparation, dict, "--preparation"), Preparation, "preparation")
@@ -162,7 +164,6 @@ def _ceiling(path: Path, language: str, how: Preparation) -> str:
     from transformer.data.tokenization import Moses, composed
     from transformer.evaluation.bleu import measure, tokenizer_of
 
-    require_file(path)
     moses, lines = Moses(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
     back = [moses.detokenize(moses.tokenize(line)) for line in lines]
     lost = sum(line != other for line, other in zip(lines, back, strict=True))
@@ -175,7 +176,7 @@ def vocabulary(
     text: list[Path],
     size: PositiveInt,
     sentences: PositiveInt,
-    output: Path,
+    output: File,
     symbols: Path | None = None,
     rows: PositiveInt | None = None,
     longest: PositiveInt | None = None,

@@ -71,10 +71,13 @@ def record(
         _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
     for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
         write(to / path.relative_to(results.folder), path.read_bytes())
-    if not (to / "config.yaml").exists():  # one that is there may name further seeds
+    if (to / "config.yaml").exists():
+        logger.info("%s/config.yaml: kept as it is, as it may name further seeds", to)
+    else:
+        given = changes(configfile or [], config or []) | {"scale": scale, "results": str(to.parent), "partial": True}
+        given.pop("mirror", None)  # a folder of this machine
         with replacing(to / "config.yaml") as file:
-            own = {"scale": scale, "results": str(to.parent), "partial": True}
-            yaml.safe_dump(changes(configfile or [], config or []) | own, file, sort_keys=False)
+            yaml.safe_dump(given, file, sort_keys=False)
     print(f"{to}: {len(runs)} runs of {results.folder}")
 
 

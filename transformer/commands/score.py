@@ -5,6 +5,7 @@ import json as json_module
 from collections import defaultdict
 from pathlib import Path
 
+from cyclopts.types import File
 from tabulate import tabulate
 
 from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
@@ -22,7 +23,7 @@ def score(
     subset: list[tuple[str, str]] = [],  # noqa: B006
     run: Path | None = None,
     weights: Path | None = None,
-    json: Path | None = None,
+    json: File | None = None,
 ) -> None:
     """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
 
@@ -101,7 +102,7 @@ def evalb(
     parses: str | None = None,
     run: Path | None = None,
     weights: Path | None = None,
-    json: Path | None = None,
+    json: File | None = None,
 ) -> None:
     """Score parses: labelled brackets, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
 
@@ -160,4 +161,4 @@ def _write(path: Path, content: dict, draws: list[float]) -> None:
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
-    write(path, f"{text}\n".encode(errors="backslashreplace"))  # of file names that are no UTF-8
+    write(path, f"{text}\n".encode(errors="backslashreplace"))  # a file name may be no UTF-8

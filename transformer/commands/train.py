@@ -5,7 +5,7 @@ import os
 import traceback
 from pathlib import Path
 
-from cyclopts.types import PositiveFloat, PositiveInt
+from cyclopts.types import File, PositiveFloat, PositiveInt
 
 from transformer.config.experiment import Decoding, save
 from transformer.config.experiment import resolve as resolved
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 _EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them
 
 
-def resolve(*, experiment: str | None = None, decoding: str | None = None, output: Path) -> None:
+def resolve(*, experiment: str | None = None, decoding: str | None = None, output: File) -> None:
     """Write the experiment.yaml or the decoding.yaml of one run.
 
     python -m transformer resolve --decoding '{"beam": 4, ...}' --output RUN/decoding.yaml

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cyclopts.types import NonNegativeFloat, PositiveInt
+from cyclopts.types import File, NonNegativeFloat, PositiveInt
 from msgspec.structs import asdict
 
 from transformer.device import use_threads
@@ -31,7 +31,7 @@ def translate(
     n_best: PositiveInt | None = None,
     json: bool = False,
     input: Path | None = None,
-    output: Path | None = None,
+    output: File | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
     """Translate raw text by beam search (§6.1).

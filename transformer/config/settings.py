@@ -33,7 +33,7 @@ def read(files: Iterable[str], entries: Iterable[str]) -> dict:
 
 
 def changes(files: Iterable[str], entries: Iterable[str]) -> dict:
-    """Return what files and `key=value` entries change of config.yaml. Raises InputError."""
+    """Return the changes of config.yaml that files and `key=value` entries make. Raises InputError."""
     return _laid_over(_content(files), _given(entries))
 
 

@@ -23,7 +23,6 @@ from transformer.files import InputError, decode_lines, open_input, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
-DAMAGED += (RuntimeError,)  # of zipfile: encrypted, or packed in a way that it does not know
 _ARCHIVE_PIECE = 1 << 20  # bytes read at a time
 _SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
 _SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
@@ -86,6 +85,8 @@ def _undamaged(path: str | Path) -> Iterator[None]:
         yield
     except DAMAGED as error:
         raise InputError(f"{path}: damaged or cut short: {str(error) or type(error).__name__}") from error
+    except RuntimeError as error:  # of zipfile: encrypted, or packed in a way that it does not know
+        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:

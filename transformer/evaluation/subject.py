@@ -21,7 +21,7 @@ from transformer.layout import Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, require
 from transformer.records import averaged_steps
-from transformer.training.batches import ParallelText, batch_budgets, longest_sentence, plan_batches
+from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
 
@@ -214,10 +214,9 @@ def lengths(input: SimpleNamespace, params: SimpleNamespace) -> GroupedByLength:
     subject = open_subject(input, params)
     translator = subject.translator
     data = Data(params.data)
-    arrays = data.arrays("train")[:2]
-    require_sums(data.manifest, read_manifest(data.manifest)["files"], arrays)
-    training, trained = translator.experiment.training, TokenArray.open(*arrays).lengths
-    trained = trained[trained <= min(batch_budgets(training)[0], longest_sentence(training))]  # others are left out
+    require_sums(data.manifest, read_manifest(data.manifest)["files"], data.arrays("train"))
+    both, training = open_text(data, "train").lengths, translator.experiment.training
+    trained = both[0, fits(both, batch_budgets(training), longest_sentence(training))]  # others are left out
     longest = int(np.quantile(trained, params.quantile, method="higher"))
     rows = zip(subject.sources, subject.references, subject.text.source.lengths.tolist(), strict=True)
     sentences = [LongSentence(*row) for row in rows]

@@ -64,7 +64,7 @@ def check_python():
 def memory(small, large=None, each_thread=0, growth=1):
     """Return a resource function: megabytes of a job at most, Snakemake's own in it; `large` with the paper's models.
 
-    Where memory grows with the corpus, `growth` multiplies it each time that a failed job is tried again.
+    Where memory grows with the corpus, `growth` multiplies it at each further try of a failed job.
     """
 
     def megabytes(wildcards, threads, attempt):

@@ -103,7 +103,7 @@ rule silver:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory(1500, large=16000, growth=3),
+        mem_mb=memory(1500, large=16000, growth=2),
     params:
         keep=lookup("scales/{scale}/parsing/tasks/{task}/silver/keep", within=config),
         most=ask.prepared("max_words"),

@@ -47,7 +47,7 @@ rule linearize:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory(1500, large=8000, growth=3),
+        mem_mb=memory(1500, large=8000, growth=2),
     params:
         mix=ask.mix_options,
         output=subpath(output[2], strip_suffix=".json"),
@@ -68,7 +68,7 @@ rule vocabulary:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory(1500, large=10000, growth=3),
+        mem_mb=memory(1500, large=10000, growth=2),
     params:
         options=ask.vocabulary_options,
         sentences=ask.prepared("vocabulary_sentences"),

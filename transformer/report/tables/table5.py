@@ -35,7 +35,7 @@ class Claim(NamedTuple):
     row: str  # the experiment, or the analysis, that tests it
     against: str
     expected: str
-    effect: float  # size of the published difference, in BLEU, if it is less than MARGIN; else MARGIN
+    effect: float  # size of the published difference, in its own unit, if it is less than MARGIN; else MARGIN
     published: str
     source: str
 
