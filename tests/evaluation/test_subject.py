@@ -91,7 +91,7 @@ def test_the_subcommand_writes_the_record(place, tmp_path):
 def test_an_option_that_an_analysis_needs_is_asked_for(place, name):
     needed = {"lengths": "times", "tuning": "beams"}.get(name, ANALYSES[name].settings[0])
     files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de", "--output", "none"]
-    assert error("analyse", name, *files, "--sentences", 8) == f"{name}: expected --{needed}"
+    assert error("analyse", name, *files, "--sentences", 8) == f"{name}: expected --{needed}, found none"
 
 
 def too_long(language):

@@ -60,7 +60,7 @@ def analyse(
     options = SimpleNamespace(**locals())
     for needed in (*ANALYSES[name].settings, *["data"] * (name == "lengths")):
         if vars(options)[needed] is None:
-            raise InputError(f"{name}: expected --{needed}")
+            raise InputError(f"{name}: expected --{needed}, found none")
     module, function = ANALYSES[name].function.split(":")
     measured = _measure(getattr(import_module(f"transformer.evaluation.{module}"), function), options)
     _write(measured, output, f"{name}, {measured['sentences']} sentences")

@@ -54,7 +54,7 @@ def make(input: Any, params: Any) -> str:
         usage=usage(runs),
         details=training_details(runs),
         found=found(input.tables),
-        ours=ours,
+        base=[row for row in ours if "(base)" in str(row["Model"])],
         closeness=closeness(ours),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
         figures=[_figure_part(Path(path)) for path in input.figures],
