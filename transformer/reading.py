@@ -32,20 +32,11 @@ def read_yaml(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises InputError naming the file."""
     try:
         with open(path, "rb") as file:
-            text = file.read()
-            file.seek(0)  # of a file, errors name the path
-            return yaml.load(file if (spaced := _spaced(text)) == text else spaced, _Loader)
+            return yaml.load(file, _Loader)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror.lower()}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such day
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-
-
-def _spaced(text: str | bytes) -> str | bytes:
-    """Return JSON with spaces for its tabs, which YAML has nowhere; other text as it is."""
-    if isinstance(text, bytes) and text.lstrip()[:1] in (b"{", b"["):
-        return text.replace(b"\t", b" ")
-    return text
 
 
 def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
@@ -59,7 +50,7 @@ def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
     if row:
         rows = [f"experiments.{row['row']}", f"claims.{row['row']}", "base"]
         places += [f"{scale}{place}.{row['key']}" for scale in ("", f"{row['scale']}.") for place in rows]
-    nodes = [(yaml.compose(_spaced(text), _Loader), name) for name, text in sources]
+    nodes = [(yaml.compose(text, _Loader), name) for name, text in sources]
     found = [(*max(_reach(node, place) for place in places), name) for node, name in nodes]
     if row:  # two keys, as scales.demo, say that a file is about the row, and changes what config.yaml has
         found[:1] = [(min(depth, 2), line, name) for depth, line, name in found[:1]]

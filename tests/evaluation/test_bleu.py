@@ -1,38 +1,16 @@
-"""Scores against numbers worked by hand, the sacrebleu command, perl, and multi-bleu written from its definition."""
+"""Scores against numbers worked by hand, the sacrebleu command and perl."""
 
 import json
 import math
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.scored import HYPOTHESES, REFERENCES
 from support.tools import needs
 from support.toy import write_text
 
 from transformer.evaluation.bleu import bleu_scores, marks, plain_quotes, scores, warnings, without_compounds
-
-
-def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
-    """Corpus BLEU from its definition: clipped n-gram matches over the corpus, brevity penalty, no smoothing."""
-    pairs = [
-        (hypothesis.split(), reference.split()) for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-    log_precision = 0.0
-    for n in range(1, 5):
-        matches = total = 0
-        for sides in pairs:
-            ours, theirs = (Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in sides)
-            matches += sum(min(count, theirs[ngram]) for ngram, count in ours.items())
-            total += ours.total()
-        if not matches:
-            return 0.0
-        log_precision += math.log(matches / total) / 4
-    length, reference_length = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
-    return 100 * math.exp(log_precision + min(0.0, 1 - reference_length / length))
 
 
 def test_precisions_and_brevity_penalty_worked_by_hand():
@@ -41,20 +19,9 @@ def test_precisions_and_brevity_penalty_worked_by_hand():
     assert measures["tokenized"]["score"] == pytest.approx(100 * (3 / 7) ** 0.25)
     measures = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
     assert measures["tokenized"]["score"] == pytest.approx(100 * math.exp(1 - 6 / 5))
+    capital = scores(["The cat sat on the"], ["the cat sat on the mat"], "en")
+    assert capital["tokenized_lc"]["score"] == measures["tokenized"]["score"] > capital["tokenized"]["score"]
     assert scores(["a b c"], ["a b c"], "en")["tokenized"]["score"] == 0.0  # no smoothing: there are no 4-grams
-
-
-words = st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1, max_size=9).map(" ".join)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(words, words), min_size=1, max_size=6))
-def test_tokenized_is_multi_bleu(pairs):
-    hypotheses, references = map(list, zip(*pairs, strict=True))
-    measures = bleu_scores(hypotheses, references, "en")
-    assert measures["tokenized"]["score"] == pytest.approx(multi_bleu(hypotheses, references))
-    lower = [[side.lower() for side in sides] for sides in (hypotheses, references)]
-    assert measures["tokenized_lc"]["score"] == pytest.approx(multi_bleu(*lower))
 
 
 @pytest.mark.parametrize(

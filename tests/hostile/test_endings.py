@@ -17,7 +17,6 @@ from transformer.config.experiment import POSITIONS
 from transformer.data.tokenization import Normalizer
 from transformer.device import joined, use_threads
 from transformer.files import InputError, replacing, sha256
-from transformer.reading import read_yaml
 from transformer.translation.search import length_penalty
 
 TREE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))"
@@ -96,12 +95,6 @@ def test_failed_parses_and_foreign_blanks(tmp_path: Path, gold: str, test: str, 
     do("evalb", "--gold", files[0], "--test", files[1], "--json", tmp_path / "json")
     scores = json.loads((tmp_path / "json").read_text())["scores"]["all"]
     assert (scores["f1"], scores["skipped"], scores["errors"]) == (f1, skipped, 0)
-
-
-@pytest.mark.parametrize("text", ['\t{"a":\t[1,\t2]}\t', '{\n\t"a"\t: [\n\t\t1,\n\t\t2\n\t]\n}\n\t\n', "a: [1, 2]"])
-def test_json_with_tabs_is_read(tmp_path: Path, text: str):
-    (tmp_path / "config").write_text(text)
-    assert read_yaml(tmp_path / "config") == {"a": [1, 2]}
 
 
 def test_a_large_alpha_is_refused_and_the_largest_can_be_computed(tmp_path: Path, monkeypatch):
