@@ -173,7 +173,7 @@ def tables(truth: float, count: int) -> dict[str, list[Difference]]:
         base = trained(chance, choices, "base", 5, 30)
         two, one = (
             [trained(chance, choices, f"{name}{row}", seeds, 30 + truth) for row in range(rows)]
-            for name, seeds, rows in (("two", 2, 17), ("one", 1, 4))
+            for name, seeds, rows in (("two", 2, 18), ("one", 1, 4))
         )
         other = trained(chance, choices, "other", 1, 30)
         pool = pd.concat([base, *two])  # a row of one seed tells nothing of the deviation
@@ -188,12 +188,12 @@ def share(differences: list[Difference], expected: str) -> float:
 
 
 def test_of_equal_rows_one_in_twenty_is_marked_and_more_seeds_see_more_of_them_to_be_alike():
-    """As the record states of 4,000. Here are 200, four to a base, so that rates stray."""
+    """With 4,000 comparisons, as the record states. Here are 200, four to a base, so that rates stray."""
     equal = tables(truth=0, count=50)
     for differences in equal.values():
         assert np.mean([difference.p < LEVEL for difference in differences]) < 0.075
     alike = {seeds: share(differences, "alike") for seeds, differences in equal.items()}
-    assert alike == pytest.approx({"two": 0.59, "one": 0.23, "one against one": 0.03}, abs=0.08)
+    assert alike == pytest.approx({"two": 0.60, "one": 0.22, "one against one": 0.03}, abs=0.08)
 
 
 def test_rows_that_are_one_bleu_apart_are_not_alike():
