@@ -84,7 +84,7 @@ def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
     seen, p = ["seen here"] * 3, {"p_holm": [0.01, 0.06, 0.01], "test_p_holm": [0.01, 0.01, 0.07]}
     frame = pd.DataFrame({"paper_difference": [-0.9, -0.1, 0.6], "here": seen, "test_here": seen} | p, list("abc"))
     assert "in the paper 1 (`b`) of them differ from base by only 0.1." in findings(frame)
-    assert "Of those seen on both, 2 (`b`, `c`) have p ≥ 0.05 on one after Holm's" in findings(frame)
+    assert "raises p to 0.05 or more for 2 (`b`, `c`) of those seen on both." in findings(frame)
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):
