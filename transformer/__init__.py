@@ -1,5 +1,6 @@
 """The Transformer of "Attention Is All You Need": a package for each subject, with its sections of the paper.
 
+    config/              the configuration, checked
     data/         §5.1   download, unpack, tokenise, learn subwords, encode; the demo's language
     model/        §3     the Transformer, from the top down; attention, equation 1, in each of its forms
     training/     §5     loop and step, batches, loss, optimizer, evaluation, log
@@ -10,7 +11,8 @@
     commands/            what people and rules call
 
 layout.py names all files, records.py says what is in them, registry.py lists tables and figures, inputs.py says what
-each job of the workflow reads. `python -m transformer` lists the commands. From Python, `load` opens a trained model.
+each job of the workflow reads; device.py and process.py are GPUs, processes and signals; doctor.py checks a machine.
+`python -m transformer` lists the commands. From Python, `load` opens a trained model.
 """
 
 from typing import TYPE_CHECKING

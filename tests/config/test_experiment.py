@@ -151,7 +151,7 @@ def test_at_paper_scale_an_experiment_is_its_row_of_table_3(name):
     row = structs.asdict(run.model) | structs.asdict(run.training)
     printed = TABLE_3["base"] | TABLE_3[name]
     assert {symbol: row[symbol] for symbol in printed} == printed
-    assert f"{row['steps'] // 1000}K" == (PRINTED["steps"][name] or PRINTED["steps"]["base"])
+    assert f"{row['steps'] / 1000:g}K" == (PRINTED["steps"][name] or PRINTED["steps"]["base"])
     assert row["positions"] == ("learned" if name == "learned-positions" else "sinusoid")  # row E
     assert row["P_drop_attention"] == 0
     # §5.1, §5.3, §6.1: the same for all rows, but for how often big's checkpoints come and how many are averaged.

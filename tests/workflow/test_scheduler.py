@@ -1,11 +1,21 @@
-"""Snakemake's own process prints a line where a job ends."""
+"""Snakemake's own process: a limit that the rules take away, and a line where a job ends."""
 
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from snakemake.scheduling.job_scheduler import JobScheduler
+
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_limit_that_the_rules_take_away_is_there():
+    """workflow/rules/scheduler.smk sets it to None; under another name that does nothing."""
+    assert "if self.job_rate_limiter is None" in inspect.getsource(JobScheduler)
+
+
 JOBS = """
 rule all:
     input: "good", "bad"

@@ -80,10 +80,19 @@ def test_bold_is_what_both_measurements_say_and_all_are_counted(make):
     assert rows["N-2"]["test_difference"] == 0
 
 
+def test_verdicts_of_two_measurements_are_counted_by_what_both_say():
+    said = {"seen": ("seen here", "cannot be told"), "lost": ("cannot be told", "not seen here")}
+    said |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
+    frame = pd.DataFrame.from_dict(said, orient="index", columns=["here", "test_here"])
+    frame[["paper_difference", "p_holm", "test_p_holm"]] = 1.0
+    counted = "0 are seen here on both dev and test, 1 (`seen`) on one alone; 0 are not seen on either, 1 (`lost`) on"
+    assert f"{counted} one alone; 1 (`contrary`) cannot be told." in findings(frame)
+
+
 def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
     seen, p = ["seen here"] * 3, {"p_holm": [0.01, 0.06, 0.01], "test_p_holm": [0.01, 0.01, 0.07]}
     frame = pd.DataFrame({"paper_difference": [-0.9, -0.1, 0.6], "here": seen, "test_here": seen} | p, list("abc"))
-    assert "in the paper 1 (`b`) of them differ from base by only 0.1." in findings(frame)
+    assert "in the paper 1 (`b`) of the 3 differ from base by only 0.1." in findings(frame)
     assert "raises p to 0.05 or more for 2 (`b`, `c`) of those seen on both." in findings(frame)
 
 

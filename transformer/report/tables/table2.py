@@ -139,7 +139,7 @@ def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd
     groups = runs.groupby(keys, sort=False)
     ours = groups[list(_STATED)].mean().join(groups["name"].agg(" ".join).rename("runs"))
     # A mean over machines is the speed of none of them.
-    speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map(_SECONDS.format).reset_index()
+    speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map(str).reset_index()
     ours["step_seconds"] = speeds.groupby(keys)["step_seconds"].agg(" / ".join)
     ours = ours.join(groups["machine"].agg(lambda machines: " / ".join(machines.unique()))).reset_index()
     frame = pd.concat([pd.read_csv(input.paper).assign(by="paper"), ours.assign(by="ours")], ignore_index=True)
@@ -165,11 +165,10 @@ def _measure(run: Trained, learned: dict[str, int], subwords: int) -> dict[str, 
 
 def _number(row: dict[str, Any], name: str) -> str | Cell:
     number = row[name]
-    text = number if isinstance(number, str) else _STATED[name][1].format(number)
+    text = " / ".join(_STATED[name][1].format(float(one)) for one in str(number).split(" / "))
     return "–" if pd.isna(number) else cells.ours(text, row["runs"])
 
 
-_SECONDS = "{:.2f}"
 _KEYS = {"task": "Task", "experiment": "Model", "by": "From"}
 _STATED = {  # heading, format, and whether in the second grid
     "pairs": ("Sentence pairs", "{:,.0f}", False),
@@ -178,7 +177,7 @@ _STATED = {  # heading, format, and whether in the second grid
     "target_tokens": ("Target tokens a batch", "{:,.0f}", False),
     "steps": ("Steps", "{:,.0f}", False),
     "epochs": ("Epochs", "{:.1f}", False),
-    "step_seconds": ("Seconds a step", _SECONDS, True),
+    "step_seconds": ("Seconds a step", "{:.2f}", True),
     "GPU_hours": ("GPU-hours", "{:,.1f}", True),
     "core_hours": ("Core-hours", "{:,.1f}", True),
     "parameters": ("Parameters", "{:,.0f}", True),

@@ -88,11 +88,11 @@ _COLUMNS = [
 
 def findings(frame: pd.DataFrame) -> str:
     """Count and name the paper's differences from base: seen in both measurements, in one, not; slight; weak."""
-    both = frame.loc[frame["here"] != "", ["here", f"{TEST}here"]].apply(set, axis=1)
-    both = both[[cells.NO_VERDICT not in said for said in both]]
+    both = frame[["here", f"{TEST}here"]].apply(set, axis=1)
+    both = both[[not said & {"", cells.NO_VERDICT} for said in both]]
     kinds = {"seen": {cells.SEEN}, "not_seen": {cells.NOT_SEEN}}
     kinds |= {f"{kind}_once": {*said, cells.OPEN} for kind, said in kinds.items()}
-    named = {kind: list(both.index[[said - {""} == alone for said in both]]) for kind, alone in kinds.items()}
+    named = {kind: list(both.index[[said == alone for said in both]]) for kind, alone in kinds.items()}
     named["open"] = [name for name in both.index if not any(name in names for names in named.values())]
     named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == SLIGHT])
     corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
